@@ -164,15 +164,15 @@ async def browse(root: Path, started: float) -> dict[str, float]:
             assert isinstance(page, CasesPage)
             typed = page.query_one(Input)
             while_reading = []
-            if page._cases is None:
+            if page.listing.cases is None:
                 await painted.press("slash", lambda: typed.display)
             for text in "x" * _KEYS:
-                if page._cases is not None:
+                if page.listing.cases is not None:
                     break
                 whole = typed.value + text
                 while_reading.append(await painted.press(text, partial(_is, typed, "value", whole)))
-            if page._cases is None:
-                await painted.until(lambda: page._cases is not None)
+            if page.listing.cases is None:
+                await painted.until(lambda: page.listing.cases is not None)
             found["table"] = 1000 * (painted.at - begun)
             found["cases read"] = 1000 * (painted.at - read["cases"])
             if len(while_reading) > 2:
@@ -200,13 +200,15 @@ async def browse(root: Path, started: float) -> dict[str, float]:
 
             sorted_by = []
             for order in ("verdict", "row", "file"):
-                sorted_by.append(await painted.press("s", partial(_is, page, "_sort", order)))
+                sorted_by.append(
+                    await painted.press("s", partial(_is, page.listing, "order", order))
+                )
             found["sort"] = max(sorted_by)
 
             await painted.press("slash", lambda: typed.display)
             begun = time.perf_counter()
             # No name has it, so that texts are searched.
-            await painted.press("§", lambda: page.query_typed.words == ("§",), "§")
+            await painted.press("§", lambda: page.filter.query.words == ("§",), "§")
             found["index"] = 1000 * (await _idle(painted, page) - begun)
             await painted.press("backspace", lambda: not typed.value)
             times = []
@@ -216,7 +218,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
                 await asyncio.sleep(0.02)
 
                 def holds(whole: str = whole) -> bool:
-                    return typed.value == whole and page.query_typed == read_query(whole)
+                    return typed.value == whole and page.filter.query == read_query(whole)
 
                 times.append(await painted.press(key, holds, text))
             found |= _told("filter", times)
@@ -228,7 +230,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
 
 async def _idle(painted: Painted, page: Any) -> float:
     """Wait until nothing is read or searched any more."""
-    while any(worker.is_running for worker in page.app.workers) or page.searching:
+    while any(worker.is_running for worker in page.app.workers) or page.filter.progress:
         await asyncio.sleep(0.005)
     await asyncio.sleep(0.05)
     return painted.at

@@ -10,13 +10,13 @@ from pathlib import Path
 from textual.theme import BUILTIN_THEMES
 
 from evalstore.files.atomic_write import write_whole
-from evalstore.tui.app import Browser
-from evalstore.tui.keys.keymap import key_name
-from evalstore.tui.keys.registry import Action, actions, own_actions, owners, pages
+from evalstore.tui.app import PAGES, REGISTRY, Browser
+from evalstore.tui.keys.registry import Action, own_actions
 from evalstore.tui.screens.actions import ActionsPage, CaseActionsPage
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.help import paragraphs
 from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView
 
 PAGE = Path(__file__).parent.parent / "docs/browser.md"
@@ -40,10 +40,10 @@ def tables() -> Iterator[tuple[str, list[Action]]]:
 
     for title, classes in _SHARED.items():
         yield title, new(action for owner in classes for action in own_actions(owner))
-    for page in pages():
+    for page in PAGES:
         if fresh := new(own_actions(page)):
             yield page.TITLE or "", fresh
-    if rest := new(action for owner in owners() for action in own_actions(owner)):
+    if rest := new(action for owner in REGISTRY.owners for action in own_actions(owner)):
         yield "In a question", rest
 
 
@@ -63,13 +63,13 @@ def keys() -> str:
 
 def screens() -> str:
     """What each screen shows and how one gets there."""
-    named = {id: key_name(one.keys[0]) for id, one in actions().items()}
+    named = {id: key_name(one.keys[0]) for id, one in REGISTRY.actions.items()}
 
     def with_keys(text: str) -> str:
         return re.sub(r"\{([a-z_.]+)\}", lambda found: f"`{named[found[1]]}`", text)
 
     rows = []
-    for page in pages():
+    for page in PAGES:
         shows = next(paragraphs(with_keys(page.HELP or "")))
         way = with_keys(page.WAY) or "`evalstore view` begins with it"
         rows.append(f"| {page.TITLE} | {shows} | {way} |\n")

@@ -1,12 +1,9 @@
-"""The browser: which screen comes when."""
+"""The browser: all its screens, and the way from one to another."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
@@ -14,39 +11,49 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
-from evalstore.tui.keys.keymap import Appearance, key_name
+from evalstore.tui.keys.keymap import Appearance
+from evalstore.tui.keys.registry import KeyRegistry
+from evalstore.tui.run_control import BrowserRuns
 from evalstore.tui.screens.answer import AnswerPage
-from evalstore.tui.screens.base import LOOK, Page
+from evalstore.tui.screens.base import STORE_CHECKS, Page
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.choice import Choice
 from evalstore.tui.screens.compare import ComparePage
-from evalstore.tui.screens.dialogs import Dialog
-from evalstore.tui.screens.run import BrowserRuns
+from evalstore.tui.screens.dialogs import Dialog, PromptDialog
+from evalstore.tui.screens.help import HelpPage
+from evalstore.tui.screens.leave import LeavePage
+from evalstore.tui.screens.plan import PlanPage
+from evalstore.tui.screens.run import RunPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.screens.test_history import TestHistoryPage
+from evalstore.tui.signals import end_at_signals
+from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.key_names import key_name
+from evalstore.tui.widgets.markdown_view import MarkdownView
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from textual import events
     from textual.command import Provider
 
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.interactive_run import RunRequest
     from evalstore.tui.state.data_source import DataSource
 
-_LOOK_SECONDS = 1.0
-"""How often it is looked whether somebody has written to the store."""
+_CHECK_SECONDS = 1.0
+"""How often the browser checks whether somebody has written to the store."""
 
 
-def _actions() -> type[Provider]:
-    from evalstore.tui.keys.palette import ActionCommands
+def _action_commands() -> type[Provider]:
+    from evalstore.tui.screens.palette import ActionCommands
 
     return ActionCommands
 
 
-def _places() -> type[Provider]:
-    from evalstore.tui.keys.palette import PlaceCommands
+def _place_commands() -> type[Provider]:
+    from evalstore.tui.screens.palette import PlaceCommands
 
     return PlaceCommands
 
@@ -56,7 +63,10 @@ class Browser(App[None]):
 
     TITLE = "evalstore"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _places}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
+        _action_commands,
+        _place_commands,
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
         Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
@@ -69,7 +79,10 @@ class Browser(App[None]):
     """
 
     def __init__(
-        self, source: DataSource, revision: str | None = None, look: Appearance | None = None
+        self,
+        source: DataSource,
+        revision: str | None = None,
+        appearance: Appearance | None = None,
     ):
         """With a revision its cases are shown first."""
         # Without colours the terminal's own are used, and nothing is painted grey instead.
@@ -77,64 +90,66 @@ class Browser(App[None]):
         # A picture that moves is seen torn where the terminal is slow, and keys wait for it.
         self.animation_level = "none"
         self.source = source
-        self.chosen = look or Appearance()
+        self.appearance = appearance or Appearance()
         self._revision = revision
-        self.runs = BrowserRuns(self)
+        self.runs = BrowserRuns(self, source, self.key_of)
         self._stamp: object = None
         self.problem: EvalstoreError | None = None
-        """What the last look found."""
+        """Why the store cannot be read at the moment."""
         self._is_behind = False
-        self.lost: list[str] = []
-        """What could not be stored, as long as nobody has been told."""
-        self._served_by = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
+        self.unsaved_labels: list[str] = []
+        """Labels that could not be stored, until the user was told."""
+        self._web_parent = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
         """The process that shows this one on a web page."""
 
     def on_mount(self) -> None:
-        """Show the runs, and begin to look at the store."""
-        self.set_keymap(dict(self.chosen.keys))
-        if self.chosen.theme:
-            self.theme = self.chosen.theme
+        """Show the runs, and begin to check the store."""
+        self.set_keymap(dict(self.appearance.keys))
+        if self.appearance.theme:
+            self.theme = self.appearance.theme
         self.push_screen(RunsPage())
         if self._revision is not None:
             self.show_cases(self._revision)
-        self._end_at_signals()
-        self.set_interval(_LOOK_SECONDS, self.look)
-        self.look()
+        end_at_signals(self.runs.leave)
+        self.set_interval(_CHECK_SECONDS, self.check_store)
+        self.check_store()
 
-    def look(self) -> None:
+    def check_store(self) -> None:
         """Read again when somebody has written to the store."""
-        self.run_worker(self._look, thread=True, exclusive=True, group=LOOK, exit_on_error=False)
+        self.run_worker(
+            self._check_store, thread=True, exclusive=True, group=STORE_CHECKS, exit_on_error=False
+        )
 
-    def _look(self) -> None:
-        if self._served_by not in (None, os.getppid()):
+    def _check_store(self) -> None:
+        if self._web_parent not in (None, os.getppid()):
             self.call_from_thread(self.exit)  # nobody can see it any more
             return
         try:
             stamp = self.source.stamp()
         except EvalstoreError as problem:
             if str(problem) != str(self.problem):
-                self.call_from_thread(self.tell, problem)
+                self.call_from_thread(self.show_store_problem, problem)
             return
-        told = self.problem
-        if told:
-            self.call_from_thread(self.tell, None)
+        was_unreadable = self.problem is not None
+        if was_unreadable:
+            self.call_from_thread(self.show_store_problem, None)
         before, self._stamp = self._stamp, stamp
-        if told or (before is not None and (before != stamp or self._is_behind)):
-            self.call_from_thread(self.follow)
+        if was_unreadable or (before is not None and (before != stamp or self._is_behind)):
+            self.call_from_thread(self.show_changes)
 
-    def tell(self, problem: EvalstoreError | None) -> None:
-        """Say on the screen why there is nothing to read any more, until there is (None)."""
+    def show_store_problem(self, problem: EvalstoreError | None) -> None:
+        """Show why the store cannot be read; None: it can be read again."""
         self.problem = problem
         for page in self.screen_stack:
             if isinstance(page, Page) and problem is None:
-                page.mend(LOOK)
+                page.clear_problem(STORE_CHECKS)
             elif page is self.screen and isinstance(page, Page) and problem:
-                page.fail(LOOK, problem)
+                page.report_problem(STORE_CHECKS, problem)
 
-    def follow(self) -> None:
-        """Read again what is shown, also below a dialog; what is being read is waited for."""
+    def show_changes(self) -> None:
+        """Read the shown page again, also below a dialog; a reading in progress is awaited."""
         pages = [screen for screen in self.screen_stack if isinstance(screen, Page)]
-        page = next((one for one in reversed(pages) if not isinstance(one, Dialog)), None)
+        page = next((page for page in reversed(pages) if not isinstance(page, Dialog)), None)
         self._is_behind = page is not None and page.is_reading
         if page is not None and not self._is_behind:
             self.mark_stale(page)
@@ -147,7 +162,7 @@ class Browser(App[None]):
                 screen.is_stale = True
 
     async def action_quit(self) -> None:
-        """Leave; while a run goes it is asked first."""
+        """Leave; during a run the user is asked first."""
         if self.runs.may_leave():
             await super().action_quit()
 
@@ -162,48 +177,12 @@ class Browser(App[None]):
         """Stop what is still under way."""
         self.runs.stop()
 
-    def _end_at_signals(self) -> None:
-        """Leave the terminal as it was, and what is paid stored, also when told to from outside."""
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, another thread
-            for name in ("SIGTERM", "SIGHUP"):
-                asyncio.get_running_loop().add_signal_handler(
-                    getattr(signal, name), self.runs.leave
-                )
-            self._resume_after_stops_only()
-
-    def _resume_after_stops_only(self) -> None:
-        """Let the driver take the terminal again only when it has given it away before.
-
-        A terminal that is closed sends `SIGCONT` behind `SIGHUP`, and so does who likes. Textual
-        then reads the keys in a second thread, and the process does not end any more.
-        """
-        stops, resumes = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
-        if not callable(stops) or not callable(resumes):
-            return  # not in a terminal
-        is_stopped = False
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            nonlocal is_stopped
-            is_stopped = True
-            stops(number, frame)
-
-        def resume(number: int, frame: FrameType | None) -> None:
-            nonlocal is_stopped
-            if is_stopped:
-                is_stopped = False
-                resumes(number, frame)
-
-        signal.signal(signal.SIGTSTP, stop)
-        signal.signal(signal.SIGCONT, resume)
-
     # --- keys and commands
 
     def key_of(self, id: str) -> str:
         """The first key of an action, as people read it."""
-        from evalstore.tui.keys.registry import actions
-
-        keys = self.chosen.keys.get(id)
-        return key_name(keys.split(",")[0] if keys else actions()[id].keys[0])
+        keys = self.appearance.keys.get(id)
+        return key_name(keys.split(",")[0] if keys else REGISTRY.actions[id].keys[0])
 
     def on_key(self, event: events.Key) -> None:
         """Give what was typed quickly to the line that a key before it has opened.
@@ -220,8 +199,6 @@ class Browser(App[None]):
 
     def action_help(self) -> None:
         """Help on this screen; on itself it ends."""
-        from evalstore.tui.screens.help import HelpPage
-
         if isinstance(self.screen, HelpPage):
             self.go_back()
             return
@@ -233,6 +210,16 @@ class Browser(App[None]):
 
     # --- from screen to screen
 
+    @property
+    def pages(self) -> Sequence[type[Page]]:
+        """All screens that help tells about, the first one first."""
+        return PAGES
+
+    @property
+    def registry(self) -> KeyRegistry:
+        """The actions of all screens and widgets."""
+        return REGISTRY
+
     def show_cases(
         self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
     ) -> None:
@@ -243,21 +230,19 @@ class Browser(App[None]):
         """The cases of a test file: of the run that is shown, or of the workspace."""
         typed = f'file:"{file}"'
         if isinstance(self.screen, CasesPage):
-            self.screen.filter_by(typed)
+            self.screen.filter.set(typed)
         else:
             self.show_cases(None, typed)
 
     def show_status(self) -> None:
-        """What is to do."""
+        """The pending work."""
         self.push_screen(StatusPage())
 
-    def show_session(
-        self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
-    ) -> None:
-        """What a candidate answered to a case, among those that are listed."""
+    def show_answer(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
+        """The answer of a candidate to a case, among those that are listed."""
         self.push_screen(AnswerPage(cases, listed, number, model))
 
-    def show_versions(self, file: str, row: str) -> None:
+    def show_test_history(self, file: str, row: str) -> None:
         """The runs at which a test changed."""
         self.push_screen(TestHistoryPage(file, row))
 
@@ -268,8 +253,14 @@ class Browser(App[None]):
         self.push_screen(ComparePage(was, now, models))
 
     def show_stats(self, run: str) -> None:
-        """What a run comes to by candidate, system prompt, tag and file."""
+        """The statistics of a run."""
         self.push_screen(StatsPage(run))
+
+    def show_plan(
+        self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None
+    ) -> None:
+        """The plan of a run; `edit` opens the file that was edited, at a line."""
+        self.push_screen(PlanPage(read, edit=edit))
 
     def can_leave(self, page: Page) -> bool:
         """Whether there is a screen below."""
@@ -279,3 +270,28 @@ class Browser(App[None]):
         """Leave the screen; the first one stays."""
         if len(self.screen_stack) > 2:
             self.pop_screen()
+
+    def go_back_to_case(self, case: CaseRow, model: str) -> None:
+        """Leave the screen; a list of cases below it moves its cursor to this case."""
+        below = self.screen_stack[-2]
+        if isinstance(below, CasesPage):
+            below.highlight(case, model)
+        self.go_back()
+
+
+PAGES: Sequence[type[Page]] = (
+    RunsPage,
+    AnswerPage,
+    CasesPage,
+    ComparePage,
+    HelpPage,
+    PlanPage,
+    LeavePage,
+    RunPage,
+    StatsPage,
+    TestHistoryPage,
+    StatusPage,
+)
+"""All screens: the first one, then by their titles."""
+REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView, MarkdownView))
+"""The actions of all screens and widgets."""

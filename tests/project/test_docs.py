@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.tui.keys.keymap import find_problems
+from evalstore.tui.appearance import find_problems
 from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings, read_settings
 
 PROJECT = Path(__file__).parent.parent.parent

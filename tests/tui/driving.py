@@ -18,7 +18,7 @@ from textual.widgets import Input
 from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
 from evalstore.tui.keys.keymap import Appearance
-from evalstore.tui.screens.filterable import FilterablePage
+from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import DataSource, WorkspaceSource
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
@@ -49,7 +49,7 @@ def _is_painted(shown: Screen[Any]) -> bool:
 
 def _will_search(shown: Screen[Any]) -> bool:
     """Whether a search begins when nothing more is typed."""
-    return isinstance(shown, FilterablePage) and bool(shown.searching)
+    return isinstance(shown, CasesPage) and bool(shown.filter.progress)
 
 
 async def _soon(_least: float = 0, _most: float = 1) -> None:
@@ -89,7 +89,7 @@ def drive(
     source: DataSource | None = None,
     revision: str | None = None,
     size: tuple[int, int] = (100, 30),
-    look: Appearance | None = None,
+    appearance: Appearance | None = None,
     messages: bool = False,
 ) -> Any:
     """Open the browser on the workspace in the current folder and do what the scenario says.
@@ -98,10 +98,10 @@ def drive(
     """
 
     async def run() -> None:
-        app = Browser(source or WorkspaceSource(Location(Path.cwd())), revision, look)
+        app = Browser(source or WorkspaceSource(Location(Path.cwd())), revision, appearance)
         with (
             mock.patch("textual.app.wait_for_idle", _soon),
-            mock.patch("evalstore.tui.screens.filterable._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
         ):
             await opened(app)
 

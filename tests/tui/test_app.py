@@ -26,7 +26,7 @@ def footer(pilot: Pilot[None]) -> list[str]:
 
 async def look(pilot: Pilot[None]) -> None:
     assert isinstance(pilot.app, Browser)
-    pilot.app.look()
+    pilot.app.check_store()
     await settled(pilot)
 
 
@@ -155,7 +155,7 @@ def test_what_is_typed_before_the_line_has_the_focus_is_not_lost(workspace: Path
                 pilot.app.simulate_key(key)
             await settled(pilot)
         assert page.query_one("#filter", Input).value == "oslo"
-        assert [row.row for row in page.listed] == ["city=Oslo"]
+        assert [row.row for row in page.listing.rows] == ["city=Oslo"]
 
     drive(scenario, revision="@")
 

@@ -94,9 +94,9 @@ def view(
     elif not web:
         _require_terminal()
     _set_colours()
-    from evalstore.tui.keys.keymap import read_look
+    from evalstore.tui.appearance import read_appearance
 
-    look = read_look(here(), theme, key or ())
+    look = read_appearance(here(), theme, key or ())
     if web:
         from evalstore.tui.web import serve
 
@@ -111,9 +111,9 @@ def view(
     browser.run()
     for warning in warnings:
         output.warn(warning)
-    for lost in browser.lost:
-        output.failure(EvalstoreError(lost))
-    if browser.return_code or browser.lost:
+    for label in browser.unsaved_labels:
+        output.failure(EvalstoreError(label))
+    if browser.return_code or browser.unsaved_labels:
         raise typer.Exit(BUG if browser.return_code else STORE_UNUSABLE)
 
 

@@ -89,7 +89,7 @@ def _problems_of_browser() -> Iterable[Problem]:
     file, browser = browser_settings(here().directory, here().config)
     if browser == BrowserSettings():
         return ()
-    from evalstore.tui.keys.keymap import find_problems
+    from evalstore.tui.appearance import find_problems
 
     return find_problems(file, browser)
 

@@ -1,1 +1,1 @@
-"""Keys, actions and the command palette."""
+"""Actions, and the keys that people choose for them."""

@@ -1,24 +1,23 @@
-"""Keys and themes that people choose: in the settings, and their own over those."""
+"""Keys that people choose: how they are written, and what is wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from textual.keys import Keys, _character_to_key, format_key, key_to_character
-from textual.theme import BUILTIN_THEMES
+from textual.keys import Keys, _character_to_key, key_to_character
 
-from evalstore.errors import EvalstoreError, Problem, WorkspaceError
+from evalstore.errors import Problem
 from evalstore.files.fields import nearest, suggest
-from evalstore.workspace.settings import BrowserSettings, browser_settings
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Location
+    from evalstore.tui.keys.registry import KeyRegistry
+    from evalstore.workspace.settings import BrowserSettings
 
 FIXED = ("ctrl+q", "ctrl+c")
-"""Keys that do what they do whatever else is said, so that everybody gets out."""
+"""Keys that cannot be given another meaning, so that everybody gets out."""
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _NAMES = frozenset(key.value for key in Keys if key.value.isalnum())
 _KEYS_HINT = "write a character or a name such as ctrl+x, f5, pagedown; several with commas"
@@ -32,80 +31,49 @@ class Appearance:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_look(where: Location, theme: str | None, keys: Sequence[str]) -> Appearance:
-    """What the settings say, and over it a person's own theme and keys (`ID=KEYS`).
-
-    Settings that cannot be read say nothing here: the screens tell what is wrong with them.
-    """
-    file, shared = browser_settings(where.directory, where.config)
-    chosen: dict[str, str] = {}
-    for one in keys:
-        id, equals, text = one.partition("=")
-        if not equals or not text:
-            raise EvalstoreError(
-                f"'--key {one}' names no keys", hint="as in --key history.compare=D,f4"
-            )
-        chosen[id.strip()] = text
-    if found := list(find_problems(file, shared, BrowserSettings(theme, chosen))):
-        if own := next((problem for problem in found if problem.line is None), None):
-            raise EvalstoreError(f"{own.file}: {own.message}", hint=own.hint)
-        raise WorkspaceError(found)
-    return Appearance(
-        theme or shared.theme,
-        {id: ",".join(normal(text)) for id, text in {**shared.keys, **chosen}.items()},
-    )
-
-
-def find_problems(
-    file: str, shared: BrowserSettings, own: BrowserSettings | None = None
+def key_problems(
+    file: str, shared: BrowserSettings, own: BrowserSettings, registry: KeyRegistry
 ) -> Iterator[Problem]:
-    """Names that nobody knows, keys that are none, and keys with two meanings."""
-    own = own or BrowserSettings()
-    for theme, place in ((shared.theme, file), (own.theme, "--theme")):
-        if theme is not None and theme not in BUILTIN_THEMES:
-            line = shared.lines.get("theme") if place == file else None
-            hint = suggest(theme, BUILTIN_THEMES, "themes")
-            yield Problem(place, f"unknown theme '{theme}'", line, hint=hint)
-    if not shared.keys and not own.keys:
-        return
-    from evalstore.tui.keys.registry import actions
-
-    known = actions()
-    sound: dict[str, tuple[Problem, tuple[str, ...]]] = {}
+    """Unknown actions, names that are not keys, and keys with two meanings."""
+    known = registry.actions
+    valid: dict[str, tuple[Problem, tuple[str, ...]]] = {}
     for id, text in [*shared.keys.items(), *own.keys.items()]:
-        mine = own.keys.get(id) is text
-        at = Problem("--key" if mine else file, "", None if mine else shared.lines[f"keys.{id}"])
+        is_own = own.keys.get(id) is text
+        line = None if is_own else shared.lines[f"keys.{id}"]
+        place = Problem("--key" if is_own else file, "", line)
         keys = normal(text)
-        wrong = [key for key in keys if not _is_key(key)]
-        kept = [key for key in keys if key in FIXED]
+        unknown = [key for key in keys if not _is_key(key)]
+        fixed = [key for key in keys if key in FIXED]
         if id not in known:
-            yield _at(at, f"unknown action '{id}'", suggest(id, known, "actions"))
-        elif wrong:
-            hint = nearest(wrong[0], _NAMES) or _KEYS_HINT
-            yield _at(at, f"'{wrong[0]}' is not a key", hint)
-        elif kept:
-            yield _at(at, f"'{kept[0]}' cannot be given away", "it always leads out")
+            yield _at(place, f"unknown action '{id}'", suggest(id, known, "actions"))
+        elif unknown:
+            hint = nearest(unknown[0], _NAMES) or _KEYS_HINT
+            yield _at(place, f"'{unknown[0]}' is not a key", hint)
+        elif fixed:
+            yield _at(place, f"'{fixed[0]}' cannot be given away", "it always leads out")
         else:
-            sound[id] = at, keys
-    yield from _conflicts(sound)
+            valid[id] = place, keys
+    yield from _conflicts(valid, registry)
 
 
-def _conflicts(given: Mapping[str, tuple[Problem, tuple[str, ...]]]) -> Iterator[Problem]:
-    from evalstore.tui.keys.registry import scopes
-
-    told: set[tuple[str, ...]] = set()
-    for scope in scopes():
-        for one, other in combinations(scope, 2):
-            if one.id == other.id or (one.id not in given and other.id not in given):
+def _conflicts(
+    given: Mapping[str, tuple[Problem, tuple[str, ...]]], registry: KeyRegistry
+) -> Iterator[Problem]:
+    reported: set[tuple[str, ...]] = set()
+    for scope in registry.scopes():
+        for action, other in combinations(scope, 2):
+            if action.id == other.id or (action.id not in given and other.id not in given):
                 continue
-            both = [given[a.id][1] if a.id in given else a.keys for a in (one, other)]
-            for key in both[0]:
-                where = one.id, other.id, key
-                if key in both[1] and where not in told:
-                    told.add(where)
-                    at = given[one.id if one.id in given else other.id][0]
-                    message = f"the key '{key}' would be '{one.id}' and '{other.id}' at once"
-                    yield _at(at, message, "give one of them other keys")
+            keys, other_keys = (
+                given[it.id][1] if it.id in given else it.keys for it in (action, other)
+            )
+            for key in keys:
+                conflict = action.id, other.id, key
+                if key in other_keys and conflict not in reported:
+                    reported.add(conflict)
+                    place = given[action.id if action.id in given else other.id][0]
+                    message = f"the key '{key}' would be '{action.id}' and '{other.id}' at once"
+                    yield _at(place, message, "give one of them other keys")
 
 
 def _at(place: Problem, message: str, hint: str) -> Problem:
@@ -114,17 +82,11 @@ def _at(place: Problem, message: str, hint: str) -> Problem:
 
 def normal(keys: str) -> tuple[str, ...]:
     """Keys as Textual names them: `?` is `question_mark`."""
-    found = []
-    for one in keys.split(","):
-        *modifiers, key = one.strip().rsplit("+", 1) if len(one.strip()) > 1 else (one.strip(),)
-        found.append("+".join((*modifiers, _character_to_key(key) if len(key) == 1 else key)))
-    return tuple(dict.fromkeys(found))
-
-
-def key_name(key: str) -> str:
-    """A key as people read it: `ctrl+d`, `?`, `enter`, `↑`."""
-    *modifiers, last = key.split("+")
-    return "+".join((*modifiers, last if last == "enter" else format_key(last)))
+    names = []
+    for text in keys.split(","):
+        *modifiers, key = text.strip().rsplit("+", 1) if len(text.strip()) > 1 else (text.strip(),)
+        names.append("+".join((*modifiers, _character_to_key(key) if len(key) == 1 else key)))
+    return tuple(dict.fromkeys(names))
 
 
 def _is_key(name: str) -> bool:

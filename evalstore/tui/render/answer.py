@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import clip, money, safe, short
 from evalstore.reports.word_diff import words_apart
-from evalstore.tui.render.pair import ALIKE, question_lines
-from evalstore.tui.render.verdicts import verdict, when
+from evalstore.tui.render.pair import MIN_SHARED, question_lines
+from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.widgets.text_view import (
     BLANK,
     StyledLine,
     StyledSpan,
-    changed,
     heading,
+    marked_spans,
     text_lines,
 )
 from evalstore.values import RECORDED
@@ -31,39 +31,39 @@ _SHOWN = 120
 """Characters of an answer that others are judged together with."""
 
 
-def tell_place(case: CaseRow, result: Result, number: int) -> Iterator[StyledLine]:
-    """Where the reader is, and what the case came to; `number` is that of the answer, from 0."""
+def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledLine]:
+    """The case, and the verdict on a candidate; `attempt` is the number of the answer, from 0."""
     parts = [case.file, case.row, f"({case.prompt})" if case.prompt else "", *case.tags]
     yield heading("  ".join(part for part in parts if part))
-    cell = verdict(result.word)
+    cell = verdict_cell(result.word)
     yield StyledLine(
         (
             StyledSpan(f"{cell.text}  ", cell.colour),
             StyledSpan(safe(result.model)),
-            StyledSpan(safe("".join(f"  {one}" for one in facts_of(result, number))), "faint"),
+            StyledSpan(safe("".join(f"  {one}" for one in result_facts(result, attempt))), "faint"),
         )
     )
 
 
-def facts_of(result: Result, number: int) -> list[str]:
+def result_facts(result: Result, attempt: int) -> list[str]:
     """The score, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]
     if result.wanted > 1 or len(result.sessions) > 1:
         have = len(result.sessions)
-        facts.append(f"answer {number + 1} of {have}" if have else "no answer")
+        facts.append(f"answer {attempt + 1} of {have}" if have else "no answer")
         facts += [f"{result.wanted} wanted"] if have < result.wanted else []
     return facts
 
 
-def tell(view: AnswerView) -> Iterator[StyledLine]:
+def answer_lines(view: AnswerView) -> Iterator[StyledLine]:
     """All of an answer but the verdicts."""
     yield from _conversation(view)
-    yield from _told(view)
-    for opinion in view.opinions:
-        if opinion.reasoning:
+    yield from _criteria(view)
+    for judgement in view.opinions:
+        if judgement.reasoning:
             yield BLANK
-            yield heading(f"reasoning of {opinion.by}")
-            yield from text_lines(opinion.reasoning, "faint", _INDENT)
+            yield heading(f"reasoning of {judgement.by}")
+            yield from text_lines(judgement.reasoning, "faint", _INDENT)
     if view.together:
         yield BLANK
         yield heading("judged together")
@@ -85,27 +85,27 @@ def tell(view: AnswerView) -> Iterator[StyledLine]:
     yield from text_lines(ids, "faint")
 
 
-def tell_verdicts(view: AnswerView, result: Result, helps: str) -> Iterator[StyledLine]:
-    """What was said of it; of what is missing it is said what `helps`."""
+def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
+    """The judgements on an answer; a `hint` when the answer or a judgement is missing."""
     missing = ""
     if view.id is None:
         missing = "There is no answer yet."
-    elif result.evaluation and not any(not opinion.why_not for opinion in view.opinions):
+    elif result.evaluation and not any(not judgement.why_not for judgement in view.opinions):
         missing = "It is not judged yet."
     if missing:
         yield BLANK
         yield from text_lines(missing, "pending")
         for text in view.failures:
             yield from text_lines(f"The call failed: {text}", "error", _INDENT)
-        yield from text_lines(helps, "faint")
+        yield from text_lines(hint, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
-    for opinion in view.opinions:
-        yield from _opinion(opinion)
+    for judgement in view.opinions:
+        yield from _judgement(judgement)
 
 
-def _opinion(judgement: JudgementView) -> Iterator[StyledLine]:
-    cell = verdict(judgement.verdict)
+def _judgement(judgement: JudgementView) -> Iterator[StyledLine]:
+    cell = verdict_cell(judgement.verdict)
     facts = [] if judgement.score is None else [f"score {judgement.score:g}"]
     facts += [f"choice {judgement.label}"] if judgement.label else []
     marks = [when(judgement.started), short(judgement.id)]
@@ -121,11 +121,11 @@ def _opinion(judgement: JudgementView) -> Iterator[StyledLine]:
         )
     )
     for check in judgement.checks:
-        found = verdict(check.verdict) if check.verdict else None
-        told = check.feedback or check.name
-        if not told.startswith(check.name):
-            told = f"{check.name}: {told}"
-        for number, line in enumerate(text_lines(told)):
+        found = verdict_cell(check.verdict) if check.verdict else None
+        text = check.feedback or check.name
+        if not text.startswith(check.name):
+            text = f"{check.name}: {text}"
+        for number, line in enumerate(text_lines(text)):
             sign = (StyledSpan(f"{found.text}  ", found.colour),) if found and not number else ()
             yield StyledLine((*sign, *line.spans), 2 * _INDENT)
     if judgement.feedback and not any(check.feedback for check in judgement.checks):
@@ -139,18 +139,18 @@ def _conversation(view: AnswerView) -> Iterator[StyledLine]:
     for turn in view.said:
         yield BLANK
         if turn.answer is None:
-            yield heading(title_of(turn, view))
+            yield heading(turn_title(turn, view))
             yield from text_lines(turn.text, indent=_INDENT)
             continue
-        yield heading(f"▌ {title_of(turn, view)}")
+        yield heading(f"▌ {turn_title(turn, view)}")
         if turn.answer:
             yield from text_lines(turn.text, indent=_INDENT)
         else:
             yield from text_lines("(filled by the candidate)", "faint", _INDENT)
 
 
-def title_of(turn: TurnView, view: AnswerView) -> str:
-    """Who says this, or which of the candidate's answers it is."""
+def turn_title(turn: TurnView, view: AnswerView) -> str:
+    """The role of a turn, or the number of the candidate's answer."""
     if turn.answer is None:
         return f"{turn.role} {turn.name}".rstrip()
     answers = sum(1 for other in view.said if other.answer)
@@ -158,22 +158,22 @@ def title_of(turn: TurnView, view: AnswerView) -> str:
     return which if turn.answer else "assistant"
 
 
-def _told(view: AnswerView) -> Iterator[StyledLine]:
-    """What evaluators were told: that of the case first."""
+def _criteria(view: AnswerView) -> Iterator[StyledLine]:
+    """The instructions and checks of evaluators, those of the case first."""
     from evalstore.operations.views.judgements import EARLIER  # not before an answer is read
 
-    earlier = {opinion.evaluation for opinion in view.opinions if opinion.why_not == EARLIER}
-    for number, (id, told) in enumerate(view.told.items()):
-        when_told = "before" if id in earlier else "after"
-        which = f" {when_told} an edit ({short(id)})" if number else ""
-        if told.instructions:
+    earlier = {judgement.evaluation for judgement in view.opinions if judgement.why_not == EARLIER}
+    for number, (id, criteria) in enumerate(view.told.items()):
+        order = "before" if id in earlier else "after"
+        which = f" {order} an edit ({short(id)})" if number else ""
+        if criteria.instructions:
             yield BLANK
             yield heading(f"instructions{which}")
-            yield from text_lines(told.instructions, "faint" if number else "", _INDENT)
-        if told.checks:
+            yield from text_lines(criteria.instructions, "faint" if number else "", _INDENT)
+        if criteria.checks:
             yield BLANK
             yield heading(f"checks{which}")
-            for check in told.checks:
+            for check in criteria.checks:
                 yield from text_lines(check, "faint" if number else "", _INDENT)
 
 
@@ -184,7 +184,7 @@ def _facts(facts: SessionFacts) -> Iterator[str]:
         inner = [f"{facts.cached_tokens:,} cached"] if facts.cached_tokens else []
         inner += [f"{facts.reasoning_tokens:,} reasoning"] if facts.reasoning_tokens else []
         tokens += f" ({', '.join(inner)})" if inner else ""
-    told = (
+    facts_shown = (
         facts.origin if facts.origin == RECORDED else money(facts.cost),
         tokens,
         f"{facts.latency:.4g} s" if facts.latency else "",
@@ -196,40 +196,40 @@ def _facts(facts: SessionFacts) -> Iterator[str]:
         when(facts.started),
         f"from {facts.origin}" if facts.origin not in ("run", RECORDED) else "",
     )
-    yield ", ".join(one for one in told if one)
+    yield ", ".join(fact for fact in facts_shown if fact)
 
 
 # --- two answers side by side
 
 
-def tell_beside(one: AnswerView, other: AnswerView) -> tuple[list[StyledLine], list[StyledLine]]:
+def compared_lines(one: AnswerView, other: AnswerView) -> tuple[list[StyledLine], list[StyledLine]]:
     """Two answers below the question, with the words marked that the other one does not have."""
     apart = words_apart(one.answer, other.answer)
     note = "" if apart else "(too long to be compared word by word)"
     if apart and one.answer and other.answer:
         same = sum(len(piece.text) for line in apart[0] for piece in line if not piece.differs)
-        if same < ALIKE * max(len(one.answer), len(other.answer)):
+        if same < MIN_SHARED * max(len(one.answer), len(other.answer)):
             note = "(too little in common to be compared word by word)"
     sides: list[list[StyledLine]] = []
     for number, view in enumerate((one, other)):
-        users = [said.text for said in view.said if said.role == "user" and said.answer is None]
+        users = [turn.text for turn in view.said if turn.role == "user" and turn.answer is None]
         lines = [*question_lines(users[-1] if users else ""), BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
         elif note or not apart or None in (one.id, other.id):
             lines += [*(text_lines(note, "faint") if note else ()), *text_lines(view.answer)]
         else:
-            lines += [_pieces(pieces, ("old", "new")[number]) for pieces in apart[number]]
-        for opinion in view.opinions:
-            if not opinion.why_not:
-                lines += _opinion(opinion)
+            lines += [_piece_line(pieces, ("old", "new")[number]) for pieces in apart[number]]
+        for judgement in view.opinions:
+            if not judgement.why_not:
+                lines += _judgement(judgement)
         sides.append(lines)
     return sides[0], sides[1]
 
 
-def _pieces(pieces: Pieces, colour: str) -> StyledLine:
+def _piece_line(pieces: Pieces, colour: str) -> StyledLine:
     spans: list[StyledSpan] = []
     for piece in pieces:
         text = safe(piece.text, lines=True).expandtabs(4)
-        spans += changed(text, colour) if piece.differs else [StyledSpan(text)]
+        spans += marked_spans(text, colour) if piece.differs else [StyledSpan(text)]
     return StyledLine(tuple(spans))

@@ -1,4 +1,4 @@
-"""What is shown as a file: a table or a text, as Markdown, CSV or JSON."""
+"""What is exported as a file: a table or a text, as Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
 from evalstore.tui.state.verdict_order import PERSON, SIGNS
 
-FORMS = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")
+SUFFIXES = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")
 """The endings of files with a table, with a text, and with an answer."""
 _WORDS = {sign: word for word, sign in SIGNS.items()}
 _SIGN = f"[{re.escape(''.join(_WORDS))}]"
@@ -28,7 +28,7 @@ _MARKUP = re.compile(r"([\\`*_<\[\]|])")
 
 @dataclass(frozen=True, slots=True)
 class ExportedTable:
-    """A table that is shown."""
+    """A table that is exported."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -36,42 +36,42 @@ class ExportedTable:
 
 @dataclass(frozen=True, slots=True)
 class ExportedAnswer:
-    """An answer with all that is said of it."""
+    """An answer with the judgements on it."""
 
     text: str
-    """As it is shown."""
+    """As it is exported."""
     markdown: str
 
 
-Shown = ExportedTable | ExportedAnswer | str
+Exported = ExportedTable | ExportedAnswer | str
 
 
-def forms(shown: Shown) -> Sequence[str]:
+def suffixes(exported: Exported) -> Sequence[str]:
     """The endings that a file of it can have, the usual one first."""
-    tables, texts, answers = FORMS
+    tables, texts, answers = SUFFIXES
     return (
         tables
-        if isinstance(shown, ExportedTable)
+        if isinstance(exported, ExportedTable)
         else answers
-        if isinstance(shown, ExportedAnswer)
+        if isinstance(exported, ExportedAnswer)
         else texts
     )
 
 
-def name_for(what: str, shown: Shown) -> str:
-    """What a file is called unless the user says otherwise."""
-    return f"evalstore-{what}-{time.strftime('%Y%m%d-%H%M%S')}{forms(shown)[0]}"
+def default_name(name: str, exported: Exported) -> str:
+    """The name of a file unless the user chooses another."""
+    return f"evalstore-{name}-{time.strftime('%Y%m%d-%H%M%S')}{suffixes(exported)[0]}"
 
 
-def save(folder: Path, name: str, shown: Shown) -> Path:
+def save(folder: Path, name: str, exported: Exported) -> Path:
     """Write it into a new file; raises `EvalstoreError`."""
     if not name.strip():
         raise EvalstoreError("a file needs a name")
     try:
         path = folder / Path(name.strip()).expanduser()
-        if path.suffix.lower() not in forms(shown):
-            raise EvalstoreError(f"'{name}' ends in none of {', '.join(forms(shown))}")
-        text = as_text(path.suffix.lower(), shown)
+        if path.suffix.lower() not in suffixes(exported):
+            raise EvalstoreError(f"'{name}' ends in none of {', '.join(suffixes(exported))}")
+        text = as_text(path.suffix.lower(), exported)
         write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
     except FileExistsError:
         raise EvalstoreError(
@@ -83,27 +83,27 @@ def save(folder: Path, name: str, shown: Shown) -> Path:
     return path
 
 
-def as_text(suffix: str, shown: Shown) -> str:
-    """In the form that the suffix stands for."""
-    if not isinstance(shown, ExportedTable):
-        text = shown if isinstance(shown, str) else shown.text
-        if isinstance(shown, ExportedAnswer) and suffix == ".md":
-            return shown.markdown
+def as_text(suffix: str, exported: Exported) -> str:
+    """The content of a file with this suffix."""
+    if not isinstance(exported, ExportedTable):
+        text = exported if isinstance(exported, str) else exported.text
+        if isinstance(exported, ExportedAnswer) and suffix == ".md":
+            return exported.markdown
         return json.dumps(text, ensure_ascii=False) + "\n" if suffix == ".json" else f"{text}\n"
     if suffix == ".csv":
-        return _as_csv(shown)
+        return _as_csv(exported)
     if suffix == ".json":
-        titles = [title or f"column{number}" for number, title in enumerate(shown.titles, 1)]
-        rows = [dict(zip(titles, map(_plain, row), strict=False)) for row in shown.rows]
+        titles = [title or f"column{number}" for number, title in enumerate(exported.titles, 1)]
+        rows = [dict(zip(titles, map(_plain, row), strict=False)) for row in exported.rows]
         return json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
-    return _as_markdown(shown)
+    return _as_markdown(exported)
 
 
 def _as_markdown(table: ExportedTable) -> str:
     lines = [list(table.titles), ["---"] * len(table.titles), *table.rows]
     return "".join(
         "| "
-        + " | ".join(text if number == 1 else in_line(text) for text in _filled(line, table))
+        + " | ".join(text if number == 1 else in_line(text) for text in _padded(line, table))
         + " |\n"
         for number, line in enumerate(lines)
     )
@@ -118,12 +118,12 @@ def _as_csv(table: ExportedTable) -> str:
     into = io.StringIO()
     writer = csv.writer(into, lineterminator="\n")
     for line in (table.titles, *table.rows):
-        writer.writerow([_defused(_plain(text)) for text in _filled(line, table)])
+        writer.writerow([_as_plain_text(_plain(text)) for text in _padded(line, table)])
     return into.getvalue()
 
 
 def _plain(text: str) -> str:
-    """A verdict without its sign; a word of a person beside it is told so."""
+    """A verdict without its sign; the sign of a label is replaced by words."""
     found = _VERDICT.fullmatch(text)
     if not found:
         return text
@@ -132,10 +132,10 @@ def _plain(text: str) -> str:
     return f"{found[1]}, by a person" if found[2] else found[1]
 
 
-def _filled(line: Sequence[str], table: ExportedTable) -> list[str]:
+def _padded(line: Sequence[str], table: ExportedTable) -> list[str]:
     return [*line, *[""] * (len(table.titles) - len(line))][: len(table.titles)]
 
 
-def _defused(text: str) -> str:
+def _as_plain_text(text: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

@@ -1,4 +1,4 @@
-"""What was said of a case: the feedback of judges and the labels of people, by candidate."""
+"""The judgements on a case: the feedback of judges and the labels of people, by candidate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
-from evalstore.tui.render.verdicts import verdict, when
+from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.state.verdict_order import PERSON
 from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, heading, text_lines
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evalstore.values import Result
 
 
-def said_of(
+def judgement_lines(
     cases: Cases, case: CaseRow, picked: int, feedback: Mapping[str, str]
 ) -> Iterator[StyledLine]:
     """Of the picked candidate first; the feedback by the ids of the judgements."""
@@ -24,31 +24,31 @@ def said_of(
     place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
     yield heading(" ".join(part for part in place if part) + tags)
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
-        one = case.results[number]
-        if one is None:
+        result = case.results[number]
+        if result is None:
             continue
-        cell = verdict(one.word)
+        cell = verdict_cell(result.word)
         yield StyledLine(
             (StyledSpan(f"{cell.text}  ", cell.colour), StyledSpan(cases.models[number]))
         )
-        said = cases.said.of(one)
-        ids = [id for id in one.evaluations if id not in {label.id for label in said}]
+        labels = cases.said.of(result)
+        ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
         for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
             yield from text_lines(text, indent=2)
-        yield from _labels(said, one)
+        yield from _label_lines(labels, result)
 
 
-def _labels(said: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]:
-    """What people have said of a cell; the same of several answers once."""
+def _label_lines(labels: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]:
+    """The labels of people; the same label of several answers once."""
     alike: dict[tuple[str, str, str, bool], list[PersonLabel]] = {}
-    for label in said:
+    for label in labels:
         is_later = label.id not in result.evaluations
         alike.setdefault((label.person, label.verdict, label.note, is_later), []).append(label)
-    for (person, word, note, is_later), some in alike.items():
-        count = sum(len(label.sessions) for label in some)
+    for (person, word, note, is_later), group in alike.items():
+        count = sum(len(label.sessions) for label in group)
         facts = [
             f"label taken back by {person}" if word == "none" else f"{word}  by {person}",
-            when(max(label.at for label in some)),
+            when(max(label.at for label in group)),
             *(["after this run"] if is_later else []),
             *([plural(count, "answer")] if count > 1 else []),
         ]

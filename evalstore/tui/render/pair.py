@@ -1,4 +1,4 @@
-"""A pair of results in words: what changed, what was said of both, and how the answers differ."""
+"""A pair of results as lines: what changed, the feedback on both, and how the answers differ."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from evalstore.display import clip, safe
 from evalstore.reports.line_diff import Stretch, compare_words
 from evalstore.reports.version_diff import focus
-from evalstore.tui.render.verdicts import verdict
+from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.widgets.text_view import (
     BLANK,
     StyledLine,
     StyledSpan,
-    changed,
     heading,
+    marked_spans,
     text_lines,
 )
 
@@ -27,11 +27,11 @@ _EDITS = 4
 """Edits of the test file that are shown."""
 _WIDTH = 160
 """Characters of a text of an edit."""
-ALIKE = 0.3
+MIN_SHARED = 0.3
 """The share of the longer answer that both must have to be shown as one text."""
 
 
-def pick_answers(pair: Pair) -> tuple[str | None, str | None]:
+def answers_to_compare(pair: Pair) -> tuple[str | None, str | None]:
     """The sessions to compare: of several attempts, the first two that are not the same."""
     was = pair.was.sessions if pair.was else ()
     now = pair.now.sessions if pair.now else ()
@@ -41,14 +41,14 @@ def pick_answers(pair: Pair) -> tuple[str | None, str | None]:
     return was[0] if was else None, now[0] if now else None
 
 
-def describe_pair(
+def pair_lines(
     found: Diff,
     pair: Pair,
     feedback: Mapping[str, str],
     answers: Mapping[str, str] | None = None,
     question: str = "",
 ) -> Iterator[StyledLine]:
-    """All that is to be said of a pair; the answers and the question, when they are at hand."""
+    """A pair in detail, with the answers and the question when they are known."""
     one = pair.either
     prompt = found.prompts.get(one.file, {}).get(one.prompt)
     parts = (one.file, one.row, f"({prompt})" if prompt else "", "" if found.models else one.model)
@@ -87,7 +87,7 @@ def _edits(found: Diff, file: str, reason: str) -> Iterator[StyledLine]:
 
 
 def _side(name: str, side: Result, feedback: Mapping[str, str]) -> Iterator[StyledLine]:
-    cell = verdict(side.word)
+    cell = verdict_cell(side.word)
     score = "" if side.score is None else f"  score {side.score:.2g}"
     yield StyledLine(
         (StyledSpan(f"{cell.text}{score}  ", cell.colour), StyledSpan(safe(name), "faint"))
@@ -97,7 +97,7 @@ def _side(name: str, side: Result, feedback: Mapping[str, str]) -> Iterator[Styl
 
 
 def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
-    was, now = pick_answers(pair)
+    was, now = answers_to_compare(pair)
     old = answers.get(was) if was else None
     new = answers.get(now) if now else None
     if old is None and new is None:
@@ -109,7 +109,7 @@ def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
     else:
         stretches = compare_words(old, new)
         alike = sum(len(stretch.text) for stretch in stretches if stretch.kind == "same")
-        if alike >= ALIKE * max(len(old), len(new)):
+        if alike >= MIN_SHARED * max(len(old), len(new)):
             yield heading(f"how the answers differ{_number(pair)}")
             yield from stretch_lines(stretches)
         else:
@@ -123,7 +123,7 @@ def _number(pair: Pair) -> str:
     one = pair.either
     if len(one.sessions) < 2:
         return ""
-    was, now = pick_answers(pair)
+    was, now = answers_to_compare(pair)
     session = now if one is pair.now else was
     number = one.sessions.index(session) + 1 if session in one.sessions else 1
     return f" ({number} of {len(one.sessions)})"
@@ -137,5 +137,5 @@ def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[StyledLine]:
             if number:
                 yield StyledLine(tuple(spans))
                 spans = []
-            spans += [StyledSpan(part)] if kind == "same" else changed(part, kind)
+            spans += [StyledSpan(part)] if kind == "same" else marked_spans(part, kind)
     yield StyledLine(tuple(spans))

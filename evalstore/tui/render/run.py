@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import likely_price, money, plural, safe
-from evalstore.errors import EvalstoreError, WorkspaceError
 from evalstore.reports.version_diff import Difference, focus
-from evalstore.tui.render.verdicts import bar, verdict, when
-from evalstore.tui.state.verdict_order import SIGNS, counted
+from evalstore.tui.render.reading import problem_text
+from evalstore.tui.render.verdicts import bar, verdict_cell, when
+from evalstore.tui.state.verdict_order import SIGNS, verdict_counts
 from evalstore.tui.widgets.text_view import BLANK, StyledLine, StyledSpan, heading, text_lines
 
 if TYPE_CHECKING:
@@ -33,42 +33,42 @@ _WIDTH = 70
 # --- the plan
 
 
-def plan_lines(intent: RunRequest, planned: PlanPreview) -> Iterator[StyledLine]:
-    """What would be done, by whom, why and at which price."""
-    found = planned.status
-    if not found.items:
-        yield from _nothing(intent, found)
+def plan_lines(request: RunRequest, preview: PlanPreview) -> Iterator[StyledLine]:
+    """What would be done, by whom, why, and its price."""
+    status = preview.status
+    if not status.items:
+        yield from _nothing(request, status)
     else:
-        price = likely_price(found.cost, found.guess)
-        yield heading(f"{what_to_do(found)}: {price}")
-        if planned.max_cost is not None:
-            yield from text_lines(f"It stops before it costs more than {money(planned.max_cost)}.")
-        if found.reuse:
-            reused = plural(found.reuse, "stored answer")
+        price = likely_price(status.cost, status.guess)
+        yield heading(f"{work_summary(status)}: {price}")
+        if preview.max_cost is not None:
+            yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
+        if status.reuse:
+            reused = plural(status.reuse, "stored answer")
             yield from text_lines(f"{reused} used again.", "faint")
         for kind, title in (("ask", "ask"), ("record", "take from files"), ("judge", "judge")):
-            items = [item for item in found.items if item.kind == kind]
+            items = [item for item in status.items if item.kind == kind]
             if items:
                 yield BLANK
                 yield from _kind_lines(title, items)
-        if intent.before:
+        if request.before:
             yield BLANK
-            yield from text_lines(_ABOUT_AGAIN, "faint")
-    yield from besides(found)
+            yield from text_lines(_ABOUT_REPEATS, "faint")
+    yield from left_lines(status)
 
 
-_ABOUT_AGAIN = (
+_ABOUT_REPEATS = (
     "The new verdicts are those of the run that this makes. In the workspace the first verdict "
     "of each judge that could be read goes on counting."
 )
 
 
-def what_to_do(found: Status) -> str:
+def work_summary(status: Status) -> str:
     """`ask 12 answers, make 24 judgements`."""
     parts = (
-        (found.ask, "ask", "answer"),
-        (found.record, "take", "recorded answer"),
-        (found.judge, "make", "judgement"),
+        (status.ask, "ask", "answer"),
+        (status.record, "take", "recorded answer"),
+        (status.judge, "make", "judgement"),
     )
     return ", ".join(f"{verb} {plural(count, word)}" for count, verb, word in parts if count)
 
@@ -102,35 +102,35 @@ def values_lines(item: PlanItem, indent: int = 0, width: int = _WIDTH) -> Iterat
     yield StyledLine((StyledSpan(f"+ {safe(now)}", "new"),), indent)
 
 
-def _nothing(intent: RunRequest, found: Status) -> Iterator[StyledLine]:
+def _nothing(request: RunRequest, status: Status) -> Iterator[StyledLine]:
     yield heading("Nothing to do.")
-    if intent.before:
+    if request.before:
         yield from text_lines(
             "These cases have no stored answer, nothing judges them, or a person has: "
             "the word of a person stands."
         )
-    elif not found.left_asks and not found.left_judgements and not found.untrusted:
+    elif not status.left_asks and not status.left_judgements and not status.untrusted:
         yield from text_lines(
-            f"{plural(found.reuse, 'answer')} of {plural(found.models, 'candidate')} "
+            f"{plural(status.reuse, 'answer')} of {plural(status.models, 'candidate')} "
             "and all judgements are stored."
         )
 
 
-def besides(found: Status) -> Iterator[StyledLine]:
-    """What a run would leave, and what the user should know."""
-    if found.left_asks or found.left_judgements:
+def left_lines(status: Status) -> Iterator[StyledLine]:
+    """What a run would leave undone, and warnings."""
+    if status.left_asks or status.left_judgements:
         yield from text_lines(
-            f"Left: {plural(found.left_asks, 'answer')} and "
-            f"{plural(found.left_judgements, 'judgement')} (no model may be called for them).",
+            f"Left: {plural(status.left_asks, 'answer')} and "
+            f"{plural(status.left_judgements, 'judgement')} (no model may be called for them).",
             "pending",
         )
-    for file in found.untrusted:
+    for file in status.untrusted:
         yield from text_lines(f"{file.words}; read it, then: {file.command}", "pending")
-    if found.skipped:
+    if status.skipped:
         yield from text_lines(
-            f"{plural(len(found.skipped), 'pair')} skipped for lack of a capability.", "faint"
+            f"{plural(len(status.skipped), 'pair')} skipped for lack of a capability.", "faint"
         )
-    for warning in found.warnings:
+    for warning in status.warnings:
         yield from text_lines(f"warning: {warning}", "pending")
 
 
@@ -138,7 +138,7 @@ def besides(found: Status) -> Iterator[StyledLine]:
 
 
 def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
-    """How far a run is."""
+    """The progress of a run."""
     if not runner.is_planned:
         yield from text_lines("reading and planning …", "faint")
     for what, word in (("asked", "asking "), ("judged", "judging")):
@@ -175,85 +175,83 @@ def _minutes(seconds: float) -> str:
 # --- the result
 
 
-def result_lines(ended: RunEnd, flips: VerdictChanges | None = None) -> Iterator[StyledLine]:
+def end_summary(runner: BackgroundRun) -> str:
+    """How a run ended, in one line."""
+    if runner.end is None:
+        return problem_text(runner.problem) if runner.problem else ""
+    end = runner.end
+    return f"run {end.run[:8]} {end.status}: {end.asked:,} asked, {end.judged:,} judged"
+
+
+def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator[StyledLine]:
     """How a run ended, and what flipped since the run before."""
-    recorded = f"{ended.recorded:,} recorded, " if ended.recorded else ""
+    recorded = f"{end.recorded:,} recorded, " if end.recorded else ""
     yield heading(
-        f"run {ended.run[:8]} {ended.status}: {ended.asked:,} asked, {recorded}"
-        f"{ended.judged:,} judged, {ended.reused:,} reused, {money(ended.cost)}, "
-        f"{ended.seconds:.1f} s"
+        f"run {end.run[:8]} {end.status}: {end.asked:,} asked, {recorded}"
+        f"{end.judged:,} judged, {end.reused:,} reused, {money(end.cost)}, "
+        f"{end.seconds:.1f} s"
     )
-    yield from text_lines(counted(ended.verdicts))
-    if flips is not None:
-        yield _flips_line(flips)
-    if ended.status in ("interrupted", "over budget"):
-        why = {"interrupted": "Interrupted", "over budget": "Stopped at the bound on the cost"}
-        word = "Stopped at the bound on the time" if ended.time_is_up else why[ended.status]
+    yield from text_lines(verdict_counts(end.verdicts))
+    if changes is not None:
+        yield _changes_line(changes)
+    if end.status in ("interrupted", "over budget"):
+        reasons = {"interrupted": "Interrupted", "over budget": "Stopped at the bound on the cost"}
+        word = "Stopped at the bound on the time" if end.time_is_up else reasons[end.status]
         yield from text_lines(f"{word}: what was finished is stored, R goes on from there.")
-    yield from _again_lines(ended)
-    for trouble in ended.troubles:
+    yield from _repeat_lines(end)
+    for failure in end.troubles:
         yield BLANK
-        status = f" {trouble.status}" if trouble.status else ""
+        status = f" {failure.status}" if failure.status else ""
         yield StyledLine(
             (
-                StyledSpan(f"{SIGNS['error']} failed {trouble.count:,} x  ", "fail"),
-                StyledSpan(f"{safe(trouble.kind)}{status}  {safe(trouble.model)}"),
+                StyledSpan(f"{SIGNS['error']} failed {failure.count:,} x  ", "fail"),
+                StyledSpan(f"{safe(failure.kind)}{status}  {safe(failure.model)}"),
             )
         )
-        yield from text_lines(trouble.message, indent=2)
-        if trouble.hint:
-            yield from text_lines(f"hint: {trouble.hint}", "faint", 2)
-    for text in (*ended.waiting, *ended.warnings):
+        yield from text_lines(failure.message, indent=2)
+        if failure.hint:
+            yield from text_lines(f"hint: {failure.hint}", "faint", 2)
+    for text in (*end.waiting, *end.warnings):
         yield from text_lines(text, "pending")
 
 
-def _flips_line(flips: VerdictChanges) -> StyledLine:
-    since = f"  since run {flips.was[:8]} ({when(flips.started)})"
+def _changes_line(changes: VerdictChanges) -> StyledLine:
+    since = f"  since run {changes.was[:8]} ({when(changes.started)})"
     parts = (
-        StyledSpan(f"{flips.broke:,} broke", "fail" if flips.broke else ""),
+        StyledSpan(f"{changes.broke:,} broke", "fail" if changes.broke else ""),
         StyledSpan(", "),
-        StyledSpan(f"{flips.fixed:,} fixed", "pass" if flips.fixed else ""),
+        StyledSpan(f"{changes.fixed:,} fixed", "pass" if changes.fixed else ""),
     )
     flipped = (
-        parts if flips.broke or flips.fixed else (StyledSpan("nothing broke, nothing was fixed"),)
+        parts
+        if changes.broke or changes.fixed
+        else (StyledSpan("nothing broke, nothing was fixed"),)
     )
     return StyledLine((*flipped, StyledSpan(since, "faint")))
 
 
-def _again_lines(ended: RunEnd) -> Iterator[StyledLine]:
+def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:
     """What was judged again, with the verdict before."""
-    if not ended.again:
+    if not end.again:
         return
     yield BLANK
     same = 0
-    for was, now in ended.again:
+    for was, now in end.again:
         if was.word == now.word:
             same += 1
             continue
-        before, after = verdict(was.word), verdict(now.word)
+        before, after = verdict_cell(was.word), verdict_cell(now.word)
         yield StyledLine(
             (
                 StyledSpan(before.text, before.colour),
                 StyledSpan(" -> "),
                 StyledSpan(after.text, after.colour),
-                StyledSpan(f"  {safe(' '.join(_known(now.file, now.row)))}  {safe(now.model)}"),
+                StyledSpan(f"  {safe(' '.join(_nonempty(now.file, now.row)))}  {safe(now.model)}"),
             )
         )
     if same:
         yield from text_lines(f"{plural(same, 'verdict')} as before.", "faint")
 
 
-def _known(*texts: str) -> Iterable[str]:
+def _nonempty(*texts: str) -> Iterable[str]:
     return (text for text in texts if text)
-
-
-def words_of(problem: EvalstoreError) -> str:
-    """A problem as the command line tells it."""
-    if isinstance(problem, WorkspaceError):
-        listed = sorted(problem.problems, key=lambda one: one.severity != "error")
-        lines = [f"{one.severity}: {one.place}: {one.message}" for one in listed[:5]]
-        hints = [f"hint: {one.hint}" for one in listed[:1] if one.hint]
-        more = len(listed) - 5
-        return "\n".join([*lines, *([f"… {more} more"] if more > 0 else []), *hints])
-    hint = f"\nhint: {problem.hint}" if problem.hint else ""
-    return f"error: {problem}{hint}"

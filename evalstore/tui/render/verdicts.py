@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import ago
 from evalstore.tui.state.verdict_order import SIGNS
-from evalstore.tui.widgets.grid import StyledCell
+from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from evalstore.reports.statistics import Rate
@@ -18,7 +18,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def verdict(word: str | None) -> StyledCell:
+def verdict_cell(word: str | None) -> StyledCell:
     """A verdict as a cell."""
     word = word or "answered"
     return StyledCell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word), word)

@@ -1,11 +1,11 @@
-"""What all screens share: a title, a place for what went wrong, reading beside the screen."""
+"""The base of all screens: title, problems, reading in threads; and the app as they know it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 from rich.cells import cell_len
 from textual import on
@@ -18,41 +18,133 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.display import clip, pad, safe
 from evalstore.errors import EvalstoreError
-from evalstore.tui.render.run import words_of
+from evalstore.tui.render.reading import READING, problem_text
 
 if TYPE_CHECKING:
-    from evalstore.tui.app import Browser
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
+    from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.data_source import DataSource
 
 T = TypeVar("T")
-_NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
-READING = "reading …"
-"""A part of the title."""
-_UNSEEN = ("label", "unlabel", "judge_again", "run", "edit")
-"""Actions that are not taken in a terminal that is too small."""
-LOOK = "look"
-"""The group of looking whether somebody has written to the store."""
+_ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
+_NEED_ROOM = ("label", "unlabel", "judge_again", "run", "edit")
+"""Actions that are not available in a terminal that is too small."""
+STORE_CHECKS = "store checks"
+"""The group of readings that find out whether somebody has written to the store."""
+
+
+class RunControl(Protocol):
+    """The run of the browser, as screens know it: at most one is in progress."""
+
+    is_leaving: bool
+    """Whether the browser ends as soon as the run has stopped."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is in progress."""
+
+    @property
+    def progress_text(self) -> str:
+        """The progress in few characters; empty without a run."""
+
+    def show(self) -> None:
+        """Show the progress on a screen of its own."""
+
+    def refuse_second(self) -> bool:
+        """Whether another run cannot begin now; the user is told."""
+
+    def begin(self, request: RunRequest, preview: PlanPreview) -> None:
+        """Start what was planned, and show its progress."""
+
+    def stay(self) -> None:
+        """Keep the browser open when the run has stopped."""
+
+
+class BrowserApp(Protocol):
+    """The application as screens know it: its data, its keys, and the way to other screens."""
+
+    problem: EvalstoreError | None
+    """Why the store cannot be read at the moment."""
+    unsaved_labels: list[str]
+    """Labels that could not be stored, until the user was told."""
+
+    @property
+    def source(self) -> DataSource:
+        """Where screens get their data."""
+
+    @property
+    def runs(self) -> RunControl:
+        """The run that is in progress."""
+
+    @property
+    def pages(self) -> Sequence[type[Page]]:
+        """All screens that help tells about, the first one first."""
+
+    @property
+    def registry(self) -> KeyRegistry:
+        """The actions of all screens and widgets."""
+
+    def key_of(self, id: str) -> str:
+        """The first key of an action, as people read it."""
+
+    def mark_stale(self, page: Page) -> None:
+        """Let all other pages read again when they are shown again."""
+
+    def can_leave(self, page: Page) -> bool:
+        """Whether there is a screen below."""
+
+    def go_back(self) -> None:
+        """Leave the screen; the first one stays."""
+
+    def go_back_to_case(self, case: CaseRow, model: str) -> None:
+        """Leave the screen; a list of cases below it moves its cursor to this case."""
+
+    def show_cases(
+        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+    ) -> None:
+        """Open the cases of a run, or of the workspace; filtered, with the cursor at a place."""
+
+    def show_file(self, file: str) -> None:
+        """Show the cases of a test file: of the run that is shown, or of the workspace."""
+
+    def show_status(self) -> None:
+        """Open the pending work."""
+
+    def show_answer(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
+        """Open a candidate's answer to a case, among those that are listed."""
+
+    def show_test_history(self, file: str, row: str) -> None:
+        """Open the runs at which a test changed."""
+
+    def show_comparison(
+        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+    ) -> None:
+        """Open a run beside a run or the workspace (None), or two candidates of one of them."""
+
+    def show_stats(self, run: str) -> None:
+        """Open the statistics of a run."""
+
+    def show_plan(
+        self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None
+    ) -> None:
+        """Open the plan of a run; `edit` opens the file that was edited, at a line."""
 
 
 class TitleLine(Static):
-    """Where the reader is; at the right end, in every place, how far a run is."""
+    """The title of the page; at its right end, on every page, the progress of a run."""
 
-    where = ""
-    """What the page says."""
-
-    @property
-    def going(self) -> str:
-        """How far a run is; empty when none goes, and on the page that tells it anyway."""
-        assert isinstance(self.screen, Page)
-        return self.screen.going
+    text = ""
+    """The title."""
 
     def render(self) -> Content:
-        """What goes on is seen whole, the rest has the room that is left."""
-        going = self.going
-        if not going:
-            return Content(self.where)
-        room = max(0, self.size.width - cell_len(going) - 2)
-        return Content(f"{pad(clip(self.where, room), room)}  {going}")
+        """The progress as a whole, the title in the room that is left."""
+        assert isinstance(self.screen, Page)
+        progress = self.screen.run_progress
+        if not progress:
+            return Content(self.text)
+        room = max(0, self.size.width - cell_len(progress) - 2)
+        return Content(f"{pad(clip(self.text, room), room)}  {progress}")
 
 
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
@@ -99,7 +191,7 @@ class Page(Screen[None]):
 
     def __init__(self, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
-        self._heading: tuple[str, ...] = ()
+        self._title_parts: tuple[str, ...] = ()
         self._problems: dict[str, EvalstoreError] = {}
         """By what is read: what went wrong last."""
 
@@ -118,15 +210,12 @@ class Page(Screen[None]):
         return self.browser.source
 
     @property
-    def browser(self) -> Browser:
+    def browser(self) -> BrowserApp:
         """The program."""
-        from evalstore.tui.app import Browser
-
-        assert isinstance(self.app, Browser)
-        return self.app
+        return cast("BrowserApp", self.app)
 
     def on_mount(self) -> None:
-        """Have at hand what is said when the terminal is too small; of screens also this is run."""
+        """Prepare the message for a terminal that is too small; Textual calls this one, too."""
         self.mount(Static("too small: 20x6 or more", classes="small", markup=False))
 
     # --- the parts of a page
@@ -137,43 +226,43 @@ class Page(Screen[None]):
         return TitleLine(classes="title", markup=False)
 
     @property
-    def going(self) -> str:
-        """What the right end of the title says of a run that goes on meanwhile."""
-        return self.browser.runs.going
+    def run_progress(self) -> str:
+        """The progress of a run for the right end of the title; empty without one."""
+        return self.browser.runs.progress_text
 
     @staticmethod
     def problem_line() -> Static:
-        """Where it is said what went wrong."""
+        """A line for a problem."""
         return Static(classes="problem", markup=False)
 
     @staticmethod
     def empty_state() -> Static:
-        """What is shown instead of an empty list."""
+        """A text in place of an empty list."""
         return Static(classes="empty", markup=False)
 
     def set_title(self, *parts: str) -> None:
-        """Say where the reader is."""
-        self._heading = parts
+        """Show these parts as the title."""
+        self._title_parts = parts
         line = self.query_one(TitleLine)
-        line.where = " › ".join(safe(part) for part in parts if part)
+        line.text = " › ".join(safe(part) for part in parts if part)
         line.refresh()
 
     def set_empty(self, text: str) -> None:
-        """Say why there is nothing, and which command changes that; or nothing."""
-        found = self.query_one(".empty", Static)
-        found.update(Content(safe(text, lines=True)))
-        found.display = bool(text)
+        """Show why the list is empty, and which command changes that; empty: there is a list."""
+        line = self.query_one(".empty", Static)
+        line.update(Content(safe(text, lines=True)))
+        line.display = bool(text)
 
     def with_keys(self, text: str) -> str:
         """The text with the ids of actions in braces replaced by their keys."""
-        return _NAMED.sub(lambda found: self.browser.key_of(found[1]), text)
+        return _ACTION_ID.sub(lambda match: self.browser.key_of(match[1]), text)
 
     # --- reading
 
     def fetch(
         self, read: Callable[[], T], then: Callable[[T], None], *, group: str = "read"
     ) -> None:
-        """Read in a thread, then show; of one group only what was wanted last is shown."""
+        """Read in a thread, then show; of one group only the last request is shown."""
 
         def work() -> None:
             worker = get_current_worker()
@@ -202,7 +291,7 @@ class Page(Screen[None]):
         if self.classes != before:
             self.update_node_styles()
         if self.browser.problem:
-            self.fail(LOOK, self.browser.problem)
+            self.report_problem(STORE_CHECKS, self.browser.problem)
         if self.is_stale:
             self.is_stale = False
             self.reload()
@@ -217,24 +306,24 @@ class Page(Screen[None]):
 
     @on(Fetched)
     def show_fetched(self, message: Fetched) -> None:
-        """Show what has come; a problem stays until what it was about has been read."""
+        """Show what was read; a problem stays until its group has been read."""
         if message.then is None:
-            self.fail(message.group, message.value)
+            self.report_problem(message.group, message.value)
         else:
-            self.mend(message.group)
+            self.clear_problem(message.group)
             message.then(message.value)
 
-    def fail(self, group: str, problem: EvalstoreError) -> None:
-        """Say what went wrong with the reading of a group, until `mend` of it."""
+    def report_problem(self, group: str, problem: EvalstoreError) -> None:
+        """Show what went wrong with the reading of a group, until `clear_problem`."""
         self._problems[group] = problem
         self.show_problem(problem)
 
-    def mend(self, group: str) -> None:
-        """What went wrong there is over; all is when the page itself has been read again."""
-        over = [problem for problem in self._problems if group in (problem, "read")]
-        for one in over:
-            del self._problems[one]
-        if over:
+    def clear_problem(self, group: str) -> None:
+        """Forget the problem of a group; all problems when the page itself has been read again."""
+        solved = [name for name in self._problems if group in (name, "read")]
+        for name in solved:
+            del self._problems[name]
+        if solved:
             left = next(reversed(self._problems.values()), None)
             if left:
                 self.show_problem(left)
@@ -246,20 +335,27 @@ class Page(Screen[None]):
         """A reading that ends in any other way is a bug: say so and stay alive."""
         if message.state is WorkerState.ERROR:
             problem = message.worker.error
-            self.fail(message.worker.group, EvalstoreError(f"a bug in evalstore: {problem!r}"))
+            self.report_problem(
+                message.worker.group, EvalstoreError(f"a bug in evalstore: {problem!r}")
+            )
 
     def show_problem(self, problem: EvalstoreError) -> None:
-        """Say what went wrong, with its place and what helps; it is not being read any more."""
-        self.set_title(*(part for part in self._heading if part != READING))
-        found = self.query_one(".problem", Static)
-        found.update(Content(safe(words_of(problem), lines=True)))
-        found.display = True
+        """Show a problem with its place and its hint; nothing is being read any more."""
+        self.set_title(*(part for part in self._title_parts if part != READING))
+        line = self.query_one(".problem", Static)
+        line.update(Content(safe(problem_text(problem), lines=True)))
+        line.display = True
+
+    def warn(self, problem: EvalstoreError | str) -> None:
+        """Show in passing that something did not work."""
+        text = problem if isinstance(problem, str) else problem_text(problem)
+        self.notify(text, severity="warning", markup=False, timeout=10)
 
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The first screen cannot be left; what cannot be seen is not acted on."""
-        if self.is_small and action in _UNSEEN:
+        """The first screen cannot be left; a page that is too small to be seen does nothing."""
+        if self.is_small and action in _NEED_ROOM:
             return False
         return action != "back" or self.browser.can_leave(self)
 

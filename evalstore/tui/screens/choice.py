@@ -1,4 +1,4 @@
-"""One of a few names, chosen in a box above the screen."""
+"""A box above the screen in which one of a few names is chosen."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from textual.widgets import Static
 
 from evalstore.display import safe
 from evalstore.tui.screens.base import HELP_KEYS
-from evalstore.tui.widgets.grid import Grid, StyledCell
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+
+    from evalstore.tui.screens.base import Page
 
 
 class Choice(ModalScreen[str | None]):
@@ -67,3 +70,16 @@ class Choice(ModalScreen[str | None]):
     def choose(self, message: Grid.Chosen) -> None:
         """This one."""
         self.dismiss(self._names[message.row])
+
+
+def compare_candidates(page: Page, revision: str | None, model: str, others: Sequence[str]) -> None:
+    """Open the comparison of a candidate with one of the others; asks which, if there are more."""
+
+    def compare(other: str | None) -> None:
+        if other:
+            page.browser.show_comparison(revision, revision, (model, other))
+
+    if len(others) == 1:
+        compare(others[0])
+    else:
+        page.app.push_screen(Choice(f"{model} beside", others), compare)

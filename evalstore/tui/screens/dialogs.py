@@ -1,4 +1,4 @@
-"""Small windows above a page: one asks for a line of text, the others tell and ask."""
+"""Small windows above a page: a text with keys to answer it, and a prompt for a line of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from evalstore.display import safe
 from evalstore.errors import EvalstoreError
-from evalstore.tui.render.run import words_of
+from evalstore.tui.render.reading import problem_text
 from evalstore.tui.screens.base import HELP_KEYS, Page
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.text_view import TextView
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
-_AROUND = 4
+_FRAME_LINES = 4
 """Lines of a window that are not its text: the border, the title, the keys."""
 
 
 class Dialog(Page, ModalScreen[None]):
-    """A text above the page below, with keys that say what becomes of it."""
+    """A text above the page below, with keys to answer it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "app.quit", "Quit", show=False, id="quit"),
@@ -49,29 +49,29 @@ class Dialog(Page, ModalScreen[None]):
     """
 
     def compose(self) -> ComposeResult:
-        """A title, a place for what went wrong, and the text."""
+        """A title, a line for problems, and the text."""
         with Vertical(id="box"):
             yield self.title_line()
             yield self.problem_line()
-            yield TextView(id="told")
+            yield TextView(id="body")
             yield KeyFooter()
 
     def on_resize(self) -> None:
         """The window is as high as its text, but the page below it can be seen."""
         height = self.size.height
         is_short = height < self.VERTICAL_BREAKPOINTS[-1][0]
-        self.told.styles.max_height = None if is_short else height * 6 // 10 - _AROUND
+        self.body.styles.max_height = None if is_short else height * 6 // 10 - _FRAME_LINES
 
     @property
-    def told(self) -> TextView:
-        """The text."""
-        return self.query_one("#told", TextView)
+    def body(self) -> TextView:
+        """The text of the window."""
+        return self.query_one("#body", TextView)
 
 
 class PromptDialog(ModalScreen[str | None]):
     """Asks for a line of text; Escape is not an answer, an empty one is.
 
-    With something to `do`, this is tried with what was typed; what is wrong with it is told here.
+    With `do` the text is tried on Enter; a problem with it is shown in the prompt.
     """
 
     TITLE = "A question"
@@ -103,9 +103,9 @@ class PromptDialog(ModalScreen[str | None]):
         do: Callable[[str], object] | None = None,
         waits: bool = False,
     ) -> None:
-        """What is wrong when `do` takes the text is told in the prompt.
+        """`do` may raise `EvalstoreError`, and the prompt stays open.
 
-        `waits`: the text is still to be read, and nothing is answered before `fill`.
+        `waits`: the text is still being read, and nothing is answered before `fill`.
         """
         super().__init__()
         self._do = do
@@ -142,9 +142,9 @@ class PromptDialog(ModalScreen[str | None]):
             if self._do:
                 self._do(message.value)
         except EvalstoreError as problem:
-            told = self.query_one(".problem", Static)
-            told.update(Content(safe(words_of(problem), lines=True)))
-            told.display = True
+            line = self.query_one(".problem", Static)
+            line.update(Content(safe(problem_text(problem), lines=True)))
+            line.display = True
         else:
             self.dismiss(message.value)
 

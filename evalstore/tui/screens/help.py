@@ -1,4 +1,4 @@
-"""Help on the screen below: what it shows, what its keys do, and where the others are."""
+"""Help on the screen below: its contents, its keys, and the way to the other screens."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from evalstore.display import pad
-from evalstore.tui.keys.keymap import key_name
-from evalstore.tui.keys.registry import own_actions, pages
-from evalstore.tui.render.verdicts import verdict
+from evalstore.tui.keys.registry import own_actions
+from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.screens.base import Page
-from evalstore.tui.state.verdict_order import MEANINGS, OF_PEOPLE
+from evalstore.tui.state.verdict_order import LABEL_SIGNS, MEANINGS
 from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import (
     BLANK,
     StyledLine,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _KEYS = 16
 """Columns for the keys."""
-_HERE = {"list": "In the list", "text": "In the text"}
+_WIDGET_GROUPS = {"list": "In the list", "text": "In the text"}
 
 _WORDS = {
     "workspace": "the folder with the tests, as it is now",
@@ -84,53 +84,53 @@ class HelpPage(Page):
                 yield from text_lines(paragraph)
         for title, keys in self._groups().items():
             yield heading(title)
-            for what, names in keys.items():
-                yield self._row(", ".join(names), what)
+            for description, names in keys.items():
+                yield self._entry(", ".join(names), description)
             yield BLANK
         yield heading("The screens, and the way to each")
-        yield from self._ways()
+        yield from self._page_lines()
         yield BLANK
         yield heading("Words")
         for word, meaning in _WORDS.items():
-            yield self._row(word, meaning)
+            yield self._entry(word, meaning)
         yield BLANK
         yield heading("The signs of verdicts")
         for word, meaning in MEANINGS.items():
-            cell = verdict(word)
-            yield self._row(cell.text, meaning, cell.colour)
-        for signs, meaning in OF_PEOPLE.items():
-            yield self._row(signs, meaning)
+            cell = verdict_cell(word)
+            yield self._entry(cell.text, meaning, cell.colour)
+        for signs, meaning in LABEL_SIGNS.items():
+            yield self._entry(signs, meaning)
 
     @staticmethod
-    def _row(name: str, text: str, colour: str = "heading") -> StyledLine:
+    def _entry(name: str, text: str, colour: str = "heading") -> StyledLine:
         return StyledLine((StyledSpan(f"{pad(name, _KEYS)} ", colour), StyledSpan(text)), indent=2)
 
     def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
-        """For each place where keys are heard what they do, with the keys for it."""
+        """For each place where keys work: the descriptions of the actions, and their keys."""
         groups: dict[str, dict[str, list[str]]] = {}
         if isinstance(self._below.focused, Input):
             groups["In the line"] = {"Take what is typed": [key_name("enter")]}
-        for key, one in self._active.items():
-            if not one.binding.description or not one.binding.id:  # Textual's own
+        for key, active in self._active.items():
+            if not active.binding.description or not active.binding.id:  # Textual's own
                 continue
-            group = groups.setdefault(self._place(one), {})
-            group.setdefault(one.binding.description, []).append(key_name(key))
-        order = ["On this screen", *_HERE.values(), "In the line", "Everywhere"]
+            group = groups.setdefault(self._group_of(active), {})
+            group.setdefault(active.binding.description, []).append(key_name(key))
+        order = ["On this screen", *_WIDGET_GROUPS.values(), "In the line", "Everywhere"]
         return {name: groups[name] for name in order if name in groups}
 
-    def _place(self, binding: ActiveBinding) -> str:
+    def _group_of(self, binding: ActiveBinding) -> str:
         if binding.node is self.app:
             return "Everywhere"
         if isinstance(binding.node, Screen):
             shared = {action.id for action in own_actions(Page)}
             is_own = binding.binding.id and binding.binding.id not in shared
             return "On this screen" if is_own else "Everywhere"
-        return _HERE["text" if (binding.binding.id or "").startswith("text.") else "list"]
+        return _WIDGET_GROUPS["text" if (binding.binding.id or "").startswith("text.") else "list"]
 
-    def _ways(self) -> Iterator[StyledLine]:
-        for page in pages():
+    def _page_lines(self) -> Iterator[StyledLine]:
+        for page in self.browser.pages:
             way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
-            yield self._row(page.TITLE or "", way)
+            yield self._entry(page.TITLE or "", way)
 
 
 def paragraphs(text: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from evalstore.tui.widgets.text_view import StyledLine, text_lines
 if TYPE_CHECKING:
     from evalstore.tui.state.background_run import BackgroundRun
 
-_LOOK_SECONDS = 0.2
+_DRAW_SECONDS = 0.2
 """How often it is drawn."""
 
 
@@ -36,35 +36,35 @@ is finished and stored; a third time it quits at once. {page.back} goes on, with
 
     def on_mount(self) -> None:
         """Draw, again and again."""
-        self.told.focus()
+        self.body.focus()
         self.reload()
-        self.set_interval(_LOOK_SECONDS, self.reload)
+        self.set_interval(_DRAW_SECONDS, self.reload)
 
     def reload(self, *, stay: bool = True) -> None:
-        """Say how far it is."""
+        """Show the progress and what quitting would do."""
         self.set_title("quit")
-        self.told.show(self._lines(), stay=True)
+        self.body.show(self._lines(), stay=True)
 
     def _lines(self) -> Iterator[StyledLine]:
         key = self.browser.key_of("quit")
         done, total = self._runner.progress
-        how_far = f"{done:,} of {total:,} are done" if self._runner.is_planned else "it is planned"
+        progress = f"{done:,} of {total:,} are done" if self._runner.is_planned else "it is planned"
         if self._runner.is_over:
             yield from text_lines(f"The run has ended meanwhile. {key} quits.")
         elif self.browser.runs.is_leaving:
-            yield from text_lines(f"The run is being stopped: {how_far}.")
+            yield from text_lines(f"The run is being stopped: {progress}.")
             yield from text_lines(
                 "What is in flight is finished and stored, then the browser ends; "
                 f"{key} once more quits at once."
             )
         else:
             back = self.browser.key_of("page.back")
-            yield from text_lines(f"A run is going: {how_far}.")
+            yield from text_lines(f"A run is going: {progress}.")
             yield from text_lines(
                 f"{key} again stops it and quits; what was answered is kept. {back} goes on."
             )
 
     def action_back(self) -> None:
-        """Stay; a run that is being stopped is so all the same."""
+        """Keep the browser open; a run that is being stopped still ends."""
         self.browser.runs.stay()
         self.app.pop_screen()

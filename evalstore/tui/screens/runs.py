@@ -11,10 +11,11 @@ from textual.binding import Binding, BindingType
 from evalstore.display import money, plural
 from evalstore.tui.render.verdicts import bar, spark, when
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.state.verdict_order import counted
+from evalstore.tui.state.verdict_order import verdict_counts
 from evalstore.tui.widgets.footer import KeyFooter
-from evalstore.tui.widgets.grid import Grid, StyledCell
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import (
     BLANK,
     StyledLine,
@@ -79,7 +80,7 @@ run under the cursor with the run before it, and the workspace with the newest r
     RunsPage > TextView { height: 9; border-top: solid $panel; }
     """
 
-    saved_as = "runs"
+    export_name = "runs"
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +180,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         share = (
             "nothing judged" if run.rate is None else f"{100 * run.rate:.1f}% of {run.counted:,}"
         )
-        yield from text_lines(f"{counted(run.verdicts)}: {share}")
+        yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
         recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
         failed = f", {run.failed:,} failed" if run.failed else ""
         yield from text_lines(
@@ -198,7 +199,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         yield StyledLine((StyledSpan("trend  ", "faint"), StyledSpan(spark(shares, 60))))
 
     @property
-    def copied(self) -> tuple[str, str]:
+    def copy_text(self) -> tuple[str, str]:
         """The id of the highlighted run."""
         return self.highlighted or "", "the id of the run"
 

@@ -10,13 +10,14 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import interval_bar, money, plural, short
+from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import interval, spark
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.screens.base import READING
-from evalstore.tui.state.verdict_order import counted
+from evalstore.tui.state.verdict_order import verdict_counts
 from evalstore.tui.widgets.footer import KeyFooter
-from evalstore.tui.widgets.grid import Grid, StyledCell
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import (
     BLANK,
     StyledLine,
@@ -73,7 +74,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
     }
     """
 
-    saved_as = "statistics"
+    export_name = "statistics"
 
     def __init__(self, revision: str) -> None:
         super().__init__()
@@ -239,7 +240,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
             if run.is_partial:
                 yield from text_lines(f"arguments of this run: {run.selection}", "pending")
             cost = f"this run has paid {money(run.cost)}"
-            yield from text_lines(f"{cost}; {counted(run.verdicts)}", "faint")
+            yield from text_lines(f"{cost}; {verdict_counts(run.verdicts)}", "faint")
 
     # --- keys
 
@@ -250,7 +251,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
             self.browser.show_cases(self.revision, _filter(_DIMENSIONS[self._shown], self.group))
 
     @property
-    def copied(self) -> tuple[str, str]:
+    def copy_text(self) -> tuple[str, str]:
         """The name of the highlighted group."""
         return (self.group.name, "the name") if self.group else ("", "")
 

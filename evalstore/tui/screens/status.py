@@ -11,13 +11,14 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import likely_price, plural, safe
 from evalstore.errors import Problem, WorkspaceError
-from evalstore.tui.render.run import besides, what_to_do
+from evalstore.tui.render.reading import READING
+from evalstore.tui.render.run import left_lines, work_summary
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import CaseActionsPage
-from evalstore.tui.screens.base import READING
 from evalstore.tui.widgets.footer import KeyFooter
-from evalstore.tui.widgets.grid import Grid, StyledCell
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, TextView, heading, text_lines
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ price; or what is wrong with the files."""
     DEFAULT_CSS = """
     StatusPage > TextView { height: 8; border-top: solid $panel; }
     """
-    saved_as = "status"
+    export_name = "status"
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +105,7 @@ price; or what is wrong with the files."""
             self._listed = list(_listed(found))
             self._prompts = found.prompts
             price = likely_price(found.cost, found.guess, brief=True)
-            what = f"{what_to_do(found)}: {price}" if found.items else "nothing"
+            what = f"{work_summary(found)}: {price}" if found.items else "nothing"
             self.set_title("what is to do", what, f"{found.reuse:,} answers reused")
             self.set_empty("" if self._listed else self.with_keys(_nothing(found)))
         grid = self.query_one(Grid)
@@ -202,7 +203,7 @@ price; or what is wrong with the files."""
         self.action_edit()
 
     @property
-    def place(self) -> tuple[str, int | None] | None:
+    def file_and_line(self) -> tuple[str, int | None] | None:
         """The file of the highlighted line."""
         one = self._highlighted
         if one is None or isinstance(one, _Title):
@@ -210,7 +211,7 @@ price; or what is wrong with the files."""
         return one.file, one.line if isinstance(one, Problem) else None
 
     @property
-    def copied(self) -> tuple[str, str]:
+    def copy_text(self) -> tuple[str, str]:
         """The place of the highlighted line, as a command line names it."""
         one = self._highlighted
         if one is None or isinstance(one, _Title):
@@ -252,9 +253,9 @@ def _listed(found: Status) -> Iterator[_Title | FileChange | PlanItem]:
             what = "recorded answer" if kind == "record" else _WORDS[kind]
             yield _Title(name, plural(sum(item.count for item in items), what))
             yield from summed(items)
-    rest = [line.spans[0].text for line in besides(found) if line.spans]
+    rest = [line.spans[0].text for line in left_lines(found) if line.spans]
     if rest:
-        yield _Title("besides")
+        yield _Title("left_lines")
         for text in rest:
             yield _Title("", text)
 

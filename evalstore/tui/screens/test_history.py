@@ -9,12 +9,13 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe, short
-from evalstore.tui.render.verdicts import verdict, when
+from evalstore.tui.render.reading import READING
+from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.screens.base import READING
 from evalstore.tui.widgets.footer import KeyFooter
-from evalstore.tui.widgets.grid import Grid, StyledCell
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import (
     BLANK,
     StyledLine,
@@ -157,7 +158,7 @@ the case in that run."""
     # --- keys
 
     @property
-    def copied(self) -> tuple[str, str]:
+    def copy_text(self) -> tuple[str, str]:
         """The id of the run that first had the version."""
         return (self.highlighted and self.highlighted.run) or "", "the id of the run"
 
@@ -218,7 +219,7 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
 def _summed(words: Sequence[str]) -> StyledCell:
     """The worst of the verdicts on a candidate; when there are others, how many are so."""
     worst = min(words, key=URGENCY.index)
-    cell = verdict(worst)
+    cell = verdict_cell(worst)
     if len(set(words)) == 1:
         return cell
     return StyledCell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
@@ -226,7 +227,7 @@ def _summed(words: Sequence[str]) -> StyledCell:
 
 def _worded(words: Sequence[str], prompts: Sequence[str]) -> Iterator[StyledSpan]:
     for number, word in enumerate(words):
-        cell = verdict(word)
+        cell = verdict_cell(word)
         yield StyledSpan(f"  {cell.text}", cell.colour)
         if number < len(prompts):
             yield StyledSpan(safe(f" ({prompts[number]})"), "faint")

@@ -1,4 +1,4 @@
-"""Looks on while a run goes in another thread, and can stop it."""
+"""The run in another thread: its progress, its end, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 class BackgroundRun(ProgressListener):
-    """Counts what a run in another thread does, and can stop it."""
+    """Counts the answers and judgements of a run in another thread, and can stop it."""
 
-    def __init__(self, intent: RunRequest, planned: PlanPreview) -> None:
-        self.intent = intent
-        self.planned = planned
+    def __init__(self, request: RunRequest, preview: PlanPreview) -> None:
+        self.request = request
+        self.preview = preview
         self.totals = {"asked": 0, "judged": 0}
         self.done = {"asked": 0, "judged": 0, "failed": 0}
         self.notes: list[str] = []
         self.is_planned = False
         self.stops = 0
-        """How often it was told to stop."""
-        self.ended: RunEnd | None = None
+        """How often the user has asked to stop it."""
+        self.end: RunEnd | None = None
         self.problem: EvalstoreError | None = None
         self.is_over = False
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         self._stop: Callable[[], None] | None = None
         self._lock = threading.Lock()
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
-        return time.monotonic() - self._began
+        """Seconds since it started."""
+        return time.monotonic() - self._started
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -44,27 +44,27 @@ class BackgroundRun(ProgressListener):
         return sum(self.done.values()), sum(self.totals.values())
 
     def start(self, asks: int, judgements: int) -> None:
-        """The plan is known."""
+        """Take the totals of the plan."""
         self.totals = {"asked": asks, "judged": judgements}
         self.is_planned = True
 
     def advance(self, what: str, count: int) -> None:
-        """Move on."""
+        """Count what is done."""
         self.done[what] += count
 
     def note(self, message: str) -> None:
-        """Keep what the user should read."""
+        """Keep a message for the user."""
         self.notes.append(message)
 
     def interruptible(self, stop: Callable[[], None]) -> None:
-        """Take what stops the run; it may be wanted already."""
+        """Take the function that stops the run; call it if the user has asked for that already."""
         with self._lock:
             self._stop = stop
             for _ in range(self.stops):
                 stop()
 
     def interrupt(self) -> None:
-        """Stop the run: what is in flight may finish, unless it is said twice."""
+        """Stop the run: calls in flight may finish; a second time, at once."""
         with self._lock:
             self.stops += 1
             if self._stop:

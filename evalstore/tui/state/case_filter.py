@@ -1,7 +1,7 @@
 """Cases in an order, filtered: quick enough to be done at every key for very many cases.
 
-What many cases have in common is looked at once: their file, their tags, and which
-candidate came to which verdict. Orders are made once. Rows are named by their numbers.
+What many cases have in common is looked at once: their file, their tags, and the
+combination of verdicts on the candidates. Orders are made once. Rows are named by their numbers.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Words = tuple[str, ...]
 Found = Mapping[Words, frozenset[str]]
 """Sessions in whose texts all of these words are."""
 Search = Callable[[Words], frozenset[str] | None]
-"""Finds them; None: that is not wanted any more."""
-_CameTo = tuple[str | None, ...]
-"""What each candidate came to; None: it was not asked."""
+"""Finds them; None: the search was cancelled."""
+_Verdicts = tuple[str | None, ...]
+"""The verdict on each candidate; None: it was not asked."""
 _VERDICTS = [word for word in SIGNS if word in URGENCY]
-_KNOWN = 4
-"""Words of which it is known which names lack them: what was typed before is still there."""
-_NAMED = 8
-"""Tags, candidates or files that are named to whom asks for one that there is not."""
+_CACHED_WORDS = 4
+"""Words for which the names that lack them are cached: what was typed before is still there."""
+_SUGGESTED = 8
+"""Tags, candidates or files that are listed when a filter names one that there is not."""
 _LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
 
 
@@ -47,22 +47,22 @@ class FilteredCases:
         self._folded_models = tuple(model.casefold() for model in cases.models)
         self._files = list(dict.fromkeys(row.file for row in cases.rows))
         self._tags = list(dict.fromkeys(row.tags for row in cases.rows))
-        numbers: dict[_CameTo, int] = {}
-        self._came_to = array(
-            "I", (numbers.setdefault(_came_to(row), len(numbers)) for row in cases.rows)
+        numbers: dict[_Verdicts, int] = {}
+        self._kind_of_row = array(
+            "I", (numbers.setdefault(_verdicts_of(row), len(numbers)) for row in cases.rows)
         )
-        """For each row, which of these."""
+        """For each row the number of its kind: of its combination of verdicts."""
         self._kinds = list(numbers)
-        self._all_kinds = Counter(self._came_to)
-        """How many rows have come to each."""
+        self._all_kinds = Counter(self._kind_of_row)
+        """How many rows are of each kind."""
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.file_width = widest(self._files)
-        self.row_width = widest([label_of(row) if row.prompt else row.row for row in cases.rows])
+        self.row_width = widest([row_label(row) if row.prompt else row.row for row in cases.rows])
         self._places: list[str] | None = None
-        self._known: dict[str, bytes] = {}
+        self._lacking_cache: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
         self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
-        """By the address of what was found: it, and for each row whether it is among it."""
+        """By the address of a set of sessions: the set, and which rows have one of them."""
 
     def rows(self, numbers: Iterable[int]) -> list[CaseRow]:
         """The rows with these numbers."""
@@ -83,14 +83,14 @@ class FilteredCases:
         return numbers
 
     def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
-        """How many results of these rows have each verdict, of the candidates that are meant."""
+        """How many results of these rows have each verdict, of the candidates in the filter."""
         named = [field for field in query.fields if field.name == "model"] if query else []
         meant = [
             all(has_any(model, field.values) != field.is_negated for field in named)
             for model in self._folded_models
         ]
         kinds = (
-            Counter(map(self._came_to.__getitem__, numbers))
+            Counter(map(self._kind_of_row.__getitem__, numbers))
             if len(numbers) < len(self._rows)
             else self._all_kinds
         )
@@ -117,7 +117,7 @@ class FilteredCases:
             keys: list[int] | list[str]
             if order == "verdict":
                 worst = [_worst(words) for words in self._kinds]
-                keys = [worst[number] for number in self._came_to]
+                keys = [worst[number] for number in self._kind_of_row]
             else:
                 keys = self._folded()
             self._orders[order] = array("I", sorted(range(len(keys)), key=keys.__getitem__))
@@ -143,12 +143,12 @@ class FilteredCases:
             return [n for n in numbers if has_any(_prompt_of(rows[n]), values) != negated]
         among = [field] if field.name == "model" else named
         words = ("",) if field.name == "model" else values
-        kinds = [self._has_come_to(kind, words, among) != negated for kind in self._kinds]
-        came_to = self._came_to
-        return [number for number in numbers if kinds[came_to[number]]]
+        kinds = [self._has_verdict(kind, words, among) != negated for kind in self._kinds]
+        kind_of_row = self._kind_of_row
+        return [number for number in numbers if kinds[kind_of_row[number]]]
 
-    def _has_come_to(self, kind: _CameTo, words: Words, among: Sequence[QueryField]) -> bool:
-        """Whether one of the candidates that are meant came to what begins so."""
+    def _has_verdict(self, kind: _Verdicts, words: Words, among: Sequence[QueryField]) -> bool:
+        """Whether one of the candidates in the filter has a verdict that begins so."""
         return any(
             word is not None
             and word.startswith(words)
@@ -161,7 +161,7 @@ class FilteredCases:
     def look_up(self, query: Query, search: Search) -> Found:
         """Search the words that are not in names, those that a name lacks together."""
         lacking = set(self._lacking(query.words)) - {0}
-        wanted = {_marked(query.words, marks) for marks in lacking}
+        wanted = {_words_of(query.words, marks) for marks in lacking}
         found: dict[Words, frozenset[str]] = {}
         self._looked_up = {}
         for words in sorted({*wanted, *((word,) for word in query.without)}):
@@ -181,18 +181,18 @@ class FilteredCases:
         lacking = self._lacking(words)
         within: dict[int, Sequence[int]] = {0: self._all}
         for marks in set(lacking) - within.keys():
-            within[marks] = self._rows_of(_sessions(found, _marked(words, marks)))
+            within[marks] = self._rows_of(_sessions(found, _words_of(words, marks)))
         return [number for number in numbers if within[lacking[number]][number]]
 
     def _without(self, numbers: Sequence[int], word: str, found: Found) -> list[int]:
-        lacks, said = self._lacks(word), self._rows_of(found.get((word,), frozenset()))
-        return [number for number in numbers if lacks[number] and not said[number]]
+        lacks, has = self._lacks(word), self._rows_of(found.get((word,), frozenset()))
+        return [number for number in numbers if lacks[number] and not has[number]]
 
     def _rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
         """For each row whether one of these is its session."""
         known = self._looked_up.get(id(sessions))
         if known is None:
-            rows = bytes(len(self._rows)) if not sessions else _among(self._rows, sessions)
+            rows = bytes(len(self._rows)) if not sessions else _rows_with(self._rows, sessions)
             known = self._looked_up[id(sessions)] = sessions, rows
         return known[1]
 
@@ -206,10 +206,10 @@ class FilteredCases:
 
     def _lacks(self, word: str) -> bytes:
         """For each row whether its name lacks a word; of the last words it is known."""
-        known = self._known
+        known = self._lacking_cache
         if word not in known:  # another thread may look at the same time: none is changed
-            kept = dict(list(known.items())[1 - _KNOWN :])
-            self._known = known = {**kept, word: self._find_lacking(word)}
+            kept = dict(list(known.items())[1 - _CACHED_WORDS :])
+            self._lacking_cache = known = {**kept, word: self._find_lacking(word)}
         return known[word]
 
     def _find_lacking(self, word: str) -> bytes:
@@ -234,23 +234,23 @@ class FilteredCases:
     # --- what cannot match
 
     def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
-        """What of a filter there is not, and what there is instead."""
+        """The values of a filter that match nothing, and those that there are."""
         for name, values, _ in query.fields:
             for value in () if name == "prompt" else values:  # of these there may be very many
                 if name == "verdict":
                     if not any(word.startswith(value) for word in _VERDICTS):
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
-                there = self._there_is(name)
-                if not any(has_any(one.casefold(), (value,)) for one in there):
-                    some = [*there[:_NAMED], *["…"] * (len(there) > _NAMED)]
+                names = self._names(name)
+                if not any(has_any(one.casefold(), (value,)) for one in names):
+                    listed = [*names[:_SUGGESTED], *["…"] * (len(names) > _SUGGESTED)]
                     what = "candidate" if name == "model" else name
                     is_whole = value.startswith("=") and len(value) > 1
-                    told = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
-                    yield f"no {what} {told}", ", ".join(some) or "there are none"
+                    relation = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
+                    yield f"no {what} {relation}", ", ".join(listed) or "there are none"
 
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
-        """What to say when nothing matches."""
+        """Why no case matches."""
         if query.is_empty:
             return "There are no cases here.\n'evalstore check' reads the test files."
         wrong = list(self.complaints(query))
@@ -261,13 +261,13 @@ class FilteredCases:
             return "No case is called so; answers, feedback and tests are searched …"
         return "No case matches the filter.\nEscape takes it away."
 
-    def _there_is(self, name: str) -> Sequence[str]:
+    def _names(self, name: str) -> Sequence[str]:
         if name == "tag":
             return sorted({tag for tags in self._tags for tag in tags})
         return self._models if name == "model" else self._files
 
 
-def _marked(words: Words, marks: int) -> Words:
+def _words_of(words: Words, marks: int) -> Words:
     """The words whose bits are set."""
     return tuple(word for place, word in enumerate(words) if marks >> place & 1)
 
@@ -277,7 +277,7 @@ def _fold(text: str) -> str:
     return text.casefold().replace("…", "...")
 
 
-def label_of(case: CaseRow) -> str:
+def row_label(case: CaseRow) -> str:
     """The row, and the system prompt where the file has several."""
     return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
 
@@ -289,14 +289,14 @@ def _prompt_of(case: CaseRow) -> str:
 
 
 def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
-    """Words that look like fields which there are not, and those that there are."""
+    """Words that look like unknown fields, and the known fields."""
     for word in query.words:
         found = _LIKE_A_FIELD.match(word)
         if found:
             yield f"there is no '{found[0]}'", ", ".join(f"{name}:" for name in FIELDS)
 
 
-def _came_to(case: CaseRow) -> _CameTo:
+def _verdicts_of(case: CaseRow) -> _Verdicts:
     # A list, and the verdict first: there are very many of them.
     return tuple(
         [
@@ -306,11 +306,11 @@ def _came_to(case: CaseRow) -> _CameTo:
     )
 
 
-def _worst(words: _CameTo) -> int:
+def _worst(words: _Verdicts) -> int:
     return min((URGENCY.index(word) for word in words if word is not None), default=9)
 
 
-def _among(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
+def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
     return bytes(
         any(
             not sessions.isdisjoint(result.sessions) for result in row.results if result is not None
@@ -320,7 +320,7 @@ def _among(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
 
 
 def _sessions(found: Found, words: Words) -> frozenset[str]:
-    """Where words were found; until they are searched, where those typed before were found."""
+    """The sessions with these words; until they are searched, those with the words typed before."""
     if words in found:
         return found[words]
     text = " ".join(words)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.display import columns_of, plural
-from evalstore.tui.state.verdict_order import FAILING, SIGNS, counted
+from evalstore.tui.state.verdict_order import FAILING, SIGNS, verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
@@ -25,33 +25,35 @@ class CaseGroup:
     """Whether its cases are not listed."""
 
     def text(self, width: int) -> str:
-        """What it says; in a narrow terminal verdicts are signs alone."""
+        """The text of the line; in a narrow terminal verdicts are signs alone."""
         head = f"{'▸' if self.is_folded else '▾'} {self.name}: {plural(self.count, 'case')}"
-        text = f"{head}, {counted(self.verdicts)}"
+        text = f"{head}, {verdict_counts(self.verdicts)}"
         if columns_of(text) <= width:
             return text
         return f"{head}, " + " ".join(f"{n:,} {SIGNS[word]}" for word, n in self.verdicts.items())
 
 
-def place_of(one: CaseRow | CaseGroup) -> tuple[str, ...]:
-    """What a line is found by when it is made again."""
-    return (one.name,) if isinstance(one, CaseGroup) else (one.file, one.row, one.prompt)
+def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:
+    """The key of a line, by which it is found after all were read again."""
+    if isinstance(line, CaseGroup):
+        return (line.name,)
+    return line.file, line.row, line.prompt
 
 
-def find(
-    listed: Sequence[CaseRow | CaseGroup], line: CaseRow | CaseGroup | None, *, read_again: bool
+def find_line(
+    lines: Sequence[CaseRow | CaseGroup], line: CaseRow | CaseGroup | None, *, is_new: bool
 ) -> int | None:
-    """Where a line is; after all were read again, the one that has come in its place."""
+    """The number of a line; when the cases were read again, of the line with its key."""
     if line is None:
         return None
-    if read_again or isinstance(line, CaseGroup):
-        place = place_of(line)
-        return next((n for n, one in enumerate(listed) if place_of(one) == place), None)
-    return listed.index(line) if line in listed else None
+    if is_new or isinstance(line, CaseGroup):
+        key = line_key(line)
+        return next((n for n, other in enumerate(lines) if line_key(other) == key), None)
+    return lines.index(line) if line in lines else None
 
 
-def grouped(
-    listing: FilteredCases,
+def group_cases(
+    cases: FilteredCases,
     numbers: Sequence[int],
     by: str,
     folded: Collection[str] = (),
@@ -63,31 +65,31 @@ def grouped(
     Groups are in order by name, or else as the first of their rows are.
     """
     groups: dict[str, list[int]] = {}
-    for number, one in zip(numbers, listing.rows(numbers), strict=True):
-        for name in (one.file,) if by == "file" else one.tags or ("no tag",):
+    for number, case in zip(numbers, cases.rows(numbers), strict=True):
+        for name in (case.file,) if by == "file" else case.tags or ("no tag",):
             groups.setdefault(name, []).append(number)
     for name, members in sorted(groups.items()) if by_name else groups.items():
-        yield CaseGroup(name, len(members), listing.count(members), name in folded)
+        yield CaseGroup(name, len(members), cases.count(members), name in folded)
         if name not in folded:
-            yield from listing.rows(members)
+            yield from cases.rows(members)
 
 
 def next_failure(
-    listed: Sequence[CaseRow | CaseGroup], cursor: int, by: int
+    lines: Sequence[CaseRow | CaseGroup], cursor: int, by: int
 ) -> tuple[int, list[int]] | None:
     """The next line that did not pass, around the end, and which of its candidates did not.
 
     A folded group is one when a case of it is.
     """
-    count = len(listed)
+    count = len(lines)
     for step in range(1, count + 1):
         number = (cursor + by * step) % count
-        one = listed[number]
-        if isinstance(one, CaseGroup):
-            if one.is_folded and not one.verdicts.keys().isdisjoint(FAILING):
+        line = lines[number]
+        if isinstance(line, CaseGroup):
+            if line.is_folded and not line.verdicts.keys().isdisjoint(FAILING):
                 return number, []
             continue
-        failing = [n for n, found in enumerate(one.results) if found and found.word in FAILING]
+        failing = [n for n, it in enumerate(line.results) if it and it.word in FAILING]
         if failing:
             return number, failing
     return None

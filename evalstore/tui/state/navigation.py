@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Position(NamedTuple):
-    """Where a walk is."""
+    """A place among cases."""
 
     case: CaseRow
     model: str
@@ -35,8 +35,8 @@ class CaseNavigator:
         self.other: str | None = None
 
     @property
-    def stop(self) -> Position:
-        """Where the walk is."""
+    def position(self) -> Position:
+        """The case, the candidate, the answer and the candidate beside."""
         return Position(self.case, self.model, self.attempt, self.other)
 
     @property
@@ -51,12 +51,12 @@ class CaseNavigator:
 
     @property
     def result(self) -> Result:
-        """What the candidate came to."""
+        """The result of the candidate."""
         return dict(self._results(self.case))[self.model]
 
     @property
     def beside(self) -> Result | None:
-        """What the candidate beside it came to."""
+        """The result of the candidate beside it."""
         return dict(self._results(self.case)).get(self.other or "")
 
     @property
@@ -66,9 +66,9 @@ class CaseNavigator:
         return sessions[self.attempt] if self.attempt < len(sessions) else None
 
     def _results(self, case: CaseRow) -> Iterator[tuple[str, Result]]:
-        for model, one in zip(self.cases.models, case.results, strict=True):
-            if one is not None:
-                yield model, one
+        for model, result in zip(self.cases.models, case.results, strict=True):
+            if result is not None:
+                yield model, result
 
     # --- steps
 
@@ -113,15 +113,15 @@ class CaseNavigator:
         self.attempt = (self.attempt + 1) % max(1, count)
         return count > 1
 
-    def take_beside(self) -> bool:
-        """Take the next candidate beside this one; after the last, none."""
+    def next_beside(self) -> bool:
+        """Put the next candidate beside this one; after the last, none."""
         others = [model for model in self.models if model != self.model]
         number = others.index(self.other) + 1 if self.other in others else 0
         self.other = others[number] if number < len(others) else None
         return bool(others)
 
     def renew(self, cases: Cases) -> None:
-        """Take what the listed cases have come to by now; when this one is gone, nothing."""
+        """Replace the listed cases by those read again; nothing changes when this case is gone."""
         found = {(row.file, row.row, row.prompt): row for row in cases.rows}
         listed = [found.get((row.file, row.row, row.prompt)) for row in self.listed]
         if listed[self.number] is None:

@@ -27,17 +27,17 @@ MEANINGS = {
     "none": "of a person: a label is taken back",
 }
 PERSON = "✎"
-OF_PEOPLE = {
+LABEL_SIGNS = {
     f"{SIGNS['pass']} pass {PERSON}": "a person has decided",
     f"{SIGNS['fail']} fail {PERSON}{SIGNS['pass']}": (
         "a person has said pass after this run: it counts in the workspace, not in the run"
     ),
 }
-"""What signs mean that stand behind verdicts."""
+"""Meanings of the signs behind verdicts."""
 FAILING = URGENCY[: URGENCY.index("pending")]
 """Verdicts that somebody has to look at."""
 
 
-def counted(verdicts: Mapping[str, int]) -> str:
+def verdict_counts(verdicts: Mapping[str, int]) -> str:
     """`183 ✓ pass, 4 ✗ fail`."""
     return ", ".join(f"{count:,} {SIGNS[word]} {word}" for word, count in verdicts.items() if count)

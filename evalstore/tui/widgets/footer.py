@@ -1,4 +1,4 @@
-"""The line at the bottom: what the keys do, as many of them as fit."""
+"""The line at the bottom: the keys and their actions, as many as fit."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
 
-from evalstore.tui.keys.keymap import key_name
+from evalstore.tui.widgets.key_names import key_name
 
 if TYPE_CHECKING:
     from textual import events
     from textual.binding import ActiveBinding
 
-_KEPT = ("help", "quit", "page.back")
+_FIRST = ("help", "quit", "page.back")
 """Actions that are named before all others when there is little room."""
-_WIDE = 100
+_MORE_FROM = 100
 """From so many columns on, keys that are not worth knowing first are named, too."""
 
 
@@ -37,7 +37,7 @@ class KeyFooter(Static):
         background: $footer-background;
     }
     """
-    _SHOWN: ClassVar[str] = "bold $footer-key-foreground"
+    _KEY_STYLE: ClassVar[str] = "bold $footer-key-foreground"
 
     def on_mount(self) -> None:
         """Follow what can be done."""
@@ -53,14 +53,14 @@ class KeyFooter(Static):
                 named = shown if one.binding.show else more
                 named.setdefault(one.binding.action, one)
         width = self.size.width
-        fitting = _fitting([*shown.values()], width)
-        if len(fitting) == len(shown) and width >= _WIDE:
+        fitting = _fit([*shown.values()], width)
+        if len(fitting) == len(shown) and width >= _MORE_FROM:
             known = {*shown, *more}
             others = [one for action, one in more.items() if not _is_back(action, known)]
-            fitting += _filling(self._of_the_page(others), width - sum(map(_width, fitting)))
+            fitting += _fill(self._page_keys(others), width - sum(map(_width, fitting)))
         return fitting
 
-    def _of_the_page(self, keys: Sequence[ActiveBinding]) -> list[ActiveBinding]:
+    def _page_keys(self, keys: Sequence[ActiveBinding]) -> list[ActiveBinding]:
         """Those that are the page's, first those that no other page has."""
         ids = [
             one.id
@@ -78,8 +78,8 @@ class KeyFooter(Static):
     def _parts(self, binding: ActiveBinding) -> Iterator[Content]:
         pressed = Style.from_meta({"key": binding.binding.key})
         dim = "" if binding.enabled else " dim"
-        key, words = _words(binding)
-        yield Content.styled(key, f"{self._SHOWN}{dim}").stylize(pressed)
+        key, words = _texts(binding)
+        yield Content.styled(key, f"{self._KEY_STYLE}{dim}").stylize(pressed)
         yield Content.styled(words, dim.strip()).stylize(pressed)
 
     def on_click(self, event: events.Click) -> None:
@@ -89,7 +89,7 @@ class KeyFooter(Static):
             self.app.simulate_key(key)
 
 
-def _words(binding: ActiveBinding) -> tuple[str, str]:
+def _texts(binding: ActiveBinding) -> tuple[str, str]:
     return (
         f" {binding.binding.key_display or key_name(binding.binding.key)}",
         f" {binding.binding.description} ",
@@ -97,7 +97,7 @@ def _words(binding: ActiveBinding) -> tuple[str, str]:
 
 
 def _width(binding: ActiveBinding) -> int:
-    return sum(map(cell_len, _words(binding)))
+    return sum(map(cell_len, _texts(binding)))
 
 
 def _is_back(action: str, known: Collection[str]) -> bool:
@@ -105,11 +105,11 @@ def _is_back(action: str, known: Collection[str]) -> bool:
     return action.endswith("(-1)") and action.replace("(-1)", "(1)") in known
 
 
-def _fitting(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
+def _fit(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
     """As many as there is room for, whole, in their order; the ways out and the help first."""
     room = width
     chosen = set()
-    for one in sorted(keys, key=lambda one: one.binding.id not in _KEPT):
+    for one in sorted(keys, key=lambda one: one.binding.id not in _FIRST):
         if _width(one) > room:
             break
         room -= _width(one)
@@ -117,7 +117,7 @@ def _fitting(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
     return [key for key in keys if key.binding.action in chosen]
 
 
-def _filling(keys: Sequence[ActiveBinding], room: int) -> Iterator[ActiveBinding]:
+def _fill(keys: Sequence[ActiveBinding], room: int) -> Iterator[ActiveBinding]:
     """Those that fit into the room that is left."""
     for key in keys:
         if _width(key) <= room:

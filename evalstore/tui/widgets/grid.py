@@ -4,30 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evalstore.display import clip, columns_of
-from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns, fit_columns
+from evalstore.tui.widgets.grid_columns import Column, VisibleColumns, fit_columns, picked_column
+from evalstore.tui.widgets.grid_lines import (
+    LineStyle,
+    StyledCell,
+    draw_heading,
+    draw_line,
+    is_heading,
+)
 
 if TYPE_CHECKING:
     from rich.style import Style
     from textual import events
 
 
-class StyledCell(NamedTuple):
-    """A text and the name of its colour: a verdict, `faint`, or none."""
+_PARTS = (
+    *("header", "cursor", "mark", "picked", "group"),
+    *("faint", "pass", "fail", "error", "undecided", "pending"),
+)
+"""The names of what has a style of its own."""
 
-    text: str
-    colour: str = ""
-    plain: str = ""
-    """The same without signs, for other programs."""
+
+@dataclass
+class _RowMessage(Message):
+    """A message about a row."""
+
+    grid: Grid
+    row: int
+
+    @property
+    def control(self) -> Grid:
+        """The grid."""
+        return self.grid
 
 
 class Grid(ScrollView, can_focus=True):
@@ -38,19 +54,7 @@ class Grid(ScrollView, can_focus=True):
     Texts are never markup; control characters are shown as escapes.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "grid--header",
-        "grid--cursor",
-        "grid--mark",
-        "grid--picked",
-        "grid--faint",
-        "grid--pass",
-        "grid--fail",
-        "grid--error",
-        "grid--undecided",
-        "grid--pending",
-        "grid--group",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"grid--{part}" for part in _PARTS}
     DEFAULT_CSS = """
     Grid {
         height: 1fr;
@@ -90,55 +94,28 @@ class Grid(ScrollView, can_focus=True):
         Binding("space", "mark", "Mark", show=False, id="list.mark"),
     ]
 
-    @dataclass
-    class Moved(Message):
+    class Moved(_RowMessage):
         """The cursor is on another row."""
 
-        grid: Grid
-        row: int
-
-        @property
-        def control(self) -> Grid:
-            """The grid."""
-            return self.grid
-
-    @dataclass
-    class Marked(Message):
+    class Marked(_RowMessage):
         """A row was marked, or its mark was taken away."""
 
-        grid: Grid
-        row: int
-
-        @property
-        def control(self) -> Grid:
-            """The grid."""
-            return self.grid
-
-    @dataclass
-    class Chosen(Message):
+    class Chosen(_RowMessage):
         """A row was opened."""
-
-        grid: Grid
-        row: int
-
-        @property
-        def control(self) -> Grid:
-            """The grid."""
-            return self.grid
 
     def __init__(self, *, id: str | None = None, marks: bool = False) -> None:
         super().__init__(id=id)
         self._columns: Sequence[Column] = ()
-        self._laid = VisibleColumns((), (), 0)
+        self._visible = VisibleColumns((), (), 0)
         self._count = 0
         self._cells: Callable[[int], Sequence[StyledCell]] = lambda _row: ()
         self.cursor = 0
         self._picked = 0
-        self._with_marks = marks
+        self._has_marks = marks
         self.marked: set[int] = set()
-        self._opened = True
+        self._can_open = True
         self.opens: Callable[[int], bool] = lambda _row: True
-        """Whether there is something to open on a row; else the key for it is not offered."""
+        """Whether a row can be opened; else the key for it is not offered."""
 
     # --- what is shown
 
@@ -155,10 +132,10 @@ class Grid(ScrollView, can_focus=True):
         self.marked = set()
         self.cursor = max(0, min(cursor, count - 1))
         self._measure()
-        self._keep_in_sight()
+        self._scroll_to_cursor()
         self.refresh()
         if count:
-            self._tell_move()
+            self._post_move()
 
     @property
     def picked(self) -> int:
@@ -182,17 +159,15 @@ class Grid(ScrollView, can_focus=True):
         return [column.title for column in self._columns]
 
     def texts(self, row: int) -> list[str]:
-        """What a row says in plain words, a text for each column; nothing for a heading."""
+        """The texts of a row without signs, one for each column; none for a heading."""
         cells = self._cells(row)
-        return [] if self._is_heading(cells) else [cell.plain or cell.text for cell in cells]
-
-    def _is_heading(self, cells: Sequence[StyledCell]) -> bool:
-        """Whether there is one text, for the whole width."""
-        return len(cells) == 1 < len(self._columns)
+        return (
+            [] if is_heading(cells, self._columns) else [cell.plain or cell.text for cell in cells]
+        )
 
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
-        self._laid = fit_columns(self._columns, width, self._picked, self._laid.first)
+        self._visible = fit_columns(self._columns, width, self._picked, self._visible.first)
         self.virtual_size = Size(width, self._count + 1)
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -200,57 +175,38 @@ class Grid(ScrollView, can_focus=True):
         self._measure()
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Share the room again."""
+        """Fit the columns again."""
         self._measure()
-        self._keep_in_sight()
+        self._scroll_to_cursor()
 
     def render_line(self, y: int) -> Strip:
         """One line: the header stays at the top."""
         width = self.scrollable_content_region.width
-        if y == 0:
-            style = self.get_component_rich_style("grid--header")
-            titles = {
-                number: StyledCell(column.title)
-                for number, column in zip(self._laid.shown, self._laid.columns, strict=True)
-            }
-            listed = [titles.get(number, StyledCell("")) for number in range(len(self._columns))]
-            return self._line(listed, style, style, " ", width)
         row = y - 1 + self.scroll_offset.y
-        base = self.rich_style
-        if row >= self._count:
-            return Strip.blank(width, base)
-        if row == self.cursor:
-            base = self.get_component_rich_style("grid--cursor")
-        return self._line(self._cells(row), base, None, "●" if row in self.marked else " ", width)
+        if y == 0:
+            titles = dict(zip(self._visible.shown, self._visible.columns, strict=True))
+            cells: Sequence[StyledCell] = [
+                StyledCell(titles[number].title if number in titles else "")
+                for number in range(len(self._columns))
+            ]
+            style = LineStyle(self.get_component_rich_style("grid--header"), None)
+        elif row >= self._count:
+            return Strip.blank(width, self.rich_style)
+        else:
+            cells = self._cells(row)
+            mark = "●" if row in self.marked else " "
+            base = self.rich_style
+            if row == self.cursor:
+                base = self.get_component_rich_style("grid--cursor")
+            style = LineStyle(base, self._colour, base != self.rich_style, mark)
+        if is_heading(cells, self._columns):
+            return draw_heading(cells[0], style, width)
+        mark_style = style.base + self._colour("mark")
+        picked = picked_column(self._columns, self._picked)
+        return draw_line(cells, self._visible, picked, style, mark_style, width)
 
-    def _line(
-        self, cells: Sequence[StyledCell], base: Style, fixed: Style | None, mark: str, width: int
-    ) -> Strip:
-        marked = base + self.get_component_rich_style("grid--mark", partial=True)
-        segments = [Segment(f"{mark} ", marked)]
-        if self._is_heading(cells):
-            colour = cells[0].colour if base == self.rich_style else ""
-            style = (
-                self.get_component_rich_style(f"grid--{colour}", partial=True) if colour else base
-            )
-            segments = [Segment(clip(cells[0].text, width), base + style)]
-            return Strip(segments).adjust_cell_length(width, base).crop(0, width)
-        picks = [number for number, column in enumerate(self._columns) if column.picks]
-        picked = picks[self._picked] if self._picked < len(picks) else None
-        for number, column in zip(self._laid.shown, self._laid.columns, strict=True):
-            room = column.width
-            cell = cells[number] if number < len(cells) else StyledCell("")
-            text = clip(cell.text, room)
-            blank = " " * (room - columns_of(text))
-            style = base
-            is_plain = fixed is None and base == self.rich_style  # not under the cursor
-            if is_plain and cell.colour:
-                style += self.get_component_rich_style(f"grid--{cell.colour}", partial=True)
-            elif fixed is None and not is_plain and number == picked and len(picks) > 1:
-                style += self.get_component_rich_style("grid--picked", partial=True)
-            shown = blank + text if column.right else text + blank
-            segments += [Segment(shown, style), Segment(" " * GAP, base)]
-        return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+    def _colour(self, name: str) -> Style:
+        return self.get_component_rich_style(f"grid--{name}", partial=True)
 
     # --- the cursor
 
@@ -259,29 +215,25 @@ class Grid(ScrollView, can_focus=True):
         row = max(0, min(row, self._count - 1))
         if self._count and row != self.cursor:
             self.cursor = row
-            self._keep_in_sight()
+            self._scroll_to_cursor()
             self.refresh()
-            self._tell_move()
+            self._post_move()
 
-    def _tell_move(self) -> None:
+    def _post_move(self) -> None:
         self.post_message(self.Moved(self, self.cursor))
-        opened, self._opened = self._opened, self.opens(self.cursor)
-        if opened != self._opened:
+        before, self._can_open = self._can_open, self.opens(self.cursor)
+        if before != self._can_open:
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what can be opened is."""
-        return action != "choose" or self._opened
+        """A row without anything to open is not opened."""
+        return action != "choose" or self._can_open
 
-    def _keep_in_sight(self) -> None:
-        height = self._height
-        top = self.scroll_offset.y
-        if self.cursor < top:
-            top = self.cursor
-        elif self.cursor >= top + height:
-            top = self.cursor - height + 1
-        if top != self.scroll_offset.y:
-            self.scroll_to(y=top, animate=False, immediate=True)
+    def _scroll_to_cursor(self) -> None:
+        top, height = self.scroll_offset.y, self._height
+        first = min(max(top, self.cursor - height + 1), self.cursor)
+        if first != top:
+            self.scroll_to(y=first, animate=False, immediate=True)
 
     @property
     def _height(self) -> int:
@@ -319,7 +271,7 @@ class Grid(ScrollView, can_focus=True):
 
     def action_mark(self) -> None:
         """Mark the row, or take the mark away, and go on."""
-        if self._count and self._with_marks:
+        if self._count and self._has_marks:
             self.marked ^= {self.cursor}
             self.post_message(self.Marked(self, self.cursor))
             self.refresh()
@@ -342,7 +294,3 @@ class Grid(ScrollView, can_focus=True):
         top = round(new_value)
         if self._count and not top <= self.cursor < top + self._height:
             self.move_to(max(top, min(self.cursor, top + self._height - 1)))
-
-    def region_of_cursor(self) -> Region:
-        """Where the cursor is on the screen."""
-        return Region(0, self.cursor - self.scroll_offset.y + 1, self.size.width, 1)

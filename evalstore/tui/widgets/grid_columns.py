@@ -82,6 +82,12 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     return VisibleColumns(tuple(shown), tuple(made[n] for n in shown), first)
 
 
+def picked_column(columns: Sequence[Column], picked: int) -> int | None:
+    """The number of the column that the cursor is in; None unless there are several to pick."""
+    picks = [number for number, column in enumerate(columns) if column.picks]
+    return picks[picked] if len(picks) > 1 and picked < len(picks) else None
+
+
 def _narrow(column: Column) -> int:
     """How narrow it may become."""
     width = column.least or column.width

@@ -39,7 +39,7 @@ def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledL
         yield StyledLine((StyledSpan(shown, colour),), indent)
 
 
-def changed(text: str, colour: str) -> Iterator[StyledSpan]:
+def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
     """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
     words = text.rstrip() or text
     if words:
@@ -118,7 +118,7 @@ class TextView(ScrollView, can_focus=True):
         return "\n".join(map(_text, self._lines))
 
     @property
-    def laid_out(self) -> str:
+    def indented_text(self) -> str:
         """The same with each line as far to the right as it is shown."""
         return "\n".join((" " * line.indent + _text(line)).rstrip() for line in self._lines)
 

@@ -10,7 +10,8 @@ import pytest
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.planning.options import Location
-from evalstore.tui.keys.keymap import find_problems, normal, read_look
+from evalstore.tui.appearance import find_problems, read_appearance
+from evalstore.tui.keys.keymap import normal
 from evalstore.workspace.settings import BrowserSettings, read_settings
 from tests.builders import tree
 
@@ -83,18 +84,18 @@ def test_keys_are_read_as_they_are_typed() -> None:
 
 def test_ones_own_stand_over_the_settings(tmp_path: Path) -> None:
     tree(tmp_path, {"evalstore.yaml": "browser: {theme: nord, keys: {quit: Q, help: f2}}"})
-    found = read_look(Location(tmp_path), "gruvbox", ["quit=f10, !"])
+    found = read_appearance(Location(tmp_path), "gruvbox", ["quit=f10, !"])
     assert found.theme == "gruvbox"
     assert found.keys == {"quit": "f10,exclamation_mark", "help": "f2"}
     with pytest.raises(EvalstoreError, match="--theme: unknown theme 'grovbox'"):
-        read_look(Location(tmp_path), "grovbox", [])
+        read_appearance(Location(tmp_path), "grovbox", [])
     with pytest.raises(EvalstoreError, match="'--key quit' names no keys"):
-        read_look(Location(tmp_path), None, ["quit"])
+        read_appearance(Location(tmp_path), None, ["quit"])
 
 
 def test_settings_that_cannot_be_read_say_nothing_here(tmp_path: Path) -> None:
     tree(tmp_path, {"evalstore.yaml": "browser: {keys: [}"})
-    assert read_look(Location(tmp_path), None, []).theme is None
+    assert read_appearance(Location(tmp_path), None, []).theme is None
 
 
 def test_check_tells_what_the_browser_would(
@@ -106,4 +107,4 @@ def test_check_tells_what_the_browser_would(
     told = [(one["file"], one["line"], one["message"]) for one in found]
     assert ("evalstore.yaml", 2, "unknown action 'quti'") in told
     with pytest.raises(WorkspaceError):
-        read_look(Location(tmp_path), None, [])
+        read_appearance(Location(tmp_path), None, [])

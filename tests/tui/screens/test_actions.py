@@ -68,7 +68,7 @@ def test_of_marked_cases_what_the_picked_candidate_answered_is_labelled(workspac
         def listed() -> list[list[str | None]]:
             page = pilot.app.screen
             assert isinstance(page, CasesPage)
-            return [[result.word for result in row.results if result] for row in page.listed]
+            return [[result.word for result in row.results if result] for row in page.listing.rows]
 
         await press(pilot, "enter", "right", "space", "space", "f")
         assert "fail: 2 answers of scripted/two" in screen(pilot)
@@ -133,7 +133,7 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
         name = f"city=Oslo ({page.case.prompt})"
         assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
         await press(pilot, "enter")
-        assert pilot.app.screen.query_one("#said", TextView).text.startswith(
+        assert pilot.app.screen.query_one("#feedback", TextView).text.startswith(
             f"tests/weather.md {name}"
         )
         await press(pilot, "enter", "p")
@@ -300,8 +300,8 @@ def test_ids_answers_and_texts_are_copied(workspace: Path) -> None:
         await press(pilot, "enter", "down", "y")
         page = app.screen
         assert isinstance(page, CasesPage)
-        assert page.result
-        assert app.clipboard == page.result.sessions[0]
+        assert page.selection.result
+        assert app.clipboard == page.selection.result.sessions[0]
         assert f"copied the id of the session: {app.clipboard}" in notified(pilot)
         await press(pilot, "Y")
         assert app.clipboard == "Cold."
@@ -446,7 +446,7 @@ def test_a_label_that_could_not_be_stored_is_asked_again_with_its_note(workspace
         await press(pilot, "enter")
         assert "✎ fail  by Ada, just now: cold" in " ".join(screen(pilot).split("\n"))
         assert isinstance(pilot.app, Browser)
-        assert pilot.app.lost == []
+        assert pilot.app.unsaved_labels == []
 
     drive(scenario, source=Locked(Location(workspace)))
 
@@ -474,7 +474,7 @@ def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) ->
         await until(pilot, begun.is_set)
 
     drive(scenario, source=Ends(Location(workspace)))
-    assert apps[0].lost == [
+    assert apps[0].unsaved_labels == [
         "not stored: fail: tests/greeting.md scripted/one: the store is locked by another program"
     ]
 
@@ -488,7 +488,7 @@ def test_marks_stay_with_their_cases_whatever_is_listed(workspace: Path) -> None
         await press(pilot, "escape")
         assert page.query_one(Grid).marked == {1, 2}
         await press(pilot, "t", "t")  # by tag
-        assert [result.row for result in page.chosen] == ["city=Oslo", "city=Rome"]
+        assert [result.row for result in page.selected] == ["city=Oslo", "city=Rome"]
 
     drive(scenario, revision="@")
 
@@ -502,7 +502,7 @@ def test_a_mark_is_of_the_case_in_all_its_groups(workspace: Path) -> None:
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         await press(pilot, "down", "space", "t", "t")
-        assert [result.row for result in page.chosen] == ["city=Oslo"]
+        assert [result.row for result in page.selected] == ["city=Oslo"]
         grid = page.query_one(Grid)
         assert len(grid.marked) == 2
         grid.move_to(min(grid.marked))

@@ -85,7 +85,7 @@ def test_the_reader_goes_from_case_to_case_and_the_table_follows(workspace: Path
         table = pilot.app.screen
         assert isinstance(table, CasesPage)
         assert table.case
-        assert (table.case.row, table.result and table.result.model) == (
+        assert (table.case.row, table.selection.result and table.selection.result.model) == (
             "city=Rome",
             "scripted/two",
         )
@@ -244,7 +244,7 @@ def test_a_case_without_an_answer_says_what_is_missing(workspace: Path) -> None:
         assert "\nuser\nHow warm is Oslo?\n" in text
         assert "\ninstructions\nThe answer must be warm.\n" in text
         await asyncio.to_thread(main, ["run", "--quiet"])
-        pilot.app.follow()  # type: ignore[attr-defined]
+        pilot.app.show_changes()  # type: ignore[attr-defined]
         await settled(pilot)
         assert "✗ fail  scripted/one" in text_of(pilot)
 

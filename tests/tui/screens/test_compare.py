@@ -29,7 +29,7 @@ def two_runs(workspace: Path) -> Path:
 
 
 def listed(page: ComparePage) -> list[tuple[str, str, str]]:
-    return [(one.what, one.pair.either.row, one.pair.either.model) for one in page._listed]
+    return [(change, pair.either.row, pair.either.model) for change, pair in page._pairs]
 
 
 def told(pilot: Pilot[None]) -> str:
@@ -89,11 +89,11 @@ def test_flips_are_gone_through_and_sides_are_swapped(two_runs: Path) -> None:
         seen = []
         for key in ("n", "n", "N"):
             await press(pilot, key)
-            assert page.listed
-            seen.append(page.listed.what)
+            assert page.highlighted
+            seen.append(page.highlighted.change)
         assert seen == ["fixed", "broke", "fixed"]
         await press(pilot, "d")
-        assert page._listed[page.query_one(Grid).cursor].what == "broke"
+        assert page._pairs[page.query_one(Grid).cursor].change == "broke"
         assert [(one[0], one[2]) for one in listed(page)[:2]] == [
             ("broke", "scripted/one"),
             ("fixed", "scripted/two"),
@@ -175,7 +175,7 @@ def test_what_opens_is_the_session_of_the_newer_side(
         opened = []
         monkeypatch.setattr(
             pilot.app,
-            "show_session",
+            "show_answer",
             lambda cases, listed, number, model: opened.append(
                 (cases.run, [one.row for one in listed], listed[number].row, model)
             ),

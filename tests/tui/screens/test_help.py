@@ -19,9 +19,9 @@ from textual.widgets import Input, OptionList
 from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.planning.options import Location
-from evalstore.tui.app import Browser
+from evalstore.tui.app import PAGES, REGISTRY, Browser
 from evalstore.tui.keys.keymap import Appearance
-from evalstore.tui.keys.registry import actions, own_actions, owners, pages
+from evalstore.tui.keys.registry import own_actions
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.help import HelpPage
 from evalstore.tui.screens.runs import RunsPage
@@ -47,7 +47,7 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
                 assert action.description in text
         assert "  d                Compare" in text.replace("\n", "\n  ")
         assert "↓, j             Down" in text
-        for page in pages():
+        for page in PAGES:
             assert f"\n{page.TITLE} " in text, page
         assert "enter on a line of the runs" in text
         assert "candidate        a model that is asked" in text
@@ -96,9 +96,9 @@ def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.__name__)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
 def test_every_screen_says_what_it_shows_and_how_one_gets_there(page: type) -> None:
-    found = next(one for one in pages() if one is page)
+    found = next(one for one in PAGES if one is page)
     assert found.HELP
     assert found is RunsPage or found.WAY
 
@@ -116,7 +116,7 @@ def test_keys_that_were_changed_are_told(workspace: Path) -> None:
         await press(pilot, "H", "down", "o", "H")
         assert "f5 filters as you type" in text_of(pilot)
 
-    drive(scenario, look=Appearance(keys=keys))
+    drive(scenario, appearance=Appearance(keys=keys))
 
 
 async def choose(pilot: Pilot[None], typed: str) -> str:
@@ -149,7 +149,7 @@ def test_commands_are_found_by_their_names(workspace: Path) -> None:
         assert page.case
         assert page.case.row == "city=Oslo"
         await choose(pilot, "file weather")
-        assert len(page.listed) == 2
+        assert len(page.listing.rows) == 2
         await choose(pilot, "theme nord")
         assert pilot.app.theme == "nord"
         await choose(pilot, "help")
@@ -238,7 +238,7 @@ def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
         assert "File tests/[bold]x[0] [.md" in await choose(pilot, "bold]x")
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
-        assert {row.file for row in page.listed} == {"tests/[bold]x[0] [.md"}
+        assert {row.file for row in page.listing.rows} == {"tests/[bold]x[0] [.md"}
         await press(pilot, "question_mark", "escape")
 
     drive(scenario)
@@ -246,14 +246,16 @@ def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
 
 def test_an_id_stands_for_one_action_with_the_same_keys_wherever_it_is_bound() -> None:
     meanings: dict[str, set[tuple[tuple[str, ...], str]]] = {}
-    for owner in owners():
+    for owner in REGISTRY.owners:
         bound = Binding.make_bindings(owner.__dict__.get("BINDINGS", ()))
         for id, of_id in groupby(sorted(bound, key=id_of), id_of):
             same = list(of_id)
             (action,) = {binding.action.removeprefix("app.") for binding in same}
             keys = tuple(sorted(binding.key for binding in same))
             meanings.setdefault(id, set()).add((keys, action))
-    assert {"quit", "help", "list.open", "cases.filter"} <= meanings.keys() == actions().keys()
+    assert (
+        {"quit", "help", "list.open", "cases.filter"} <= meanings.keys() == REGISTRY.actions.keys()
+    )
     assert {id: found for id, found in meanings.items() if len(found) > 1} == {}
 
 

@@ -23,7 +23,8 @@ from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.tui.app import Browser
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.compare import ComparePage
-from evalstore.tui.screens.run import PlanPage, RunPage
+from evalstore.tui.screens.plan import PlanPage
+from evalstore.tui.screens.run import RunPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import text_lines
@@ -209,17 +210,17 @@ def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
         assert len(lines) - first == 6
         page = pilot.app.screen
         assert isinstance(page, PlanPage)
-        page.told.show(text_lines("\n".join(f"line {number}" for number in range(100))))
+        page.body.show(text_lines("\n".join(f"line {number}" for number in range(100))))
         await settled(pilot)
         text = screen(pilot)
         assert "workspace" in text
         assert "line 0" in text
-        page.told.scroll_end(animate=False)
+        page.body.scroll_end(animate=False)
         await settled(pilot)
         assert "line 99" in screen(pilot)
         assert "esc Leave it" in screen(pilot)
         await resized(pilot, 40, 12)
-        page.told.scroll_home(animate=False)
+        page.body.scroll_home(animate=False)
         await settled(pilot)
         assert "line 0" in screen(pilot)
         assert "esc Leave it" in screen(pilot).splitlines()[-1]
@@ -339,9 +340,9 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(waiting: 
         waiting.may.set()
         while app.is_running:
             await pilot.pause(0.01)
-        assert app.runs.runner.ended
-        assert app.runs.runner.ended.status == "interrupted"
-        assert app.runs.runner.ended.asked == 2
+        assert app.runs.runner.end
+        assert app.runs.runner.end.status == "interrupted"
+        assert app.runs.runner.end.asked == 2
 
     drive(scenario)
 

@@ -161,14 +161,14 @@ def test_cases_are_filtered_as_it_is_typed(workspace: Path) -> None:
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         await press(pilot, "slash", "r", "o", "m")
-        assert [row.row for row in page.listed] == ["city=Rome"]
+        assert [row.row for row in page.listing.rows] == ["city=Rome"]
         for text, rows in FILTERS.items():
             page.query_one("#filter", Input).value = text
             await settled(pilot)
-            assert [row.row for row in page.listed] == rows
+            assert [row.row for row in page.listing.rows] == rows
             assert ("No case matches the filter." in screen(pilot)) == (not rows)
         await press(pilot, "escape")
-        assert len(page.listed) == 3
+        assert len(page.listing.rows) == 3
 
     drive(scenario, revision="@")
 
@@ -199,10 +199,10 @@ def test_the_verdicts_of_what_is_listed_are_counted(workspace: Path) -> None:
 
 def test_a_store_that_another_process_writes_to_is_followed(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        pilot.app.look()  # type: ignore[attr-defined]
+        pilot.app.check_store()  # type: ignore[attr-defined]
         await settled(pilot)
         main(["run", "--quiet"])
-        pilot.app.look()  # type: ignore[attr-defined]
+        pilot.app.check_store()  # type: ignore[attr-defined]
         await settled(pilot)
         assert pilot.app.screen.query_one(Grid).row_count == 3
 
@@ -303,16 +303,16 @@ def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
         assert lines[5].split() == ["city=Oslo", "✗", "fail", "✓", "pass"]
         await press(pilot, "j", "j", "enter")
         assert screen(pilot).splitlines()[4] == "▸ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
-        assert page.listed == [page._listed[1]]
+        assert page.listing.rows == [page.listing.lines[1]]
         assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
         await press(pilot, "r", "n")  # it goes round: from the folded one to the other case
-        assert page.case is page._listed[1]
+        assert page.case is page.listing.lines[1]
         await press(pilot, "n")
         assert page.query_one(Grid).cursor == 2
         await resized(pilot, 40, 12)
         assert "▸ tests/weather.md: 2 cases, 3 ✓ 1 ✗" in screen(pilot)
         await press(pilot, "enter")
-        assert len(page.listed) == 3
+        assert len(page.listing.rows) == 3
 
     drive(scenario, revision="@")
 
@@ -338,7 +338,7 @@ def test_sorted_by_verdict_failures_are_on_the_screen(workspace: Path) -> None:
         assert isinstance(page, CasesPage)
         await press(pilot, "G", "s")
         assert page.query_one(Grid).cursor == 0
-        assert page.case is page.listed[0]
+        assert page.case is page.listing.rows[0]
         assert page.case.file == "tests/greeting.md"
 
     drive(scenario, revision="@", source=Many(Location(workspace)))

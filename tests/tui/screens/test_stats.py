@@ -62,13 +62,16 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
             await press(pilot, *keys)
             page = pilot.app.screen
             assert isinstance(page, CasesPage)
-            shown = [page.name_of_run, *(row.row or row.file for row in page.listed)]
+            shown = [
+                page.revision or "workspace",
+                *(row.row or row.file for row in page.listing.rows),
+            ]
             await press(pilot, "escape", "escape")
             assert isinstance(pilot.app.screen, StatsPage)
             return shown
 
         await press(pilot, "down", "s")
-        run = f"run {pilot.app.screen.revision[:8]}"  # type: ignore[attr-defined]
+        run = pilot.app.screen.revision  # type: ignore[attr-defined]
         assert "enter Open" in screen(pilot)
         assert len(await cases("down", "enter")) == 4
         assert await cases("3", "enter") == [run, "tests/greeting.md"]

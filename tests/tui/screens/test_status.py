@@ -12,7 +12,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.tui.app import Browser
 from evalstore.tui.editor import editor_command
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.screens.run import PlanPage
+from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.status import StatusPage
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen
@@ -62,7 +62,7 @@ def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
         assert "hint: " in text
         page = pilot.app.screen
         assert isinstance(page, StatusPage)
-        assert page.place == ("tests/new.md", 2)
+        assert page.file_and_line == ("tests/new.md", 2)
         (workspace / "tests/new.md").unlink()
         await press(pilot, "r")
         assert "Nothing to do" in screen(pilot)

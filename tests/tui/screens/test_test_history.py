@@ -166,7 +166,7 @@ def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> N
         assert page.query_one(Grid).row_count == 1
         edit(workspace / "tests/weather.md", "How is", "How warm is")
         await asyncio.to_thread(main, ["run", "--quiet"])
-        pilot.app.follow()  # type: ignore[attr-defined]
+        pilot.app.show_changes()  # type: ignore[attr-defined]
         await settled(pilot)
         assert page.query_one(Grid).row_count == 2
         assert page.query_one(Grid).cursor == 1
@@ -177,12 +177,12 @@ def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> N
 @pytest.mark.parametrize("key", ["R", "f8"])
 def test_a_test_that_no_run_knows_says_which_key_helps(workspace: Path, key: str) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        pilot.app.show_versions("tests/none.md", "")  # type: ignore[attr-defined]
+        pilot.app.show_test_history("tests/none.md", "")  # type: ignore[attr-defined]
         await settled(pilot)
         assert f"{key} makes the first that does." in screen(pilot)
         await press(pilot, "enter", "d", "down")
 
-    drive(scenario, look=Appearance(keys={"page.run": key}))
+    drive(scenario, appearance=Appearance(keys={"page.run": key}))
 
 
 @pytest.mark.parametrize("size", [(100, 30), (40, 12), (10, 4)])

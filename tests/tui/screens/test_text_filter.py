@@ -23,7 +23,7 @@ from tests.tui.driving import drive, press, screen, settled
 def rows(pilot: Pilot[None]) -> list[str]:
     page = pilot.app.screen
     assert isinstance(page, CasesPage)
-    return [row.row for row in page.listed]
+    return [row.row for row in page.listing.rows]
 
 
 async def type_filter(pilot: Pilot[None], text: str) -> None:
@@ -154,7 +154,7 @@ def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None
         await type_filter(pilot, "file:weather")
         assert page.case is not None
         assert page.case.row == "city=Rome"
-        assert {result.row for result in page.chosen} == {"city=Oslo"}
+        assert {result.row for result in page.selected} == {"city=Oslo"}
         await press(pilot, "s")
         assert page.case.row == "city=Oslo"
         await press(pilot, "G", "s", "r")

@@ -1,4 +1,4 @@
-"""The command palette: what the keys do, by name; and runs and test files to go to.
+"""The command palette: actions by name, and runs and test files to go to.
 
 Textual reads plain texts as markup there, so all that is shown is `Content`.
 """
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -17,11 +17,11 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.display import clip
 from evalstore.errors import EvalstoreError
-from evalstore.tui.keys.registry import own_actions, owners
+from evalstore.tui.keys.registry import own_actions, owners_of
 from evalstore.tui.render.verdicts import when
 
 if TYPE_CHECKING:
-    from evalstore.tui.app import Browser
+    from evalstore.tui.screens.base import BrowserApp
 
 _WIDTH = 200
 """Longer names are cut."""
@@ -35,12 +35,12 @@ class Command:
 
     name: str
     """May hold anything."""
-    what: str
+    hint: str
     """A word about it; ours."""
     run: Callable[[], Awaitable[object] | None]
 
 
-class _Listed(Provider):
+class _ListedCommands(Provider):
     """Commands that are known before anything is typed."""
 
     commands: list[Command]
@@ -48,47 +48,44 @@ class _Listed(Provider):
     """How many are listed before anything is typed."""
 
     @property
-    def browser(self) -> Browser:
+    def browser(self) -> BrowserApp:
         """The program."""
-        from evalstore.tui.app import Browser
-
-        assert isinstance(self.app, Browser)
-        return self.app
+        return cast("BrowserApp", self.app)
 
     async def discover(self) -> Hits:
         """What is listed before anything is typed."""
         for command in self.commands[: self.shown_first]:
-            yield DiscoveryHit(Content(_plain(command)), command.run, _plain(command), command.what)
+            yield DiscoveryHit(Content(_plain(command)), command.run, _plain(command), command.hint)
 
     async def search(self, query: str) -> Hits:
         """The commands that match best."""
         matcher = self.matcher(query)
-        found = [(matcher.match(_plain(command)), command) for command in self.commands]
-        found.sort(key=lambda pair: -pair[0])
-        for score, one in found[:_LISTED]:
+        scored = [(matcher.match(_plain(command)), command) for command in self.commands]
+        scored.sort(key=lambda pair: -pair[0])
+        for score, command in scored[:_LISTED]:
             if score > 0:
-                name = _plain(one)
+                name = _plain(command)
                 _, places = matcher.fuzzy_search.match(query, name)
                 shown = Content(name)
                 for place in places:
                     shown = shown.stylize(matcher.match_style, place, place + 1)
-                yield Hit(score, shown, one.run, name, one.what)
+                yield Hit(score, shown, command.run, name, command.hint)
 
 
 def _plain(command: Command) -> str:
     return clip(command.name, _WIDTH)
 
 
-class ActionCommands(_Listed):
+class ActionCommands(_ListedCommands):
     """What the keys of the screen and of the program do."""
 
     async def startup(self) -> None:
-        """Find them: also those that a line to type in takes the keys of."""
+        """Find the actions, also those whose keys the focused input takes."""
         self.commands = []
         known = {"commands"}
         for node in (self.screen, self.app):
-            heard = [one for one in owners() if isinstance(node, one)]
-            for action in (action for one in reversed(heard) for action in own_actions(one)):
+            owners = reversed(owners_of(type(node)))
+            for action in (action for owner in owners for action in own_actions(owner)):
                 if action.id in known:
                     continue
                 if self.app._check_action_state(action.action, node):
@@ -98,22 +95,22 @@ class ActionCommands(_Listed):
                     self.commands.append(Command(action.description, f"key {key}", run))
 
 
-class PlaceCommands(_Listed):
+class PlaceCommands(_ListedCommands):
     """Runs, test files and themes."""
 
     shown_first = 0
 
     async def startup(self) -> None:
-        """Begin to read what there is, and do not wait for it.
+        """Begin to read runs and files in the background.
 
-        The palette cancels a search when more is typed, and with it whatever the search waits
-        for: had it to wait for this, there would be nothing to find from then on.
+        The palette cancels a search when more is typed, and with it everything that the search
+        awaits: it must not cancel this reading.
         """
         self.commands = []
         self._reading = asyncio.create_task(self._read())
 
     async def shutdown(self) -> None:
-        """Do not wait for what nobody looks at any more."""
+        """Cancel the reading."""
         self._reading.cancel()
 
     async def search(self, query: str) -> Hits:
@@ -153,7 +150,7 @@ class PlaceCommands(_Listed):
 
     def _themes(self) -> list[Command]:
         return [
-            Command(f"Theme {name}", "as long as the browser runs", partial(self._paint, name))
+            Command(f"Theme {name}", "as long as the browser runs", partial(self._set_theme, name))
             for name in BUILTIN_THEMES
         ]
 
@@ -163,5 +160,5 @@ class PlaceCommands(_Listed):
     def _show_file(self, file: str) -> None:
         self.browser.show_file(file)
 
-    def _paint(self, theme: str) -> None:
+    def _set_theme(self, theme: str) -> None:
         self.app.theme = theme

@@ -1,0 +1,50 @@
+"""The texts of the page of an answer: one answer, or two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.tui.render.answer import (
+    answer_lines,
+    compared_lines,
+    place_lines,
+    verdict_lines,
+)
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.answer import AnswerView
+    from evalstore.tui.state.navigation import Position
+    from evalstore.tui.widgets.text_view import StyledLine
+    from evalstore.values import Result
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTexts:
+    """An answer as lines, and the answer of another candidate beside it."""
+
+    view: AnswerView
+    lines: Sequence[StyledLine]
+    other: Sequence[StyledLine] = ()
+    verdicts: Sequence[StyledLine] = ()
+    """The first of the lines, which stand above the answer as Markdown."""
+
+
+def answer_texts(position: Position, result: Result, view: AnswerView, hint: str) -> AnswerTexts:
+    """One answer; a `hint` when it or a judgement is missing."""
+    place = place_lines(position.case, result, position.attempt)
+    verdicts = [*place, *verdict_lines(view, result, hint)]
+    return AnswerTexts(view, [*verdicts, *answer_lines(view)], (), verdicts)
+
+
+def compared_texts(
+    position: Position, results: tuple[Result, Result], views: tuple[AnswerView, AnswerView]
+) -> AnswerTexts:
+    """The answers of two candidates, with their differences marked."""
+    left, right = compared_lines(*views)
+    return AnswerTexts(
+        views[0],
+        [*place_lines(position.case, results[0], position.attempt), *left],
+        [*place_lines(position.case, results[1], 0), *right],
+    )

@@ -1,0 +1,116 @@
+"""The comparison of two sides: its pairs in order, their table, and the rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.display import plural, widest
+from evalstore.tui.render.verdicts import verdict_cell
+from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_lines import StyledCell
+from evalstore.tui.widgets.text_view import StyledLine, StyledSpan
+
+if TYPE_CHECKING:
+    from evalstore.operations.diff import Diff
+    from evalstore.reports.comparison import Pair
+
+FLIPS = {"broke": "fail", "fixed": "pass"}
+"""Changes from pass to fail and back, which are listed first, and their colours."""
+_OTHERS = {"changed": "undecided", "new": "group", "gone": "faint"}
+
+
+class ListedPair(NamedTuple):
+    """A pair and its change: broke, fixed, changed, new, gone or unchanged."""
+
+    change: str
+    pair: Pair
+
+    @property
+    def place(self) -> tuple[str, str, int, str]:
+        """The file, the row, the number of the prompt and the candidate."""
+        result = self.pair.either
+        return result.file, result.row, result.prompt_number, result.model
+
+
+def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
+    """The pairs that differ, flips first; then perhaps those that do not."""
+    changes = (*FLIPS, *_OTHERS, *(("unchanged",) if with_unchanged else ()))
+    return [
+        ListedPair(change, pair) for change in changes for pair in getattr(diff.comparison, change)
+    ]
+
+
+def pair_columns(diff: Diff, pairs: Sequence[ListedPair]) -> list[Column]:
+    """The change, the case, the candidate unless two are compared, and both verdicts."""
+    was, now = _short_names(*diff.names) if diff.models else ("was", "now")
+    candidate = [] if diff.models else [Column("candidate", 16, since=78)]
+    files = {listed.place[0] for listed in pairs}
+    rows = (_row_label(diff, listed) for listed in pairs)
+    return [
+        Column("", 9, since=46),
+        Column("file", 10, grows=True, most=widest(files)),
+        Column("row", 8, grows=True, most=widest(rows), since=60),
+        *candidate,
+        Column(was, 11),
+        Column(now, 11),
+    ]
+
+
+def pair_cells(diff: Diff, listed: ListedPair) -> Sequence[StyledCell]:
+    """A cell for each of these columns."""
+    change, pair = listed
+    return (
+        StyledCell(change, FLIPS.get(change) or _OTHERS.get(change, "faint")),
+        StyledCell(pair.either.file),
+        StyledCell(_row_label(diff, listed)),
+        *(() if diff.models else (StyledCell(pair.either.model),)),
+        *(
+            StyledCell("-", "faint") if side is None else verdict_cell(side.word)
+            for side in (pair.was, pair.now)
+        ),
+    )
+
+
+def _row_label(diff: Diff, listed: ListedPair) -> str:
+    """The row, and the system prompt where the file has several."""
+    result = listed.pair.either
+    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
+    return f"{result.row} ({prompt})".lstrip() if prompt else result.row
+
+
+def rate_lines(diff: Diff, unchanged_hint: str) -> Iterator[StyledLine]:
+    """How many pairs of each kind there are, and the rates of both sides."""
+    pairs = diff.comparison
+    counts = {change: len(getattr(pairs, change)) for change in (*FLIPS, *_OTHERS)}
+    spans = [
+        StyledSpan(f"{count:,} {change}, ", FLIPS.get(change, ""))
+        for change, count in counts.items()
+        if count
+    ]
+    unchanged = StyledSpan(f"{len(pairs.unchanged):,} unchanged{unchanged_hint}", "faint")
+    yield StyledLine((*spans, unchanged))
+    before, after = pairs.rates()
+    if not before.judged:
+        yield StyledLine((StyledSpan("no case is judged on both sides", "pending"),))
+        return
+    change = pairs.change()
+    yield StyledLine((StyledSpan(change.finding, "heading"),))
+    yield StyledLine(
+        (
+            StyledSpan(f"{before.text} -> {after.text}  "),
+            StyledSpan(f"of {plural(change.pairs, 'case')} judged on both sides", "faint"),
+            StyledSpan(f", in {plural(change.files, 'file')}", "faint"),
+        )
+    )
+    yield StyledLine((StyledSpan(change.points),))
+    if diff.notes:
+        yield StyledLine((StyledSpan("; ".join(diff.notes), "pending"),))
+
+
+def _short_names(*names: str) -> list[str]:
+    """Names without the folders that all of them have in common."""
+    parts = [name.split("/") for name in names]
+    while all(len(part) > 1 for part in parts) and len({part[0] for part in parts}) == 1:
+        parts = [part[1:] for part in parts]
+    return ["/".join(part) for part in parts]

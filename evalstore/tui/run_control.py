@@ -1,0 +1,145 @@
+"""The run of the browser: at most one at a time, beside what the user does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.tui.render.run import end_summary
+from evalstore.tui.screens.base import Page, TitleLine
+from evalstore.tui.screens.leave import LeavePage
+from evalstore.tui.screens.run import RunPage
+from evalstore.tui.state.background_run import BackgroundRun
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
+    from evalstore.tui.state.data_source import DataSource
+
+_DRAW_SECONDS = 0.2
+"""How often the progress is drawn."""
+
+
+class BrowserRuns:
+    """Starts runs, shows their progress and stops them before the browser ends."""
+
+    def __init__(self, app: App[None], source: DataSource, key_of: Callable[[str], str]) -> None:
+        """`key_of` names the key of an action."""
+        self._app = app
+        self._source = source
+        self._key_of = key_of
+        self.runner: BackgroundRun | None = None
+        self.is_leaving = False
+        """Whether the browser ends as soon as the run has stopped."""
+        self._drawn_progress = ""
+        """The progress that the titles show."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is in progress."""
+        return self.runner is not None and not self.runner.is_over
+
+    @property
+    def progress_text(self) -> str:
+        """The progress in few characters; empty without a run."""
+        if self.runner is None or self.runner.is_over:
+            return ""
+        done, total = self.runner.progress
+        progress = f"{done:,}/{total:,}" if self.runner.is_planned else "…"
+        return f"▶ {progress}" + (" stopping" if self.runner.stops else "")
+
+    def _draw_progress(self) -> None:
+        """Draw the titles of all pages again when the progress has changed."""
+        before, self._drawn_progress = self._drawn_progress, self.progress_text
+        if self._drawn_progress != before:
+            for page in self._app.screen_stack:
+                for line in page.query(TitleLine):
+                    line.refresh()
+
+    def refuse_second(self) -> bool:
+        """Whether another run cannot begin now; the user is told."""
+        if self.is_running:
+            key = self._key_of("page.run")
+            text = f"A run is under way already: {key} shows how far it is."
+            self._app.notify(text, severity="warning", markup=False)
+        return self.is_running
+
+    def begin(self, request: RunRequest, preview: PlanPreview) -> None:
+        """Start what was planned, and show its progress."""
+        if self.refuse_second():
+            return
+        self.runner = runner = BackgroundRun(request, preview)
+        self._app.push_screen(RunPage(runner))
+        self._timer = self._app.set_interval(_DRAW_SECONDS, self._draw_progress)
+        work = partial(self._carry_out, runner)
+        self._app.run_worker(work, thread=True, group="run", exit_on_error=False)
+
+    def _carry_out(self, runner: BackgroundRun) -> None:
+        try:
+            runner.end = self._source.carry_out(runner.request, runner, runner.preview)
+        except EvalstoreError as problem:
+            runner.problem = problem
+        except Exception as bug:  # noqa: BLE001 - the browser stays alive and says so
+            runner.problem = EvalstoreError(f"a bug in evalstore: {bug!r}")
+        finally:
+            runner.is_over = True
+            self._app.call_later(self._show_end, runner)
+
+    def _show_end(self, runner: BackgroundRun) -> None:
+        """Show how the run ended, and what it has changed."""
+        self._timer.stop()
+        self._draw_progress()
+        if self.is_leaving:
+            self._app.exit()
+            return
+        is_shown = False
+        for page in self._app.screen_stack:
+            if isinstance(page, RunPage) and page.runner is runner:
+                page.show_end()
+                is_shown = True
+            elif isinstance(page, Page):
+                page.reload()
+        if not is_shown:
+            self._app.notify(end_summary(runner), markup=False, timeout=10)
+
+    def show(self) -> None:
+        """Show the progress on a screen of its own."""
+        assert self.runner is not None
+        if not any(isinstance(page, RunPage) for page in self._app.screen_stack):
+            self._app.push_screen(RunPage(self.runner))
+
+    # --- leaving
+
+    def may_leave(self) -> bool:
+        """Whether the browser may end; during a run the user is asked, then the run awaited."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            return True
+        questions = [page for page in self._app.screen_stack if isinstance(page, LeavePage)]
+        if not questions:
+            self._app.push_screen(LeavePage(self.runner))
+            return False
+        self.is_leaving = True
+        if not self.runner.stops:
+            self.runner.interrupt()
+        questions[0].reload()
+        return False
+
+    def stay(self) -> None:
+        """Keep the browser open when the run has stopped."""
+        self.is_leaving = False
+
+    def leave(self) -> None:
+        """End the browser; calls in flight of a run are finished and stored first."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            self._app.exit()
+        else:
+            self.is_leaving = True
+            self.runner.interrupt()
+
+    def stop(self) -> None:
+        """Stop the run after the browser has ended, unless it was awaited before."""
+        if self.runner is not None and not self.runner.is_over:
+            self.runner.interrupt()

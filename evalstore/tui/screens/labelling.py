@@ -1,0 +1,145 @@
+"""Labels answers from a page: asks for a note, stores the label, and shows its effect."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural, safe
+from evalstore.errors import EvalstoreError
+from evalstore.tui.render.reading import problem_text
+from evalstore.tui.render.verdicts import verdict_cell
+from evalstore.tui.screens.dialogs import PromptDialog
+from evalstore.tui.state.verdict_order import verdict_counts
+
+if TYPE_CHECKING:
+    from evalstore.operations.label import LabelReport
+    from evalstore.tui.screens.base import Page
+    from evalstore.values import Result, Verdict, Word
+
+
+class Labelling:
+    """A person's verdict on results that a page shows."""
+
+    def __init__(self, page: Page, results: Sequence[Result], session: str | None) -> None:
+        """Of the results, those that can have a label; with a session, that answer alone."""
+        self._page = page
+        self._results = [result for result in results if result.sessions and result.evaluation]
+        self._session = session
+        self._word: Word = "none"
+        self._title = "taking labels back"
+
+    @property
+    def _has_results(self) -> bool:
+        """Whether anything can be labelled; the user is told otherwise."""
+        if not self._results:
+            self._page.warn(
+                "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
+            )
+        return bool(self._results)
+
+    def ask(self, word: Verdict, prompt_name: Callable[[Result], str]) -> None:
+        """Ask for a note, then store the label; the note of a label that is there can be edited."""
+        if not self._has_results:
+            return
+        self._word, self._title = word, f"{word}: {self._subject(prompt_name)}"
+        if len(self._results) > 1:
+            self._ask_for_note()
+            return
+        window = self._ask_for_note(waits=True)
+
+        def fill(note: str) -> None:
+            window.call_later(window.fill, note)
+
+        self._page.fetch(self._read_note, fill, group="note")
+
+    def take_back(self) -> None:
+        """Take back this person's labels."""
+        if self._has_results:
+            self._store("")
+
+    def _subject(self, prompt_name: Callable[[Result], str]) -> str:
+        first = self._results[0]
+        if len(self._results) > 1:
+            count = sum(len(result.sessions) for result in self._results)
+            return f"{plural(count, 'answer')} of {first.model}"
+        prompt = prompt_name(first)
+        parts = (first.file, first.row, f"({prompt})" if prompt else "", first.model)
+        return " ".join(part for part in parts if part)
+
+    def _ask_for_note(self, note: str = "", *, waits: bool = False) -> PromptDialog:
+        window = PromptDialog(
+            self._title,
+            "Enter says so, with or without a note; Escape leaves it",
+            text=note,
+            placeholder="why",
+            waits=waits,
+        )
+
+        def store(note: str | None) -> None:
+            if note is not None:
+                self._store(note.strip())
+
+        self._page.app.push_screen(window, store)
+        return window
+
+    def _read_note(self) -> str:
+        """The note of the person's label; empty on a problem, which storing then shows."""
+        try:
+            return self._page.source.note(self._results[0], self._session)
+        except EvalstoreError:
+            return ""
+
+    def _store(self, note: str) -> None:
+        """Store the label; on a problem ask again, and report at the end if nobody saw that."""
+        source, unsaved = self._page.source, self._page.browser.unsaved_labels
+
+        def write() -> list[LabelReport] | EvalstoreError:
+            try:
+                return source.label(self._results, self._word, note, self._session)
+            except EvalstoreError as problem:
+                unsaved.append(f"not stored: {self._title}: {problem}")
+                return problem
+
+        def show(labels: list[LabelReport] | EvalstoreError) -> None:
+            if not isinstance(labels, EvalstoreError):
+                self._show_stored(labels)
+                return
+            unsaved.clear()
+            self._page.warn(f"not stored: {self._title}\n{problem_text(labels)}")
+            if self._word != "none":
+                self._ask_for_note(note)
+
+        self._page.fetch(write, show, group=f"label {id(self)}")
+
+    def _show_stored(self, labels: Sequence[LabelReport]) -> None:
+        page = self._page
+        if not labels:
+            page.warn("There is no label of yours here. What other people say stays.")
+            return
+        page.notify(label_message(labels, page.browser.key_of("page.run")), markup=False)
+        page.browser.mark_stale(page)
+        page.reload()
+
+
+def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
+    """The labels that were stored, and the verdicts of their cases by now."""
+    first = labels[0]
+    name = "label taken back" if first.verdict == "none" else first.verdict
+    count = sum(len(label.subject.sessions) for label in labels)
+    lines = [f"{name}: {plural(count, 'answer')}, by {safe(first.person)}"]
+    now = {label.subject.cell: label.now for label in labels}
+    words = Counter(word for word in now.values() if word)
+    if words.keys() - {first.verdict}:
+        only = next(iter(words)) if len(now) == 1 else ""
+        lines.append(f"now: {verdict_cell(only).text if only else verdict_counts(words)}")
+    if words["pending"]:
+        lines.append(f"{run_key} runs what is missing.")
+    gone = [word for word in now.values() if word is None]
+    if gone and len(now) == 1:
+        lines.append("The workspace no longer has the case as it was: there it does not count.")
+    elif gone:
+        cases = plural(len(gone), "case")
+        lines.append(f"The workspace no longer has {cases} as they were: there it does not count.")
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""The plan of a run from the browser: what would be done, why, and its price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from evalstore.errors import EvalstoreError, WorkspaceError
+from evalstore.tui.render.run import plan_lines
+from evalstore.tui.screens.dialogs import Dialog
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
+
+
+class PlanPage(Dialog):
+    """What would be done, why and at which price; Enter does it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "do", "Do it", id="plan.do"),
+        Binding("escape,backspace", "back", "Leave it", id="page.back"),
+        Binding("e", "edit", "Edit again", id="plan.edit"),
+    ]
+    TITLE = "Plan of a run"
+    WAY = "{page.run} where something is missing, {case.judge} on an answer"
+    HELP = "What would be done, why, and at which price. Nothing is called before {plan.do}."
+
+    def __init__(
+        self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None
+    ) -> None:
+        """`read` makes the request; `edit` opens the file that was edited, at a line."""
+        super().__init__()
+        self._read = read
+        self._edit = edit
+        self._request: RunRequest | None = None
+        self._preview: PlanPreview | None = None
+        self._line: int | None = None
+
+    def on_mount(self) -> None:
+        """Plan."""
+        self.set_title("what would be done", "reading …")
+        self.body.focus()
+        self.reload()
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Plan again."""
+        self.fetch(self._plan, self._show)
+
+    def _plan(self) -> tuple[RunRequest, PlanPreview]:
+        request = self._read()
+        return request, self.source.plan(request)
+
+    def _show(self, plan: tuple[RunRequest, PlanPreview]) -> None:
+        self._request, self._preview = plan
+        self.set_title(self._request.title)
+        self.body.show(plan_lines(self._request, self._preview))
+        self.refresh_bindings()
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """Show the problem; nothing can be done then."""
+        self._preview = None
+        self.body.show(())
+        self.set_title("what would be done", "nothing, before this is put right")
+        if isinstance(problem, WorkspaceError):
+            self._line = next((found.line for found in problem.problems if found.line), None)
+        super().show_problem(problem)
+        self.refresh_bindings()
+
+    @property
+    def can_do(self) -> bool:
+        """Whether there is something to do, and its price can be seen."""
+        if self._preview is None or self.is_small:
+            return False
+        return bool(self._preview.status.items)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense is offered."""
+        if action == "do":
+            return self.can_do
+        if action == "edit":
+            return self._edit is not None
+        return True
+
+    def action_do(self) -> None:
+        """Do it."""
+        if self._request is not None and self._preview is not None and self.can_do:
+            self.app.pop_screen()
+            self.browser.runs.begin(self._request, self._preview)
+
+    def action_edit(self) -> None:
+        """Open the file again, where the problem is."""
+        if self._edit is not None:
+            self.app.pop_screen()
+            self._edit(self._line)

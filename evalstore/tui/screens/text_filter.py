@@ -1,0 +1,144 @@
+"""The filter of a page: the line in which it is typed, and the search for its words in texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from evalstore.tui.state.case_query import read_query
+from evalstore.tui.widgets.grid import Grid
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
+
+    from evalstore.tui.screens.base import Page
+    from evalstore.tui.state.case_filter import Found, Search
+    from evalstore.tui.state.case_query import Query
+
+_PAUSE_SECONDS = 0.15
+"""A search begins when nothing has been typed for so long."""
+
+
+class TextFilter:
+    """What is typed as a filter, and what was found for it.
+
+    Names are filtered at once. Texts are searched in a thread after a pause in typing; until
+    they are found `progress` says so.
+    """
+
+    def __init__(
+        self,
+        page: Page,
+        *,
+        look_up: Callable[[Query, Search], Found] | None = None,
+        show_matches: Callable[[], None],
+        show_progress: Callable[[], None],
+    ) -> None:
+        """`show_matches` is called when the filter or what it finds has changed."""
+        self._page = page
+        self.look_up = look_up
+        """Searches the words that names lack, in a thread; None: there is nothing to search yet."""
+        self._show_matches = show_matches
+        self._show_progress = show_progress
+        self.query = read_query("")
+        self.found: Found = {}
+        """The sessions with the words of the filter."""
+        self.progress = ""
+        """A text while texts are searched."""
+        self._pause: Timer | None = None
+
+    @staticmethod
+    def input_line() -> Input:
+        """The line in which the filter is typed."""
+        hint = "words  verdict:fail,error  tag:…  model:…  file:…  -not"
+        return Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
+
+    @property
+    def _line(self) -> Input:
+        return self._page.query_one("#filter", Input)
+
+    # --- typing
+
+    def open(self) -> None:
+        """Show the line, and give it the focus."""
+        line = self._line
+        line.display = True
+        self._page.set_focus(line)  # at once: what is typed next belongs to it
+
+    def set(self, typed: str) -> None:
+        """Filter as if this had been typed."""
+        line = self._line
+        line.value = typed
+        line.display = bool(typed)
+
+    def change(self, typed: str) -> None:
+        """Filter by this, as it is typed."""
+        self.query = read_query(typed)
+        self.search()
+        self._show_matches()
+
+    def leave_line(self) -> None:
+        """Go back to the table, which stays filtered."""
+        self._page.query_one(Grid).focus()
+        self._line.display = not self.query.is_empty
+
+    def remove(self) -> bool:
+        """Take the filter away; whether there was one, or its line was open."""
+        line = self._line
+        if not line.display and self.query.is_empty:
+            return False
+        line.value = ""
+        line.display = False
+        self._page.query_one(Grid).focus()
+        return True
+
+    # --- searching
+
+    def search(self) -> None:
+        """Search the words in answers, feedback and tests; the last request wins."""
+        if self.look_up is None:
+            return
+        if self._pause:
+            self._pause.stop()
+        self._page.workers.cancel_group(self._page, "search")
+        query = self.query
+        self.progress = "searching …" if query.words or query.without else ""
+        if self.progress:
+            self._pause = self._page.set_timer(_PAUSE_SECONDS, lambda: self._search(query))
+
+    def _search(self, query: Query) -> None:
+        page, look_up = self._page, self.look_up
+        assert look_up is not None
+
+        def read() -> Found:
+            worker = get_current_worker()
+
+            def report(done: int, total: int) -> bool:
+                if total and not worker.is_cancelled:
+                    text = f"searching … {100 * done // total}% of the index is made"
+                    show = self._update_progress
+                    page.post_message(page.Fetched(show, (query, text), "search"))
+                return not worker.is_cancelled
+
+            return look_up(query, lambda words: page.source.search(words, report))
+
+        page.fetch(read, lambda found: self._show_found(query, found), group="search")
+
+    def _update_progress(self, update: tuple[Query, str]) -> None:
+        query, text = update
+        if self.progress and query is self.query:
+            self.progress = text
+            self._show_progress()
+
+    def _show_found(self, query: Query, found: Found) -> None:
+        if query is self.query:
+            self.progress, self.found = "", found
+            self._show_matches()
+
+    def stop(self) -> None:
+        """Show that nothing is searched any more, because it failed."""
+        self.progress = ""
+        self._show_progress()

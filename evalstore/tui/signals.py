@@ -1,0 +1,46 @@
+"""Signals that end or stop the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+def end_at_signals(leave: Callable[[], None]) -> None:
+    """Leave in order at `SIGTERM` and `SIGHUP`: the terminal restored, paid answers stored."""
+    with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, another thread
+        for name in ("SIGTERM", "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(getattr(signal, name), leave)
+        _resume_after_stops_only()
+
+
+def _resume_after_stops_only() -> None:
+    """Let the driver take the terminal again only when it has given it away before.
+
+    A terminal that is closed sends `SIGCONT` behind `SIGHUP`, and any process may send it. Textual
+    then reads the keys in a second thread, and the process does not end any more.
+    """
+    stops, resumes = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
+    if not callable(stops) or not callable(resumes):
+        return  # not in a terminal
+    is_stopped = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal is_stopped
+        is_stopped = True
+        stops(number, frame)
+
+    def resume(number: int, frame: FrameType | None) -> None:
+        nonlocal is_stopped
+        if is_stopped:
+            is_stopped = False
+            resumes(number, frame)
+
+    signal.signal(signal.SIGTSTP, stop)
+    signal.signal(signal.SIGCONT, resume)

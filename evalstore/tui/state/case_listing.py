@@ -1,0 +1,125 @@
+"""The lines of the table of cases: filtered, sorted and grouped, with marks that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.tui.state.case_filter import ORDERS
+from evalstore.tui.state.case_groups import CaseGroup, find_line, group_cases, line_key
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.tui.state.case_filter import FilteredCases, Found
+    from evalstore.tui.state.case_query import Query
+
+_GROUPINGS = ("", "file", "tag")
+
+
+class CaseListing:
+    """The cases that are listed, in their order, with a line above each group."""
+
+    def __init__(self, start: tuple[str, str] | None = None) -> None:
+        """With a file and its row the cursor begins there."""
+        self.cases: Cases | None = None
+        self.filtered: FilteredCases | None = None
+        self.lines: list[CaseRow | CaseGroup] = []
+        self.order = ORDERS[0]
+        self.grouping = _GROUPINGS[0]
+        self.row_count = 0
+        """How many cases match the filter; with groups by tag, some of them have several lines."""
+        self.verdicts: Mapping[str, int] = {}
+        """How many results of these cases have each verdict."""
+        self._start = start
+        self._folded: set[str] = set()
+        self._marked: set[tuple[str, ...]] = set()
+        """The keys of marked cases, also of those that the filter hides."""
+        self._is_new = False
+        """Whether the cases were read again since they were arranged."""
+
+    def load(self, cases: Cases, filtered: FilteredCases) -> None:
+        """Take cases that were read again."""
+        self.cases, self.filtered, self._is_new = cases, filtered, True
+
+    def next_order(self) -> str:
+        """Sort by the next of file, verdict, row; returns it."""
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        return self.order
+
+    def next_grouping(self) -> None:
+        """Group by the next of nothing, file, tag."""
+        self.grouping = _GROUPINGS[(_GROUPINGS.index(self.grouping) + 1) % len(_GROUPINGS)]
+
+    def fold(self, group: CaseGroup) -> None:
+        """Fold a group, or unfold it."""
+        self._folded ^= {group.name}
+
+    def save_marks(self, marked: Iterable[int]) -> None:
+        """Keep the marks of these lines; those that the filter hides stay marked."""
+        numbers = set(marked)
+        if self._marked or numbers:
+            self._marked -= set(map(line_key, self.lines))
+            self._marked |= {line_key(self.lines[number]) for number in numbers}
+
+    @property
+    def marked(self) -> set[int]:
+        """The numbers of the lines that are marked."""
+        if not self._marked:
+            return set()
+        return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
+
+    def arrange(self, query: Query, found: Found, current: CaseRow | CaseGroup | None) -> int:
+        """List what matches the filter; returns where the cursor is, at the same line if it can."""
+        assert self.filtered is not None
+        numbers = self.filtered.select(query, self.order, found)
+        rows = self.filtered.rows(numbers)
+        self.lines = [*rows]
+        if self.grouping:
+            by_name = self.order != "verdict"
+            self.lines = list(
+                group_cases(self.filtered, numbers, self.grouping, self._folded, by_name=by_name)
+            )
+        cursor = find_line(self.lines, current, is_new=self._is_new)
+        self._is_new = False
+        if self._start:
+            start, self._start = self._start, None
+            cursor = next((n for n, row in enumerate(rows) if (row.file, row.row) == start), None)
+        if cursor is None:
+            cursor = 1 if self.grouping and len(self.lines) > 1 else 0
+        self.row_count = len(rows)
+        self.verdicts = self.filtered.count(numbers, query)
+        return cursor
+
+    @property
+    def rows(self) -> list[CaseRow]:
+        """The listed cases, without the lines of groups."""
+        return [line for line in self.lines if not isinstance(line, CaseGroup)]
+
+    def spread_mark(self, marked: set[int], number: int) -> set[int]:
+        """The marks after a line was marked or unmarked: with groups by tag, all its lines are."""
+        if self.grouping != "tag":
+            return marked
+        key = line_key(self.lines[number])
+        same = {n for n, line in enumerate(self.lines) if line_key(line) == key}
+        return marked | same if number in marked else marked - same
+
+    def line_of(self, case: CaseRow) -> int | None:
+        """The first line of a case."""
+        key = line_key(case)
+        return next(
+            (
+                n
+                for n, line in enumerate(self.lines)
+                if not isinstance(line, CaseGroup) and line_key(line) == key
+            ),
+            None,
+        )
+
+    def other_candidates(self, picked: int) -> tuple[str, list[str]]:
+        """A candidate by its number, and the others; those that can be compared with it first."""
+        if self.cases is None or self.filtered is None or len(self.cases.models) < 2:
+            return "", []
+        models = self.cases.models
+        model, others = models[picked], [*models[picked + 1 :], *models[:picked]]
+        shared = self.filtered.shared(model)
+        return model, sorted(others, key=lambda other: not shared.get(other))

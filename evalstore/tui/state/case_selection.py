@@ -1,0 +1,71 @@
+"""The cases and results under the cursor, or marked, in the table of cases."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.tui.state.case_groups import CaseGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.operations.views.cases import CaseRow
+    from evalstore.values import Result
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSelection:
+    """The lines of the table with its cursor and its marks."""
+
+    lines: Sequence[CaseRow | CaseGroup]
+    cursor: int
+    picked: int
+    """The number of the candidate whose column the cursor is in."""
+    marked: Set[int]
+
+    @property
+    def line(self) -> CaseRow | CaseGroup | None:
+        """The highlighted line."""
+        return self.lines[self.cursor] if self.cursor < len(self.lines) else None
+
+    @property
+    def case(self) -> CaseRow | None:
+        """The highlighted case."""
+        return None if isinstance(self.line, CaseGroup) else self.line
+
+    @property
+    def result(self) -> Result | None:
+        """The result of the candidate under the cursor."""
+        case = self.case
+        return case.results[self.picked] if case and self.picked < len(case.results) else None
+
+    @property
+    def cases(self) -> list[CaseRow]:
+        """The marked cases, or the one under the cursor."""
+        lines = (self.lines[number] for number in sorted(self.marked))
+        marked = list(dict.fromkeys(line for line in lines if not isinstance(line, CaseGroup)))
+        return marked or ([self.case] if self.case else [])
+
+    @property
+    def results(self) -> list[Result]:
+        """The results of the picked candidate in these cases."""
+        picked = (case.results[self.picked : self.picked + 1] for case in self.cases)
+        return [result for results in picked for result in results if result]
+
+    def prompt_name(self, result: Result) -> str:
+        """The name of the system prompt of a result, when its case has several."""
+        cases = (case for case in self.cases if any(it is result for it in case.results))
+        return next((case.prompt for case in cases), "")
+
+    @property
+    def copy_text(self) -> tuple[str, str]:
+        """The ids of the sessions under the cursor, or else the case; and a name for them."""
+        if self.result and self.result.sessions:
+            sessions = self.result.sessions
+            name = "the id of the session" if len(sessions) == 1 else "the ids of the sessions"
+            return " ".join(sessions), name
+        if self.case is None:
+            return "", ""
+        return f"{self.case.file}::{self.case.row}" if self.case.row else self.case.file, "the case"

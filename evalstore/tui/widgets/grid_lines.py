@@ -1,0 +1,75 @@
+"""Draws a line of a table: cells cut to the width of their columns, in the colours of a style."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from evalstore.display import clip, columns_of
+from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
+
+if TYPE_CHECKING:
+    from rich.style import Style
+
+
+class StyledCell(NamedTuple):
+    """A text and the name of its colour: a verdict, `faint`, or none."""
+
+    text: str
+    colour: str = ""
+    plain: str = ""
+    """The same without signs, for other programs."""
+
+
+class LineStyle(NamedTuple):
+    """How a line is drawn."""
+
+    base: Style
+    colours: Callable[[str], Style] | None
+    """The style of a part by its name; None: all parts have the style of the line."""
+    is_highlighted: bool = False
+    """Whether the cursor is in it: cells have no colours then, and the picked one is shown."""
+    mark: str = " "
+
+
+def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
+    """Whether there is one text, for the whole width."""
+    return len(cells) == 1 < len(columns)
+
+
+def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
+    """A text as wide as the table."""
+    colour = cell.colour if style.colours and not style.is_highlighted else ""
+    full = style.base + style.colours(colour) if style.colours and colour else style.base
+    return _strip([Segment(clip(cell.text, width), full)], style.base, width)
+
+
+def draw_line(
+    cells: Sequence[StyledCell],
+    visible: VisibleColumns,
+    picked: int | None,
+    style: LineStyle,
+    mark_style: Style,
+    width: int,
+) -> Strip:
+    """A cell for each visible column; `picked` is the column that the cursor is in."""
+    segments = [Segment(f"{style.mark} ", mark_style)]
+    for number, column in zip(visible.shown, visible.columns, strict=True):
+        cell = cells[number] if number < len(cells) else StyledCell("")
+        text = clip(cell.text, column.width)
+        blank = " " * (column.width - columns_of(text))
+        full = style.base
+        if style.colours and not style.is_highlighted and cell.colour:
+            full += style.colours(cell.colour)
+        elif style.colours and style.is_highlighted and number == picked:
+            full += style.colours("picked")
+        shown = blank + text if column.right else text + blank
+        segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
+    return _strip(segments, style.base, width)
+
+
+def _strip(segments: list[Segment], base: Style, width: int) -> Strip:
+    return Strip(segments).adjust_cell_length(width, base).crop(0, width)
