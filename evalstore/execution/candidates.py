@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
-from evalstore.execution.requests import next_request
+from evalstore.execution.requests import build_request, next_request
 from evalstore.planning.cells import limit_of
 from evalstore.providers.base import ProviderError
 from evalstore.values import RECORDED, Cost, Question, Reply, Session
@@ -16,7 +16,7 @@ from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:
     from evalstore.execution.accounting import Accounting
-    from evalstore.execution.requests import RequestBuilder
+    from evalstore.execution.content_cache import ContentCache
     from evalstore.planning.plan import PlannedAsk
 
 
@@ -26,13 +26,13 @@ class CandidateCaller:
     def __init__(
         self,
         endpoints: Mapping[str, Endpoint],
-        material: RequestBuilder,
+        contents: ContentCache,
         calls: ModelCaller,
         accounting: Accounting,
         environment: RunEnvironment,
     ) -> None:
         self._endpoints = endpoints
-        self._material = material
+        self._contents = contents
         self._calls = calls
         self._accounting = accounting
         self._environment = environment
@@ -47,8 +47,9 @@ class CandidateCaller:
             return self._take_recorded(question, newest)
         endpoint = self._endpoints[cell.candidate.id]
         limit = limit_of(cell)
-        request, test = self._material.ask(
-            question, endpoint.version.code, limit, provider_options(endpoint.version)
+        options = provider_options(endpoint.version)
+        request, test = build_request(
+            self._contents, question, endpoint.version.code, limit, options
         )
         # Never older than a stored session, whatever the clock says: the oldest ones count.
         started = max(self._environment.now(), newest + 1)
@@ -73,7 +74,7 @@ class CandidateCaller:
 
     def _take_recorded(self, question: Question, newest: int) -> Session:
         """The session of answers that a file brings itself: nobody is called."""
-        answers = self._material.content("model", question.model)["options"]["answers"]
+        answers = self._contents.content("model", question.model)["options"]["answers"]
         return Session(
             question=question,
             turns=tuple(Reply(answer) for answer in answers),

@@ -13,6 +13,7 @@ from evalstore.checks.evaluator import judge_by_checks, schemas_of
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.types.judge import without_judge
 from evalstore.execution.judge_calls import JudgeCaller
+from evalstore.execution.judge_messages import JudgedConversation, JudgePrompt
 from evalstore.judging.reply_formats import form_of
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.pricing import sum_usage
@@ -22,9 +23,9 @@ from evalstore.workspace.model_files import provider_options
 if TYPE_CHECKING:
     from evalstore.checks.evaluator import ChecksVerdict, RunCode
     from evalstore.execution.accounting import Accounting
+    from evalstore.execution.content_cache import ContentCache
     from evalstore.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
     from evalstore.execution.python_checks import CodeChecks
-    from evalstore.execution.requests import RequestBuilder
     from evalstore.planning.cells import Judge
 
 
@@ -42,7 +43,7 @@ class EvaluatorCaller:
     def __init__(
         self,
         endpoints: Mapping[str, Endpoint],
-        material: RequestBuilder,
+        contents: ContentCache,
         calls: ModelCaller,
         accounting: Accounting,
         environment: RunEnvironment,
@@ -56,7 +57,7 @@ class EvaluatorCaller:
         self._made: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
         """What checks that take time have found; taken when the evaluation is made."""
         self._endpoints = endpoints
-        self._material = material
+        self._contents = contents
         self._opinions = JudgeCaller(calls.ask)
         self._accounting = accounting
         self._environment = environment
@@ -73,19 +74,18 @@ class EvaluatorCaller:
         """What a model says of sessions that are judged together; raises `CallFailed`."""
         started = max(self._environment.now(), newest + 1)
         endpoint = self._endpoints[judge.evaluator]
-        form = form_of(self._material.content("evaluation", evaluation).get("checks", ()))
-        held = [(session.question, session.turns) for session in sessions]
+        form = form_of(self._contents.content("evaluation", evaluation).get("checks", ()))
         last = sessions[-1].cost
-        messages = self._material.judge(
-            judge.prompt,
+        prompt = JudgePrompt(
+            self._contents,
             evaluation,
-            held,
+            [JudgedConversation(session.question, session.turns) for session in sessions],
             self._environment.nonce(),
             usd=last.usd if last else None,
         )
         request = Request(
             code=endpoint.version.code,
-            messages=messages,
+            messages=prompt.messages(judge.prompt),
             temperature=endpoint.temperature,
             max_output_tokens=self._limit,
             provider_options=provider_options(endpoint.version),
@@ -128,7 +128,7 @@ class EvaluatorCaller:
 
     def may_take_time(self, evaluation: str, sessions: Sequence[Session]) -> bool:
         """Whether the checks of an evaluation version may take time on these sessions."""
-        checks = self._material.content("evaluation", evaluation).get("checks", ())
+        checks = self._contents.content("evaluation", evaluation).get("checks", ())
         if not checks:
             return False
         size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
@@ -143,7 +143,7 @@ class EvaluatorCaller:
         if inner is not None:
             return all(self._is_quick(one, size) for one in inner)
         schema = check.get("schema")
-        schemas = {schema: self._material.schema(schema)} if isinstance(schema, str) else {}
+        schemas = {schema: self._contents.schema(schema)} if isinstance(schema, str) else {}
         return is_cheap(check, size, schemas)
 
     def forget(self) -> None:
@@ -154,7 +154,7 @@ class EvaluatorCaller:
         self, sessions: Sequence[Session], evaluation: str
     ) -> tuple[Sequence[Json], Sequence[HeldConversation], Mapping[str, Json], RunCode | None]:
         """The checks of an evaluation version, and all that they look at."""
-        content = self._material.content("evaluation", evaluation)
+        content = self._contents.content("evaluation", evaluation)
         checks = without_judge(content.get("checks", ()))
         run_code = self._code.prepare(checks)
         held = [
@@ -165,7 +165,7 @@ class EvaluatorCaller:
             )
             for session in sessions
         ]
-        return checks, held, {id: self._material.schema(id) for id in schemas_of(checks)}, run_code
+        return checks, held, {id: self._contents.schema(id) for id in schemas_of(checks)}, run_code
 
     def check(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str, newest: int

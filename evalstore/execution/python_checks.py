@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.checks.types.python import MEMORY, SECONDS, code_of
 from evalstore.errors import NotRunError
+from evalstore.execution.requests import build_parts
 from evalstore.processes.pool import Code, Workers
 from evalstore.values import Json, Text
 from evalstore.workspace.trust import digest
 
 if TYPE_CHECKING:
     from evalstore.checks.evaluator import RunCode
-    from evalstore.execution.requests import RequestBuilder
+    from evalstore.execution.content_cache import ContentCache
     from evalstore.values import Message, Session
 
 Allows = Callable[[str, bool], bool]
@@ -29,8 +30,8 @@ _ONE: Json = {"turns": ["response"]}
 class CodeChecks:
     """Runs the Python checks of one execution."""
 
-    def __init__(self, material: RequestBuilder, allows: Allows) -> None:
-        self._material = material
+    def __init__(self, contents: ContentCache, allows: Allows) -> None:
+        self._contents = contents
         self._allows = allows
         self._workers = Workers()
         self._sources: dict[str, bytes] = {}
@@ -47,14 +48,14 @@ class CodeChecks:
         files = code_of(checks)
         for file in files:
             if file.id not in self._sources:
-                self._sources[file.id] = self._material.file(file.id).data
+                self._sources[file.id] = self._contents.file(file.id).data
         return self._run if files else None
 
     def show(self, session: Session) -> tuple[Json, ...]:
         """The whole conversation as texts; the turns of the candidate are marked."""
         shown: list[Json] = []
         answers = iter([turn.text or "" for turn in session.turns])
-        for message in self._material.test(session.question.test).messages:
+        for message in self._contents.test(session.question.test).messages:
             if message.filled:
                 shown.append({"role": message.role, "content": next(answers), "filled": True})
             else:
@@ -63,7 +64,7 @@ class CodeChecks:
         return tuple(shown)
 
     def _text_of(self, message: Message) -> str:
-        parts = self._material.outgoing(message.parts)
+        parts = build_parts(self._contents, message.parts)
         return "".join(
             part.text if isinstance(part, Text) else f"[file {part.path}]" for part in parts
         )

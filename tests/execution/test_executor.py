@@ -852,9 +852,8 @@ def test_halting_does_not_wait_for_another_try(lab: Lab) -> None:
         executor.halt()
         await asyncio.get_running_loop().create_future()
 
-    executor.environment = executor._calls._environment = replace(
-        executor.environment, sleep=forever
-    )
+    calls = executor._resources.calls
+    calls._environment = replace(calls._environment, sleep=forever)
     lab.act = failing(busy(100.0))
     outcome = asyncio.run(lab.execute(executor))
     assert (outcome.asked, outcome.failed) == (0, 1)
@@ -1046,7 +1045,7 @@ def test_work_that_was_taken_over_while_we_slept_is_not_done_again(lab: Lab) -> 
         if len(lab.asked) == 3:
             # The first run sleeps; another takes it for dead and does everything.
             first.sharing._awake -= 1000
-            with first.store.writing() as connection:
+            with lab.store.writing() as connection:
                 connection.execute("DELETE FROM leases")
                 connection.execute("DELETE FROM runners")
             other.append(await lab.execute(second))
@@ -1074,7 +1073,7 @@ def sleeping_at(lab: Lab, when: Callable[[], bool]) -> tuple[Executor, Callable[
         if happened or not when():
             return False
         first.sharing._awake -= 1000
-        with first.store.writing() as connection:
+        with lab.store.writing() as connection:
             connection.execute("DELETE FROM leases")
             connection.execute("DELETE FROM runners")
         happened.append(Outcome())

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from evalstore import hashing
-from evalstore.execution.requests import RequestBuilder
+from evalstore.execution.content_cache import ContentCache
+from evalstore.execution.judge_messages import JudgedConversation, JudgePrompt
+from evalstore.execution.requests import build_request
 from evalstore.judging.transcript import fence, show_answer
 from evalstore.store import Store
 from evalstore.values import (
@@ -43,7 +45,7 @@ class Bench:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.material = RequestBuilder(store)
+        self.contents = ContentCache(store)
 
     def keep(self, kind: str, description: dict[str, Any]) -> str:
         id, content = hashing.identify(description)
@@ -63,7 +65,7 @@ class Bench:
         version = TestVersion(messages, **fields)
         test = self.keep("test", hashing.describe_test(version))
         question = Question(test, prompt, "m", 0.5, 7)
-        return self.material.ask(question, "code", 100, {"a": 1, "b": 1})[0]
+        return build_request(self.contents, question, "code", 100, {"a": 1, "b": 1})[0]
 
     def judge(
         self,
@@ -73,9 +75,9 @@ class Bench:
         question: Question = NOWHERE,
     ) -> tuple[OutgoingMessage, ...]:
         evaluation = self.keep("evaluation", hashing.describe_evaluation(EvaluationVersion(told)))
-        return self.material.judge(
-            self.prompt(*messages), evaluation, [(question, (answer,))], NONCE
-        )
+        conversation = JudgedConversation(question, (answer,))
+        prompt = JudgePrompt(self.contents, evaluation, [conversation], NONCE)
+        return prompt.messages(self.prompt(*messages))
 
     def show(
         self, name: str, *messages: Message, prompt: str | None = None, **fields: Any
@@ -394,6 +396,6 @@ def test_tools_in_the_options_of_a_test_replace_those_of_its_model(bench: Bench)
     test = TestVersion((Message("user", (Text("Hi"),)),), options=options)
     id = bench.keep("test", hashing.describe_test(test))
     model = {"tools": [{"type": "a"}], "k": 1}
-    request, _ = bench.material.ask(Question(id, None, "m", 0), "code", 9, model)
+    request, _ = build_request(bench.contents, Question(id, None, "m", 0), "code", 9, model)
     # The ids of neither say anything else, so what is sent must stay what it was.
     assert request.provider_options == {"tools": [{"type": "b"}], "k": 2}

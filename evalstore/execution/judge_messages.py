@@ -1,0 +1,195 @@
+"""An evaluator prompt to the messages that a judge is sent, with its runtime names filled in.
+
+Whatever does not come from the author of the prompt or of the instructions is data between marks
+with the nonce.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import deserialize
+from evalstore.checks.answer_binding import HeldConversation, describe_answers
+from evalstore.errors import FileProblem, LimitProblem, NotRunError
+from evalstore.execution.requests import build_conversation, build_parts
+from evalstore.files.jinja_sandbox import evaluate, show
+from evalstore.judging.transcript import (
+    Outgoing,
+    _remark,
+    fence,
+    fill_turns,
+    show_answer,
+    show_json,
+    show_messages,
+    show_system,
+)
+from evalstore.values import (
+    RUNTIME_NAMES,
+    AnswerRef,
+    FilePart,
+    Message,
+    OutgoingMessage,
+    Question,
+    Reply,
+    Role,
+    SampleRef,
+    Text,
+)
+from evalstore.workspace.testfiles.messages import SAMPLE
+
+if TYPE_CHECKING:
+    from evalstore.execution.content_cache import ContentCache
+
+_RUNTIME_NAME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
+
+
+class JudgedConversation(NamedTuple):
+    """A conversation as a judge is told of it: its question, and the candidate's replies."""
+
+    question: Question
+    replies: Sequence[Reply]
+
+
+class JudgePrompt:
+    """The values of an evaluator prompt's runtime names for one judgement.
+
+    What the question says is read only for a name that shows it; it is that of the first
+    conversation.
+    """
+
+    def __init__(
+        self,
+        contents: ContentCache,
+        evaluation: str,
+        conversations: Sequence[JudgedConversation],
+        nonce: str,
+        *,
+        usd: float | None = None,
+    ) -> None:
+        """`evaluation` is an evaluation version's id; `usd` is what the last conversation cost."""
+        self._contents = contents
+        self._evaluation = evaluation
+        self._conversations = conversations
+        self._nonce = nonce
+        self._usd = usd
+
+    def messages(self, prompt: str) -> tuple[OutgoingMessage, ...]:
+        """The messages of the evaluator prompt with this id, filled; raises `NotRunError`."""
+        return tuple(
+            OutgoingMessage(message.role, tuple(self._fill(message)))
+            for message in self._contents.prompt(prompt).messages
+        )
+
+    def _fill(self, message: Message) -> Outgoing:
+        result: Outgoing = []
+        for part in message.parts:
+            if not isinstance(part, Text):
+                # A file is data: no name in it is filled.
+                result += build_parts(self._contents, (part,))
+                continue
+            for number, piece in enumerate(_RUNTIME_NAME.split(part.text)):
+                if number % 2:
+                    result += _VALUES[piece](self)
+                elif piece:
+                    result.append(Text(piece))
+        return name_files(message.role, result)
+
+    def _instructions(self) -> Outgoing:
+        content = self._contents.content("evaluation", self._evaluation)
+        parts = deserialize.restore_parts(content.get("instructions", ()))
+        return build_parts(self._contents, parts, self._show_reference)
+
+    def _show_reference(self, reference: AnswerRef | SampleRef) -> Outgoing:
+        """What the instructions mention of the answers."""
+        if isinstance(reference, SampleRef):
+            last = HeldConversation(tuple(self._conversations[-1].replies), self._usd)
+            return [Text(show_sample(reference.expression, last, self._nonce))]
+        answers = [
+            self._fenced(self._conversations[conversation].replies[turn])
+            for conversation, turn in reference.places
+        ]
+        return [Text("\n\n".join(answers))]
+
+    def _answers(self) -> Outgoing:
+        """Conversations in which the candidate has had several turns are shown whole."""
+        if len(self._conversations) == 1 and len(self._conversations[0].replies) == 1:
+            return [Text(self._fenced(self._conversations[0].replies[0]))]
+        shown: Outgoing = []
+        for number, conversation in enumerate(self._conversations, start=1):
+            if len(self._conversations) > 1:
+                gap = "\n\n" if shown else ""
+                count = len(self._conversations)
+                shown.append(Text(f"{gap}[{self._nonce}: answer {number} of {count}]\n"))
+            last = show_answer(conversation.replies[-1], self._nonce)
+            messages = self._turns(conversation, prompt=None)
+            answer = OutgoingMessage("assistant", (Text(last),))
+            shown += show_messages([*messages, answer], self._nonce)
+        return shown
+
+    def _messages(self) -> Outgoing:
+        return show_messages(self._turns(self._conversations[0], prompt=None), self._nonce)
+
+    def _system_prompt(self) -> Outgoing:
+        first = self._conversations[0]
+        return show_system(self._turns(first, prompt=first.question.prompt), self._nonce)
+
+    def _schema(self) -> Outgoing:
+        id = self._contents.test(self._conversations[0].question.test).schema
+        return show_json("schema", self._contents.schema(id) if id else None, self._nonce)
+
+    def _tools(self) -> Outgoing:
+        ids = self._contents.test(self._conversations[0].question.test).tools
+        tools = [asdict(self._contents.tool(id)) for id in ids]
+        return show_json("tools", tools or None, self._nonce)
+
+    def _turns(
+        self, conversation: JudgedConversation, *, prompt: str | None
+    ) -> list[OutgoingMessage]:
+        """A conversation up to the last answer; `prompt` is the id of its system prompt."""
+        test = self._contents.test(conversation.question.test)
+        return fill_turns(build_conversation(self._contents, test, prompt), conversation.replies)
+
+    def _fenced(self, reply: Reply) -> str:
+        return fence(show_answer(reply, self._nonce), self._nonce)
+
+
+_VALUES: Mapping[str, Callable[[JudgePrompt], Outgoing]] = {
+    "_evaluationInstructions": JudgePrompt._instructions,
+    "_actualResponse": JudgePrompt._answers,
+    "_messages": JudgePrompt._messages,
+    "_systemPrompt": JudgePrompt._system_prompt,
+    "_schema": JudgePrompt._schema,
+    "_tools": JudgePrompt._tools,
+}
+"""Runtime name -> what it is filled with."""
+
+
+def name_files(role: Role, parts: Outgoing) -> Outgoing:
+    """Files outside of user messages are named instead of shown: no provider takes them there."""
+    if role == "user":
+        return parts
+    return [
+        Text(f"[file {part.path}, {part.media_type}]") if isinstance(part, FilePart) else part
+        for part in parts
+    ]
+
+
+def show_sample(expression: str, conversation: HeldConversation, nonce: str) -> str:
+    """The value of an expression over `sample`: texts as data between marks, numbers as they are.
+
+    What it mentions may be missing, such as the JSON of an answer that is not JSON. Raises
+    `NotRunError` for what reaches a limit, or cannot be computed here and now: a judge that is
+    told otherwise would judge something else.
+    """
+    scope = {SAMPLE: describe_answers([conversation])[SAMPLE]}
+    try:
+        value = evaluate(expression, 1, scope)
+        text = str(show(value))
+    except LimitProblem as problem:
+        raise NotRunError(f"'{expression}' has no value: {problem.message}") from problem
+    except (FileProblem, ValueError, RecursionError):  # such as NaN, which is not JSON
+        return _remark(f"The answer has no value for '{expression}'", nonce)
+    return text if value is None or isinstance(value, bool | int | float) else fence(text, nonce)

@@ -1,0 +1,203 @@
+"""What of a plan is due to be judged: stored answers, new ones, and several together.
+
+Whatever makes a subject due, its checks are made first, and the judgements that are left to
+models are returned to be claimed and queued. Those that are queued are read together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from evalstore.errors import NotRunError
+from evalstore.execution.check_runner import CheckRunner
+from evalstore.execution.model_calls import CallFailed
+from evalstore.execution.work_sharing import key_of
+from evalstore.hashing import subject_of
+
+if TYPE_CHECKING:
+    from evalstore.execution.check_runner import Sessions
+    from evalstore.execution.content_cache import JudgementInput
+    from evalstore.execution.plan_progress import NewAnswer, PlanProgress
+    from evalstore.execution.run_resources import RunResources
+    from evalstore.planning.cells import Cell, Subject
+    from evalstore.planning.plan import PlannedJudgement
+    from evalstore.values import Session
+
+_CHECKED_AT_ONCE = 200
+"""Stored sessions that are read together to be checked."""
+
+DueSubjects = Mapping["Subject", list["Cell"]]
+"""What is to be judged -> the cells that may lack a judgement of it."""
+
+
+class JudgementQueue:
+    """Finds what is due to be judged, and makes the judgements of models when their turn comes."""
+
+    def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
+        self._resources = resources
+        self._contents = resources.contents
+        self._accounting = resources.accounting
+        self._progress = progress
+        self._checks = CheckRunner(resources, progress)
+        self._queued: dict[str, dict[JudgementInput, None]] = {}
+        """By account what its queued judgements are about, in order."""
+
+    # --- what is due
+
+    def stored_due(self) -> Iterator[DueSubjects]:
+        """The stored sessions that lack checks, some hundreds at a time."""
+        plan = self._progress.plan
+        due: dict[Subject, list[Cell]] = {
+            judgement.sessions: []
+            for judgement in plan.judgements
+            if judgement.sessions and judgement.judge is None
+        }
+        if not due:
+            return
+        for cell in plan.cells:
+            for subject in cell.subjects(plan.sessions):
+                if subject in due:
+                    due[subject].append(cell)
+        subjects = iter(due)
+        while batch := list(islice(subjects, _CHECKED_AT_ONCE)):
+            yield {subject: due[subject] for subject in batch}
+
+    async def judge_stored(self, due: DueSubjects) -> list[PlannedJudgement]:
+        """Make the checks of stored sessions; returns the judgements left to models."""
+        evaluations = {cell.case.evaluation for cells in due.values() for cell in cells}
+        loaded, contents = await asyncio.to_thread(self._contents.load_uncached, due, evaluations)
+        self._contents.add(contents)
+        judgements = await self._judge_loaded(due, loaded)
+        await self._accounting.writer.settled()
+        return judgements
+
+    async def judge_others(
+        self, sessions: Mapping[str, Mapping[str, Session]]
+    ) -> list[PlannedJudgement]:
+        """Make the checks of what other runs have asked in the meantime: it counts here too.
+
+        `sessions` are by question and id. Returns the judgements left to models.
+        """
+        judgements: list[PlannedJudgement] = []
+        for question, loaded in sessions.items():
+            self._resources.environment.progress("asked", len(loaded))
+            counted = self._progress.plan.sessions[question]
+            cells = self._progress.single_cells(question)
+            due: dict[Subject, list[Cell]] = {
+                (id,): [cell for cell in cells if counted.index(id) < cell.wanted] for id in loaded
+            }
+            judgements += await self._judge_loaded(due, loaded)
+            if not self._progress.is_asked(question):
+                self._progress.add_answered(question)
+        return judgements
+
+    async def judge_groups(self) -> list[PlannedJudgement]:
+        """Make the checks of answers that are judged together and are all there by now.
+
+        Returns the judgements left to models.
+        """
+        due = self._progress.take_answered()
+        if not due:
+            return []
+        # Another run that works on the same answers may judge them, too.
+        subjects = [subject_of(ids) for ids in due]
+        self._resources.sharing.look_for_votes(
+            {subject: self._progress.votes(subject) for subject in subjects}
+        )
+        following: Iterator[JudgementInput] = ((ids, None) for ids in due)
+
+        async def read(ids: Subject) -> Sessions:
+            return await self._read((ids, None), following)
+
+        judgements = await self._checks.check_all(due, read)
+        if judgements:
+            await self._accounting.writer.settled()
+        return judgements
+
+    async def judge_new(self, question: str, id: str, session: Session) -> list[PlannedJudgement]:
+        """Make a new answer's checks; returns the judgements left to models.
+
+        Cells that want only some of the answers judge them later: see `judge_oldest`.
+        """
+        self._progress.add_answer(id, session)
+        await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
+        return self._checks.check((id,), self._progress.cells_wanting_all(question), (session,))
+
+    def judge_oldest(self, answer: NewAnswer) -> list[PlannedJudgement]:
+        """Make the checks of one of the oldest answers; returns the judgements left to models."""
+        return self._checks.check((answer.id,), [answer.cell], (answer.session,))
+
+    async def _judge_loaded(
+        self, due: DueSubjects, loaded: Mapping[str, Session]
+    ) -> list[PlannedJudgement]:
+        async def read(ids: Subject) -> Sessions:
+            return tuple([loaded[id] for id in ids])
+
+        return await self._checks.check_all(due, read)
+
+    # --- judgements of models
+
+    def add(self, judgement: PlannedJudgement) -> None:
+        """A judgement of a model is queued: it is read with others."""
+        account = self._resources.endpoints.account_of(judgement)
+        self._queued.setdefault(account, {})[_input_of(judgement)] = None
+
+    async def judge(self, judgement: PlannedJudgement, session: Session | None) -> None:
+        """Make a judgement that was queued; a failure is noted.
+
+        `session` is what it is about, if that is still in memory. Raises `LeaseLostError` when
+        another run has taken it over.
+        """
+        subject, judge, cell = judgement.subject, judgement.judge, judgement.cell
+        assert subject
+        assert judge
+        assert cell.case.evaluation
+        try:
+            sessions = await self._take_sessions(judgement, session)
+            evaluation = await self._resources.evaluators.consult(
+                judge,
+                judgement.sessions,
+                sessions,
+                cell.case.evaluation,
+                self._progress.newest_vote(subject),
+            )
+        except CallFailed as failed:
+            self._progress.fail(key_of(judgement))
+            self._accounting.failure(
+                failed,
+                subject=subject,
+                evaluation=cell.case.evaluation,
+                evaluator=judge.evaluator,
+                model=self._resources.endpoints.judges[judge.evaluator].model.id,
+            )
+        except NotRunError as error:
+            self._progress.fail(key_of(judgement))
+            self._accounting.not_run(error, subject, cell.case.evaluation, judge.evaluator)
+        else:
+            self._accounting.evaluation(evaluation)
+            self._checks.halt_at_failure(cell)
+
+    async def _take_sessions(
+        self, judgement: PlannedJudgement, session: Session | None
+    ) -> Sessions:
+        """The sessions of a judgement; what the next ones are about is read with them."""
+        queued = self._queued.get(self._resources.endpoints.account_of(judgement), {})
+        about = _input_of(judgement)
+        sessions = (session,) if session else await self._read(about, queued)
+        queued.pop(about, None)
+        return sessions
+
+    async def _read(self, about: JudgementInput, following: Iterable[JudgementInput]) -> Sessions:
+        """The sessions of a subject; what follows is read ahead if they are not in memory."""
+        if not self._contents.has_input(*about):
+            await self._accounting.writer.settled()
+            if not self._contents.has_input(*about):
+                self._contents.read_ahead(chain([about], following))
+        return self._contents.sessions(about[0])
+
+
+def _input_of(judgement: PlannedJudgement) -> JudgementInput:
+    return judgement.sessions, judgement.cell.case.evaluation

@@ -1,0 +1,280 @@
+"""One plan, carried out: each account's queue is worked off until nothing is left to do.
+
+What a job leads to (a judgement of its answer, a group that is complete) is queued before the
+job ends, so that the plan is done as soon as all queues are idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evalstore.execution.account_queue import AccountQueue
+from evalstore.execution.judgement_queue import JudgementQueue
+from evalstore.execution.model_calls import CallFailed, LeaseLostError
+from evalstore.execution.plan_progress import PlanProgress, group_by_account
+from evalstore.execution.work_sharing import Item, key_of
+from evalstore.planning.plan import PlannedAsk, PlannedJudgement
+
+if TYPE_CHECKING:
+    from evalstore.execution.burst_limit import BurstLimit
+    from evalstore.execution.run_resources import Job, RunResources
+    from evalstore.planning.plan import Plan
+    from evalstore.values import Session
+
+_SESSIONS_IN_MEMORY = 64
+"""Answers that wait for their judge in memory; others are read again."""
+
+T = TypeVar("T")
+
+
+class PlanExecution:
+    """Carries out one plan; made anew for each."""
+
+    def __init__(self, resources: RunResources, plan: Plan, bursts: BurstLimit) -> None:
+        self._resources = resources
+        self._accounting = resources.accounting
+        self._writer = resources.accounting.writer
+        self._leases = resources.leases
+        self._bursts = bursts
+        self._progress = PlanProgress(plan, resources.accounting.outcome, resources.failures)
+        self._judgements = JudgementQueue(resources, self._progress)
+        self._finished = asyncio.Event()
+        self._checking: asyncio.Task[None] | None = None
+        """Checks what is stored; None until the plan is begun."""
+        self._planned = group_by_account(plan, resources.endpoints.account_of)
+        accounts = {
+            endpoint.account.name: endpoint.account for endpoint in resources.endpoints.all()
+        }
+        self._queues = {
+            name: AccountQueue(
+                resources.calls.pace(account),
+                self._work,
+                self._fetcher(name),
+                self._finish_if_done,
+            )
+            for name, account in accounts.items()
+        }
+
+    # --- the loop
+
+    async def run(self, writing: asyncio.Task[None], heartbeat: asyncio.Task[None]) -> None:
+        """Do everything that can be done; raises `StoreError` when it cannot be stored.
+
+        It ends early when one of these tasks does. When it is cancelled, what is under way is
+        given up, and what is finished is stored.
+        """
+        checking = self._checking = asyncio.create_task(self._check_stored())
+        checking.add_done_callback(lambda _: self._finish_if_done())
+        sharing = asyncio.create_task(self._take_over())
+        finished = asyncio.create_task(self._finished.wait())
+        for queue in self._queues.values():
+            queue.start()
+        self._finish_if_done()
+        try:
+            necessary = {writing, heartbeat, sharing}
+            await asyncio.wait({finished, *necessary}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (checking, *necessary):
+                if task.done():
+                    task.result()
+            for queue in self._queues.values():
+                if queue.error:
+                    raise queue.error
+        finally:
+            await self._stop({finished, sharing, checking})
+            stored = asyncio.ensure_future(self._writer.settled())
+            await wait_uninterrupted(
+                asyncio.wait({stored, writing}, return_when=asyncio.FIRST_COMPLETED)
+            )
+            stored.cancel()
+
+    async def _stop(self, tasks: set[asyncio.Task[Any]]) -> None:
+        """End these tasks and those of the queues."""
+        for queue in self._queues.values():
+            queue.halt()
+        tasks = tasks.union(*(queue.tasks for queue in self._queues.values()))
+        for task in tasks:
+            task.cancel()
+        await wait_uninterrupted(asyncio.gather(*tasks, return_exceptions=True))
+        self._queues.clear()  # they know this object: so the plan's memory is free at once
+
+    def halt(self) -> None:
+        """Begin nothing more; what is in flight may finish."""
+        for queue in self._queues.values():
+            queue.halt()
+        self._finish_if_done()
+
+    def _finish_if_done(self) -> None:
+        """End the loop if nothing is left to do, or something went wrong."""
+        queues, checking = self._queues.values(), self._checking
+        if checking is None:
+            return
+        is_waiting = not self._resources.calls.is_halted() and (
+            self._resources.sharing.is_waiting or not checking.done()
+        )
+        failed = checking.done() and not checking.cancelled() and checking.exception() is not None
+        if (
+            failed
+            or any(queue.error for queue in queues)
+            or (not is_waiting and all(queue.is_idle for queue in queues))
+        ):
+            self._finished.set()
+
+    # --- what comes into the queues
+
+    def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[Job] | None]]:
+        """A function that claims the next so many of the plan's items; None: none are left."""
+        items = self._progress.take_open(self._planned.get(account, ()))
+
+        async def fetch(count: int) -> list[Job] | None:
+            batch = list(islice(items, count))
+            return await self._claim(batch) if batch else None
+
+        return fetch
+
+    async def _claim(self, items: Sequence[Item]) -> list[Job]:
+        """The jobs of those of these items that nobody else works on, and that are still open."""
+        claimed = await self._resources.sharing.claim(items)
+        self._resources.contents.add(claimed.contents)
+        self._read_evaluations(item for item in claimed.items if isinstance(item, PlannedAsk))
+        jobs: list[Job] = []
+        for item in claimed.items:
+            self._progress.begin(key_of(item), item.count)
+            jobs += [self._leases.job(item)] * item.count
+            if isinstance(item, PlannedJudgement):
+                self._judgements.add(item)
+        for key in claimed.done:
+            self._writer.give(key)
+        judgements = await self._judgements.judge_others(claimed.sessions)
+        await self._judge_groups()
+        return jobs + (await self._claim(judgements) if judgements else [])
+
+    def _read_evaluations(self, asks: Iterable[PlannedAsk]) -> None:
+        """Read by what the answers are judged in other cells than the asked ones."""
+        evaluations = {
+            cell.case.evaluation: None
+            for ask in asks
+            for cell in self._progress.cells_of(ask.question_id)
+            if cell is not ask.cell
+        }
+        self._resources.contents.read_evaluations(id for id in evaluations if id is not None)
+
+    async def _take_over(self) -> None:
+        """Take over what other runs have left, and take note of what they have brought."""
+        sharing = self._resources.sharing
+        while True:
+            await sharing.until_others_may_be_done()
+            jobs = await self._claim(sharing.take_back())
+            sharing.taken_back()
+            self._put(jobs)
+            self._finish_if_done()
+
+    async def _check_stored(self) -> None:
+        """Make the checks that stored sessions lack, and queue what then is left to models."""
+        for due in self._judgements.stored_due():
+            if self._resources.calls.is_halted():
+                return
+            self._put(await self._claim(await self._judgements.judge_stored(due)))
+
+    async def _judge_groups(self) -> None:
+        """Judge together the answers that are all there now."""
+        if self._progress.has_answered:
+            judgements = await self._judgements.judge_groups()
+            if judgements:
+                self._put(await self._claim(judgements))
+
+    def _put(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._queues[self._resources.endpoints.account_of(job.item)].put([job])
+
+    def _put_unclaimed(self, judgements: Iterable[PlannedJudgement], session: Session) -> None:
+        """Queue judgements of a new answer, which nobody else knows yet; the leases come later."""
+        for judgement in judgements:
+            key = key_of(judgement)
+            self._writer.take(key)
+            self._progress.begin(key, judgement.count)
+            queue = self._queues[self._resources.endpoints.account_of(judgement)]
+            kept = session if queue.backlog < _SESSIONS_IN_MEMORY else None
+            self._judgements.add(judgement)
+            queue.put([self._leases.job(judgement, kept)] * judgement.count)
+
+    # --- work
+
+    async def _work(self, job: Job) -> None:
+        """Get one answer or judgement, and queue what it leads to."""
+        self._leases.enter(job)
+        if not await self._leases.is_ours():
+            await self._claim_again(job)
+            return
+        try:
+            if isinstance(job.item, PlannedAsk):
+                await self._ask(job, job.item)
+            else:
+                await self._judgements.judge(job.item, job.session)
+                self._finish_one(key_of(job.item))
+        except LeaseLostError:
+            await self._claim_again(job)
+            return
+        if self._accounting.outcome.over_budget:
+            self._resources.halt()
+        # No call is made while what the last one brought could still be lost.
+        await self._writer.settled()
+        await self._judge_groups()
+
+    async def _ask(self, job: Job, ask: PlannedAsk) -> None:
+        question = ask.question_id
+        newest = self._progress.plan.newest.get(question, 0)
+        try:
+            session = await self._resources.candidates.hold(ask, newest)
+        except CallFailed as failed:
+            model = self._resources.endpoints.candidates[ask.cell.candidate.id].model.id
+            self._progress.fail(question)
+            self._accounting.failure(failed, question=question, model=model)
+        else:
+            if ask.count == 1 and self._leases.has_slept_since(job):
+                # It is paid, so it is kept, but another run's answer is not displaced by it.
+                started = max(self._resources.environment.now(), newest + 1)
+                self._accounting.spare_session(replace(session, started=started))
+                await self._claim_again(job)
+                return
+            try:
+                await self._bursts.wait()
+            finally:  # whatever happens: this is paid
+                id = self._accounting.session(question, session)
+                judgements = await self._judgements.judge_new(question, id, session)
+                self._put_unclaimed(judgements, session)
+        self._finish_one(question)
+
+    async def _claim_again(self, job: Job) -> None:
+        """Claim what may be in other hands, or done, by now."""
+        key = key_of(job.item)
+        await self._writer.settled()
+        if job.item.count > 1:
+            self._finish_one(key)  # a part of it may be under way: the rest is for the next run
+        else:
+            self._progress.abandon(key)
+            self._put(await self._claim([job.item]))
+
+    def _finish_one(self, key: str) -> None:
+        """One of the answers or judgements under a key is there, or failed."""
+        if not self._progress.finish_one(key):
+            return
+        if self._progress.is_question(key):
+            for answer in self._progress.take_oldest(key):
+                self._put_unclaimed(self._judgements.judge_oldest(answer), answer.session)
+            self._progress.add_answered(key)
+        self._writer.give(key)
+
+
+async def wait_uninterrupted(work: Awaitable[T]) -> T:
+    """Wait for what must not be left half done, however often the waiting is cancelled."""
+    task = asyncio.ensure_future(work)
+    while True:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.done():
+                raise

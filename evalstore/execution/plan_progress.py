@@ -1,0 +1,208 @@
+"""How far a plan is: what is outstanding, answered, queued and failed.
+
+It knows nothing of calls, leases and the event loop, and changes only when it is told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.execution.work_sharing import Item, key_of
+from evalstore.hashing import subject_of
+from evalstore.planning.plan import PlannedAsk, missing_judgements
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from evalstore.execution.outcome import Outcome
+    from evalstore.planning.cells import Cell, Subject
+    from evalstore.planning.plan import Plan
+    from evalstore.values import Session, Vote
+
+
+class NewAnswer(NamedTuple):
+    """An answer that has arrived, and a cell that has to judge it."""
+
+    cell: Cell
+    id: str
+    session: Session
+
+
+class PlanProgress:
+    """The state of one plan while it is carried out; keys are those of `key_of`."""
+
+    def __init__(self, plan: Plan, outcome: Outcome, failures: Counter[str]) -> None:
+        """`failures` says how often a key has failed in this run: other plans may want it, too."""
+        self.plan = plan
+        self.outcome = outcome
+        self._failures = failures
+        self._outstanding: dict[str, int] = {}
+        """Key of what is under way -> how many of its answers or judgements are still to come."""
+        self._queued: set[str] = set()
+        """Keys of all judgements that have been queued."""
+        self._answers: dict[str, Session] = {}
+        """New sessions, by id, whose question has other answers to come."""
+        self._answered: set[str] = set()
+        """Questions that have got all their answers since `take_answered`."""
+        self._cells: dict[str, list[Cell]] = {}
+        """Question id -> the cells it answers."""
+        self._most_wanted: dict[str, int] = {}
+        """Question id -> how many answers that one of these cells wants which wants most."""
+        for cell in plan.cells:
+            for question, _, wanted in cell.asked():
+                self._cells.setdefault(question, []).append(cell)
+                self._most_wanted[question] = max(wanted, self._most_wanted.get(question, 0))
+
+    # --- what is under way
+
+    def begin(self, key: str, count: int) -> None:
+        """So many answers or judgements are under way."""
+        self._outstanding[key] = count
+
+    def abandon(self, key: str) -> None:
+        """What has this key is not under way any more, as if it had never begun."""
+        del self._outstanding[key]
+
+    def finish_one(self, key: str) -> bool:
+        """One answer or judgement is there, or failed; returns whether it was the last one."""
+        self._outstanding[key] -= 1
+        if self._outstanding[key]:
+            return False
+        del self._outstanding[key]
+        return True
+
+    def fail(self, key: str) -> None:
+        """One answer or judgement could not be had."""
+        self._failures[key] += 1
+
+    def queue(self, key: str) -> bool:
+        """Note that a judgement is queued; returns False if it was before."""
+        if key in self._queued:
+            return False
+        self._queued.add(key)
+        return True
+
+    def take_open(self, items: Iterable[Item]) -> Iterator[Item]:
+        """What is left of these when it is taken: what has failed or is queued is not tried again.
+
+        Judgements are noted as queued.
+        """
+        for item in items:
+            if isinstance(item, PlannedAsk):
+                if (count := item.count - self._failures[item.question_id]) > 0:
+                    yield replace(item, count=count)
+            elif (key := key_of(item)) not in self._failures and self.queue(key):
+                yield item
+
+    # --- questions and their cells
+
+    def is_question(self, key: str) -> bool:
+        """Whether a key is a question's, not a judgement's."""
+        return key in self._cells
+
+    def is_asked(self, question: str) -> bool:
+        """Whether answers to a question are under way."""
+        return question in self._outstanding
+
+    def cells_of(self, question: str) -> list[Cell]:
+        """The cells that a question answers."""
+        return self._cells[question]
+
+    def single_cells(self, question: str) -> list[Cell]:
+        """The cells that judge the answers to a question one by one."""
+        return [cell for cell in self._cells[question] if len(cell.questions) == 1]
+
+    def cells_wanting_all(self, question: str) -> list[Cell]:
+        """Those of them that judge every answer which is asked for."""
+        most = self._most_wanted[question]
+        return [cell for cell in self.single_cells(question) if cell.wanted == most]
+
+    def add_answer(self, id: str, session: Session) -> None:
+        """Keep a new session until the question has all its answers."""
+        self._answers[id] = session
+
+    def take_oldest(self, question: str) -> list[NewAnswer]:
+        """What the cells judge that want only some of the answers, which are all there now.
+
+        Those are the oldest, and which these are is known only now.
+        """
+        new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
+        stored = len(self.plan.sessions.get(question, ()))
+        most = self._most_wanted[question]
+        oldest = [
+            NewAnswer(cell, sample.id, self._answers[sample.id])
+            for cell in self.single_cells(question)
+            if cell.wanted != most
+            for sample in new[: max(cell.wanted - stored, 0)]
+        ]
+        for sample in new:
+            del self._answers[sample.id]
+        return oldest
+
+    # --- questions whose answers are judged together
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether a question has got all its answers since `take_answered`."""
+        return bool(self._answered)
+
+    def add_answered(self, question: str) -> None:
+        """A question has all its answers, or as many as can be had."""
+        self._answered.add(question)
+
+    def take_answered(self) -> dict[Subject, list[Cell]]:
+        """What can be judged together now, and lacks a judgement under these cells."""
+        answered, self._answered = self._answered, set()
+        cells = {
+            (cell.file, cell.index, cell.prompt, cell.candidate.id): cell
+            for question in answered
+            for cell in self._cells[question]
+            if len(cell.questions) > 1 and self._outstanding.keys().isdisjoint(cell.questions)
+        }
+        due: dict[Subject, list[Cell]] = {}
+        for cell in cells.values():
+            for subject in cell.subjects(self._answers_of(cell)):
+                if any(missing_judgements(cell, self.votes(subject_of(subject)))):
+                    due.setdefault(subject, []).append(cell)
+        return due
+
+    def _answers_of(self, cell: Cell) -> Mapping[str, Sequence[str]]:
+        """Ids of the sessions of each of a cell's questions, those that count first."""
+        return {
+            question: [
+                *self.plan.sessions.get(question, ()),
+                *(sample.id for sample in sorted(self.outcome.sessions.get(question, ()))),
+            ]
+            for question in dict.fromkeys(cell.questions)
+        }
+
+    # --- votes
+
+    def votes(self, subject: str) -> list[Vote]:
+        """The stored votes on a subject that count, then the new ones."""
+        return [*self.plan.votes.get(subject, ()), *self.outcome.votes.get(subject, ())]
+
+    def newest_vote(self, subject: str) -> int:
+        """When the newest vote on a subject was made; 0 if there is none."""
+        return max((vote.started for vote in self.votes(subject)), default=0)
+
+
+def group_by_account(plan: Plan, account_of: Callable[[Item], str]) -> dict[str, list[Item]]:
+    """What of a plan can be begun at once, by account: judgements, then questions."""
+    to_check = {
+        (judgement.sessions, judgement.cell.case.evaluation)
+        for judgement in plan.judgements
+        if judgement.judge is None
+    }
+    items: dict[str, list[Item]] = {}
+    for judgement in plan.judgements:
+        if not judgement.sessions or judgement.judge is None:
+            continue  # a session that is still to be asked is judged when it is there
+        if (judgement.sessions, judgement.cell.case.evaluation) in to_check:
+            continue  # whether a model judges depends on the checks
+        items.setdefault(account_of(judgement), []).append(judgement)
+    for ask in plan.asks:
+        items.setdefault(account_of(ask), []).append(ask)
+    return items

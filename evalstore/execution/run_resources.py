@@ -1,0 +1,112 @@
+"""What the plans of one run are carried out with, and which run a piece of work belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.execution.work_sharing import Item, WorkSharing, key_of
+from evalstore.planning.plan import PlannedAsk
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from evalstore.execution.accounting import Accounting
+    from evalstore.execution.candidates import CandidateCaller
+    from evalstore.execution.content_cache import ContentCache
+    from evalstore.execution.evaluators import EvaluatorCaller
+    from evalstore.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
+    from evalstore.execution.outcome import Outcome
+    from evalstore.execution.writer import Writer
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.plan import Plan
+    from evalstore.values import Session
+
+StopsAt = Callable[["Cell", "Plan", "Outcome"], bool]
+"""Whether the verdict on a cell of a plan, by what came of it, ends the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEndpoints:
+    """The models that a run may call: candidates by display id, judges by evaluator id."""
+
+    candidates: Mapping[str, Endpoint]
+    judges: Mapping[str, Endpoint]
+
+    def all(self) -> tuple[Endpoint, ...]:
+        """All of them; several may share a provider or an account."""
+        return (*self.candidates.values(), *self.judges.values())
+
+    def account_of(self, item: Item) -> str:
+        """The name of the account that an item's calls are counted for."""
+        if isinstance(item, PlannedAsk):
+            return self.candidates[item.cell.candidate.id].account.name
+        assert item.judge is not None
+        return self.judges[item.judge.evaluator].account.name
+
+
+class Job(NamedTuple):
+    """One answer or judgement to get, with all its calls."""
+
+    item: Item
+    sleeps: int
+    """How often this process had slept when the item was claimed."""
+    session: Session | None = None
+    """What is to be judged, if it is one session and still in memory."""
+
+
+_current_job: ContextVar[Job] = ContextVar("_current_job")
+"""What the current task works on."""
+
+
+class JobLeases:
+    """Knows whether what this run has claimed is still its own.
+
+    Other runs may take over what a process has claimed that sleeps for long.
+    """
+
+    def __init__(self, sharing: WorkSharing, writer: Writer) -> None:
+        self._sharing = sharing
+        self._writer = writer
+
+    def job(self, item: Item, session: Session | None = None) -> Job:
+        """A job for an item that has just been claimed."""
+        return Job(item, self._sharing.look_at_clock(), session)
+
+    def enter(self, job: Job) -> None:
+        """The current task works on a job."""
+        _current_job.set(job)
+
+    def has_slept_since(self, job: Job) -> bool:
+        """Whether this process has slept so long that another run may have taken a job over."""
+        return job.sleeps != self._sharing.look_at_clock()
+
+    async def is_ours(self) -> bool:
+        """Whether nobody has taken over the current task's job while this process slept."""
+        job = _current_job.get()
+        if not self.has_slept_since(job):
+            return True
+        await self._writer.settled()
+        return await self._sharing.still_has(key_of(job.item))
+
+
+@dataclass(frozen=True, slots=True)
+class RunResources:
+    """What the plans of one run share."""
+
+    environment: RunEnvironment
+    endpoints: RunEndpoints
+    calls: ModelCaller
+    accounting: Accounting
+    sharing: WorkSharing
+    leases: JobLeases
+    contents: ContentCache
+    candidates: CandidateCaller
+    evaluators: EvaluatorCaller
+    stops_at: StopsAt | None
+    halt: Callable[[], None]
+    """Starts nothing more, in this plan and those after it."""
+    failures: Counter[str]
+    """Key -> how often it has failed in this run."""
