@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks.answer_binding import HeldConversation, settle
+from evalstore.checks.answer_binding import HeldConversation, bind_answers
 from evalstore.errors import FileProblem
 from evalstore.values import Reply, ToolCall
 from tests.builders import expanded, test_file, told
@@ -233,20 +233,20 @@ def test_a_text_that_mentions_the_answer_is_kept_with_the_values_it_uses() -> No
 
 def test_it_is_filled_with_the_answer() -> None:
     answer = Reply('{"x": "am!"}', resolved_model="m")
-    settled = settle(checks(LATER)[0][0], [HeldConversation((answer,))]).check
-    assert (settled["expected"], settled["actual"]) == (["am"], "am!")
+    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))]).check
+    assert (bound["expected"], bound["actual"]) == (["am"], "am!")
 
 
 def test_an_answer_is_never_a_template() -> None:
     answer = Reply(json.dumps({"x": "{{ 1 + 1 }}"}), resolved_model="{{ 2 + 2 }}")
-    settled = settle(checks(LATER)[0][0], [HeldConversation((answer,))]).check
-    assert (settled["expected"], settled["actual"]) == (["a{{ 2 + 2 }}"], "{{ 1 + 1 }}")
+    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))]).check
+    assert (bound["expected"], bound["actual"]) == (["a{{ 2 + 2 }}"], "{{ 1 + 1 }}")
 
 
 def test_tool_calls_are_there_by_name_and_arguments() -> None:
     text = test_file(told=block("- {contains: a, actual: '{{ sample.tool_calls[0].name }}'}"))
     answer = Reply(None, tool_calls=(ToolCall("abc", {}),))
-    assert settle(checks(text)[0][0], [HeldConversation((answer,))]).check["actual"] == "abc"
+    assert bind_answers(checks(text)[0][0], [HeldConversation((answer,))]).check["actual"] == "abc"
 
 
 def test_a_replacement_may_be_called_answer() -> None:
