@@ -6,8 +6,8 @@ answer is judged. In between the check is stored like this:
 
     {
       "type": "equals", "revision": 1,
-      "given": {"equals": "{{answers[0]}} in {{city}}", "ignoreCase": true},
-      "templates": [[["equals"], "{{answers[0]}} in {{city}}"]],
+      "given": {"equals": "{{first}} in {{city}}", "name": "Oslo", "scope": "case"},
+      "templates": [[["equals"], "{{first}} in {{city}}"]],
       "values": {"city": "Oslo"},
       "turns": {"first": 0},
       "scope": "case"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from evalstore.checks import answer_binding
 from evalstore.checks.answer_binding import HeldConversation, bind_answers
 from evalstore.errors import FileProblem
 from evalstore.values import Reply, ToolCall
@@ -229,6 +231,34 @@ def test_a_text_that_mentions_the_answer_is_kept_with_the_values_it_uses() -> No
     assert found[0][0]["values"] == {"word": "a"}
     assert found[0] == found[1]  # `other` is not used: it decides nothing
     assert found[0] != found[2]
+
+
+def test_the_stored_form_is_the_one_that_the_module_shows() -> None:
+    text = test_file(
+        "replacements: {city: Oslo}",
+        shown="Name a shop.\n\n# 🤖 @first\n\n# 👤\n\nWhere in {{city}}?",
+        told=block("- {equals: '{{first}} in {{city}}', name: '{{city}}', scope: case}"),
+    )
+    shown = re.search(
+        r"^    \{$.*?^    \}$", answer_binding.__doc__ or "", re.MULTILINE | re.DOTALL
+    )
+    assert shown
+    (found,) = checks(text)[0]
+    assert found == json.loads(shown[0])
+    replies = (Reply("Narvesen"), Reply("Narvesen in Oslo"))
+    assert bind_answers(found, [HeldConversation(replies)]).check["expected"] == [
+        "Narvesen in Oslo"
+    ]
+
+
+def test_a_mapping_from_data_is_a_value_in_a_check_inside_of_another_one_and_in_every_row() -> None:
+    mapping = "{{ {'expected': x} if x == 'b' else x }}"
+    text = test_file(
+        "replacements: {x: [a, b]}",
+        shown="{{x}}",
+        told=block(f'- {{jsonPath: k, contains: "{mapping}"}}'),
+    )
+    assert problems(text) == [(11, "'expected' must be a text or a list of texts")]
 
 
 def test_it_is_filled_with_the_answer() -> None:
