@@ -37,8 +37,9 @@ from evalstore.checks.parser import read_check
 from evalstore.checks.placeholders import Place, fill_in, plain_copy, value_at
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
-from evalstore.files.jinja_sandbox import show
-from evalstore.files.templates import ITEM, compile_text
+from evalstore.files.jinja_environment import show
+from evalstore.files.template_compiler import compile_text
+from evalstore.files.templates import ITEM
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.spec import DatasetSpec, condition
 from evalstore.files.fields import suggest
-from evalstore.files.jinja_sandbox import is_global, run, undeclared
+from evalstore.files.jinja_environment import is_global
+from evalstore.files.jinja_sandbox import run, undeclared
 from evalstore.hashing import canonical_json
 
 if TYPE_CHECKING:
