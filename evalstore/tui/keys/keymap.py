@@ -12,7 +12,8 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.files.fields import nearest, suggest
-from evalstore.workspace.settings import BrowserSettings, browser_settings
+from evalstore.workspace.settings import BrowserSettings
+from evalstore.workspace.settings_reader import browser_settings
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location

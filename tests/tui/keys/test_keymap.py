@@ -11,7 +11,8 @@ from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.planning.options import Location
 from evalstore.tui.keys.keymap import find_problems, normal, read_look
-from evalstore.workspace.settings import BrowserSettings, read_settings
+from evalstore.workspace.settings import BrowserSettings
+from evalstore.workspace.settings_reader import read_settings
 from tests.builders import tree
 
 
