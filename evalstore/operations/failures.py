@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.prompt_names import name_prompts
@@ -183,7 +184,7 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
     for _, run in store.find_runs(limit=RUNS):
         candidates = {one["id"]: one for one in run.get("candidates", ())}
         entries = read_tree(run["results"], store.load_nodes)
-        told = hashing.canonical_json(list(candidates.values()))
+        told = canonical_json(list(candidates.values()))
         fresh = {path: id for path, id in entries.items() if (path, id, told) not in seen}
         seen |= {(path, id, told) for path, id in fresh.items()}
         for some in iterate_cells(store, fresh):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evalstore import deserialize, hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.store.contents import (
     as_blob,
     as_count,
@@ -84,7 +85,7 @@ class Store(FailureQueries, NodeQueries, CostQueries):
         for id, (kind, content) in contents.items():
             by_table.setdefault(VERSIONS[kind], {})[id] = {"id": id, "content": content}
         for id, file in (blobs or {}).items():
-            content = hashing.canonical_json(hashing.describe_file(file))
+            content = canonical_json(hashing.describe_file(file))
             by_table.setdefault(FILES, {})[id] = {"id": id, "content": content, "data": file.data}
         if not by_table:
             return
