@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from evalstore.results import Cost, Evaluation, Session
 from evalstore.values import (
     AnswerRef,
     Case,
     CaseFile,
-    Cost,
-    Evaluation,
     FileRef,
     Json,
     Message,
@@ -19,7 +18,6 @@ from evalstore.values import (
     Question,
     Reply,
     SampleRef,
-    Session,
     TestVersion,
     Text,
     ToolCall,

@@ -15,15 +15,13 @@ from typing import Any
 import xxhash
 
 from evalstore.canonical_json import canonical_json
+from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.values import (
     AnswerRef,
     Case,
     CaseFile,
-    Cost,
-    Evaluation,
     EvaluationVersion,
     Evaluator,
-    Failure,
     FileVersion,
     Json,
     Message,
@@ -34,7 +32,6 @@ from evalstore.values import (
     Question,
     Reply,
     SampleRef,
-    Session,
     TestVersion,
     Text,
     ToolVersion,

@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 from evalstore import canonical_json as canonical
 from evalstore import deserialize, hashing
 from evalstore.canonical_json import canonical_json
+from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.values import (
     AnswerRef,
     Case,
     CaseFile,
-    Cost,
-    Evaluation,
     EvaluationVersion,
     Evaluator,
-    Failure,
     FileRef,
     FileVersion,
     Message,
@@ -28,7 +26,6 @@ from evalstore.values import (
     PromptVersion,
     Question,
     Reply,
-    Session,
     TestVersion,
     Text,
     ToolCall,

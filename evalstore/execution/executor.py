@@ -36,7 +36,8 @@ from evalstore.execution.requests import Judged, RequestBuilder
 from evalstore.execution.work_sharing import WorkSharing, key_of
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
-from evalstore.values import Json, Session, Vote
+from evalstore.results import Session, Vote
+from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell, Subject

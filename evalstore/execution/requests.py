@@ -23,6 +23,7 @@ from evalstore.judging.transcript import (
     show_messages,
     show_system,
 )
+from evalstore.results import Session
 from evalstore.values import (
     RUNTIME_NAMES,
     AnswerRef,
@@ -38,7 +39,6 @@ from evalstore.values import (
     Request,
     Role,
     SampleRef,
-    Session,
     TestVersion,
     Text,
     ToolVersion,

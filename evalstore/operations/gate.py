@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 _RUNS_BACK = 100
 """How many runs are searched for the verdict that a case had before."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.planning.project import Project
-    from evalstore.values import Result, Verdict
+    from evalstore.results import Result
+    from evalstore.values import Verdict
 
 _RUNS = 20
 """The newest runs: in them the place of a session is searched that no case asks for now."""

@@ -18,8 +18,8 @@ from evalstore.store.trees import read_tree, read_trees
 from evalstore.values import RECORDED, Case, Json
 
 if TYPE_CHECKING:
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Result
 
 _MOST_RUNS = 200
 """Earlier runs that are looked at."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project, Scope
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 PORTION = 4_000

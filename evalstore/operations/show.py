@@ -17,16 +17,17 @@ from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run
+from evalstore.results import Vote
 from evalstore.store.results import iterate_cells, read_results
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
-from evalstore.values import Json, Vote, is_text
+from evalstore.values import Json, is_text
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
     from evalstore.planning.options import Location
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Result
 
 _RUNS = 20
 """The newest runs: in them the place of a session is searched."""

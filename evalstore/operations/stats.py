@@ -29,9 +29,9 @@ from evalstore.values import RECORDED, Case, Json, Verdict
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.store import Store
     from evalstore.store.costs import StoredJudgement
-    from evalstore.values import Result
     from evalstore.workspace.settings import AnalysisQuery
 
 DIMENSIONS = ("model", "prompt", "tag", "file")

@@ -12,7 +12,8 @@ from evalstore.workspace.settings import QueryModel
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.values import Case, Json, Result
+    from evalstore.results import Result
+    from evalstore.values import Case, Json
     from evalstore.workspace.settings import AnalysisQuery
 
 _ARTICLES = {"candidate": "a", "evaluator": "an"}

@@ -14,8 +14,9 @@ from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import CaseFile, Json, Result
+    from evalstore.values import CaseFile, Json
 
 
 def known_ids(

@@ -7,10 +7,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from evalstore import hashing
+from evalstore.results import Failure
 from evalstore.store.contents import as_time, decode
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
-from evalstore.values import Failure, Json
+from evalstore.values import Json
 
 Place = tuple[str, str | None, str]
 """Of a judgement: the ids of its subject, of the evaluation version, of the evaluator."""

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.results import Result
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.trees import read_tree
-from evalstore.values import VERDICTS, Case, Json, Result
+from evalstore.values import VERDICTS, Case, Json
 
 if TYPE_CHECKING:
     from evalstore.store import Store

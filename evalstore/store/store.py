@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from evalstore import deserialize, hashing
 from evalstore.canonical_json import canonical_json
+from evalstore.results import Evaluation, Failure, Sample, Session, Vote
 from evalstore.store.contents import (
     as_blob,
     as_count,
@@ -40,7 +41,7 @@ from evalstore.store.table_columns import (
     VERSIONS,
     TableColumns,
 )
-from evalstore.values import Evaluation, Failure, FileVersion, Json, Sample, Session, Vote
+from evalstore.values import FileVersion, Json
 
 
 class Stored(NamedTuple):

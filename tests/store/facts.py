@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from evalstore import hashing
+from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
 from evalstore.values import (
     Case,
     CaseFile,
-    Cost,
-    Evaluation,
     EvaluationVersion,
     Evaluator,
-    Failure,
     FileRef,
     FileVersion,
     Message,
@@ -22,7 +20,6 @@ from evalstore.values import (
     PromptVersion,
     Question,
     Reply,
-    Session,
     TestVersion,
     Text,
     ToolCall,

@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.planning.results import VERDICTS
+from evalstore.results import Evaluation, Session
 from evalstore.store.case_tree import build_case_tree, build_results, collect
 from evalstore.store.trees import build_tree
-from evalstore.values import (
-    CaseFile,
-    Evaluation,
-    EvaluationVersion,
-    Evaluator,
-    Json,
-    Session,
-    Text,
-    Verdict,
-)
+from evalstore.values import CaseFile, EvaluationVersion, Evaluator, Json, Text, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -24,7 +24,8 @@ from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
-    from evalstore.values import Result, Verdict, Word
+    from evalstore.results import Result
+    from evalstore.values import Verdict, Word
 
 _SHOWN = 80
 """Characters of what is copied that are shown."""

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
     from evalstore.tui.render.export import Shown
     from evalstore.tui.state.navigation import Position
-    from evalstore.values import Result
 
 _RENDERED = 150, 20_000
 """Lines and characters of an answer that are shown as Markdown; more takes seconds."""

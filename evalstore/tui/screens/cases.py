@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
     from evalstore.tui.state.case_filter import Found, Search
     from evalstore.tui.state.case_query import Query
-    from evalstore.values import Result
 
 _GROUPS = ("", "file", "tag")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.operations.views.cases import Cases
     from evalstore.reports.comparison import Pair
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 _FLIPS = {"broke": "fail", "fixed": "pass"}
 """What happened, and its colour; they come first."""
