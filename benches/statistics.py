@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benches.table import Figure, figure
 from evalstore.reports.comparison import compare
 from evalstore.reports.statistics import mcnemar
-from evalstore.values import Result
+from evalstore.results import Result
 
 if TYPE_CHECKING:
     from benches.benches import Setting

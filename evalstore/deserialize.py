@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from evalstore.results import Cost, Evaluation, Session
 from evalstore.values import (
     AnswerRef,
     Case,
@@ -21,7 +22,6 @@ from evalstore.values import (
     Question,
     Reply,
     SampleRef,
-    Session,
     TestVersion,
     Text,
     ToolCall,

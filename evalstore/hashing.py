@@ -9,21 +9,19 @@ pin every rule of this module.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import xxhash
 
+from evalstore.canonical_json import canonical_json
+from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.values import (
     AnswerRef,
     Case,
     CaseFile,
-    Cost,
-    Evaluation,
     EvaluationVersion,
     Evaluator,
-    Failure,
     FileVersion,
     Json,
     Message,
@@ -34,7 +32,6 @@ from evalstore.values import (
     Question,
     Reply,
     SampleRef,
-    Session,
     TestVersion,
     Text,
     ToolVersion,
@@ -45,35 +42,6 @@ SCHEME = 1
 """Raise this when unchanged files must get new ids; every stored id then changes."""
 
 Description = dict[str, Any]
-
-_ENCODER = json.JSONEncoder(
-    sort_keys=True,
-    separators=(",", ":"),
-    ensure_ascii=False,
-    allow_nan=False,
-    check_circular=False,  # what comes from files cannot be; the check costs time
-)
-
-
-def _make_encode() -> Callable[[Json], str]:
-    """The encoder's `encode`, without making its inner part again for every value."""
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return _ENCODER.encode
-    arguments = (None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",")
-    pieces = make(*arguments, True, False, False)
-    return lambda value: "".join(pieces(value, 0))
-
-
-_encode = _make_encode()
-
-
-def canonical_json(value: Json) -> str:
-    """Keys sorted, no insignificant space, non-ASCII as it is.
-
-    Raises ValueError for NaN and infinities.
-    """
-    return _encode(value)
 
 
 def hash_content(canonical: str) -> str:

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore import canonical_json as canonical
 from evalstore import deserialize, hashing
+from evalstore.canonical_json import canonical_json
+from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.values import (
     AnswerRef,
     Case,
     CaseFile,
-    Cost,
-    Evaluation,
     EvaluationVersion,
     Evaluator,
-    Failure,
     FileRef,
     FileVersion,
     Message,
@@ -26,7 +26,6 @@ from evalstore.values import (
     PromptVersion,
     Question,
     Reply,
-    Session,
     TestVersion,
     Text,
     ToolCall,
@@ -226,7 +225,7 @@ def test_kinds_never_share_an_id() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_json_has_no_infinities(value: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        hashing.canonical_json({"a": value})
+        canonical_json({"a": value})
 
 
 # --- and back
@@ -295,7 +294,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=5))
 def test_key_order_never_counts(value: dict[str, Any]) -> None:
     turned = dict(reversed(value.items()))
-    assert hashing.canonical_json(turned) == hashing.canonical_json(value)
+    assert canonical_json(turned) == canonical_json(value)
 
 
 @given(st.dictionaries(st.text(max_size=3), JSON | st.floats(allow_nan=False), max_size=5))
@@ -306,16 +305,16 @@ def test_canonical_json_is_what_the_standard_encoder_writes(value: dict[str, Any
         )
     except ValueError:
         with pytest.raises(ValueError, match="not JSON compliant"):
-            hashing.canonical_json(value)
+            canonical_json(value)
     else:
-        assert hashing.canonical_json(value) == expected
+        assert canonical_json(value) == expected
 
 
 def test_without_the_quick_encoder_the_same_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    encode = hashing._make_encode()
+    encode = canonical._make_encode()
     value = {"b": ["é", 1, 1.5, None, True], "a": {}}
-    assert encode(value) == hashing.canonical_json(value) == '{"a":{},"b":["é",1,1.5,null,true]}'
+    assert encode(value) == canonical_json(value) == '{"a":{},"b":["é",1,1.5,null,true]}'
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode(float("nan"))
 

@@ -1,19 +1,45 @@
-"""A check that mentions the answer, once there is one: its texts filled, its names with values."""
+"""Checks that mention the answer: how they are kept until there is one, and how they are run then.
+
+A check is bound twice. When a test file is expanded, `workspace.testfiles.check_binding` fills it
+with a row of data. What can only be known of the answer stays open, and is bound here when the
+answer is judged. In between the check is stored like this:
+
+    {
+      "type": "equals", "revision": 1,
+      "given": {"equals": "{{first}} in {{city}}", "name": "Oslo", "scope": "case"},
+      "templates": [[["equals"], "{{first}} in {{city}}"]],
+      "values": {"city": "Oslo"},
+      "turns": {"first": 0},
+      "scope": "case"
+    }
+
+`given`: the check as its author wrote it, with the texts in place that only the row fills.
+`templates`: where a text is that needs the answer, and the text.
+`values`: what the row has for the names that are used; a row of data as `item`, with its used keys.
+`turns`: where the answers are that have names: the number of a turn, counted from 0, or, where
+several conversations are judged together, pairs of the numbers of a conversation and of a turn.
+`scope`: unless it is `answer`.
+
+What is empty is left out. A check without such texts is stored in canonical form; if it is an
+expression, `values` and `turns` stand beside its settings. A Python file may use everything, so its
+check has the values as `item`, and as `conversations` the names of the answers. All of this decides
+what is checked, so it is part of the check's identity.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.checks.base import KEPT
 from evalstore.checks.parser import read_check
-from evalstore.checks.placeholders import copied, put_at, set_apart
+from evalstore.checks.placeholders import Place, fill_in, plain_copy, value_at
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
-from evalstore.files.jinja_sandbox import show
-from evalstore.files.templates import ITEM, compile_text
+from evalstore.files.jinja_environment import show
+from evalstore.files.template_compiler import compile_text
+from evalstore.files.templates import ITEM
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
@@ -21,6 +47,8 @@ if TYPE_CHECKING:
 
 _NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
 """Settings of checks that may mention more than the answer; a check in a check may."""
+_OF_CODE = ("file", "item", "conversations")
+"""What a check that runs a Python file has besides its settings."""
 
 
 class HeldConversation(NamedTuple):
@@ -40,8 +68,25 @@ class BoundCheck(NamedTuple):
     """What an expression may use."""
 
 
-def settle(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> BoundCheck:
-    """A check that can be run on some sessions; raises `FileProblem`."""
+def defer(
+    written: Json, given: Json, places: Iterable[Place], *, type: str, revision: int, scope: str
+) -> dict[str, Json]:
+    """A check that waits for the answer, as it is stored.
+
+    `written` is the check as its author wrote it, `given` with the texts that the row fills in
+    place, and at `places` are the texts that mention the answer.
+    """
+    return {
+        "type": type,
+        "revision": revision,
+        "given": plain_copy(given),
+        "templates": [[list(place), value_at(written, place)] for place in places],
+        **({} if scope == "answer" else {"scope": scope}),
+    }
+
+
+def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> BoundCheck:
+    """A stored check that can be run on some sessions; raises `FileProblem`."""
     if _NEEDS_NAMES.isdisjoint(check):
         return BoundCheck(check, {})
     scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
@@ -58,17 +103,16 @@ def settle(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> B
         return [str(show(typed(name)))]
 
     known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
-    written = check.get("given")
-    given = copied(written)
-    for place, source in check["templates"]:
-        template = compile_text(source, known, lambda _offset: 1)
-        given = put_at(given, tuple(place), template.value(lookup, typed))
+    values = [
+        (tuple(place), compile_text(source, known, lambda _offset: 1).value(lookup, typed))
+        for place, source in check["templates"]
+    ]
     try:
-        kept = {name: check[name] for name in KEPT if name in check}
-        given = set_apart(given, written)
-        return BoundCheck({**read_check(given), **(kept if "file" in kept else {})}, scope)
+        found = read_check(fill_in(check["given"], values))
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
+    code = {name: check[name] for name in _OF_CODE if name in check} if "file" in check else {}
+    return BoundCheck({**found, **code}, scope)
 
 
 def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> dict[str, Json]:

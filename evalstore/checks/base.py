@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
-from evalstore.values import Json, Reply
+from evalstore.values import Json, Reply, Verdict
 
 BLOCK = "block"
 """The type of several checks that need not all pass."""
-KEPT = ("file", "item", "conversations")
-"""The settings of such a check that its author does not write."""
 
 
 class CheckFinding(NamedTuple):
@@ -30,6 +28,15 @@ class CheckFinding(NamedTuple):
 def passes(is_so: bool, feedback: str) -> CheckFinding:
     """A finding that is a pass or a fail; the words are those of the fail."""
     return CheckFinding(1.0) if is_so else CheckFinding(0.0, feedback)
+
+
+class CheckOutcome(NamedTuple):
+    """What became of one check: its finding with `not` and `pass` applied."""
+
+    verdict: Verdict
+    feedback: str = ""
+    score: float | None = None
+    """0..1; None when it could not be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,8 @@ class CheckInput:
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
     run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
     """Runs a Python file: from a check and what it looks at to what the function returned."""
+    run_check: Callable[[Mapping[str, Json], CheckInput], CheckOutcome] | None = None
+    """Runs a check that is inside of this one; the runner of checks sets it to itself."""
 
     @property
     def text(self) -> str:
@@ -89,19 +98,40 @@ class CheckType:
     """What an author may write behind `type:`, for hints; nothing: the type stands alone."""
 
 
+class NestedChecks(NamedTuple):
+    """How a type reads a check that is inside of its own settings."""
+
+    is_type: Callable[[str], bool]
+    """Whether there is a check type of this name."""
+    read: Callable[[Json, int | None], dict[str, Json]]
+    """From a check as it is written, and its line, to its canonical form."""
+
+
 class CheckArguments:
     """The settings of one check as the author wrote them; each is taken once."""
 
     def __init__(
-        self, given: Mapping[str, Json], line: int | None = None, example: str | None = None
+        self,
+        given: Mapping[str, Json],
+        line: int | None = None,
+        example: str | None = None,
+        nested: NestedChecks | None = None,
     ) -> None:
         self._given = dict(given)
         self._known: list[str] = []
         self._example = example
         """The check as it may be written."""
+        self._nested = nested
         self.line = line
         self.allow_empty = False
         """Whether an empty text among several is meant."""
+
+    def with_values(self, given: Mapping[str, Json]) -> CheckArguments:
+        """Those of the same check with other values; what has been taken so far stays known."""
+        other = CheckArguments(given, self.line, self._example, self._nested)
+        other._known += self._known
+        other.allow_empty = self.allow_empty
+        return other
 
     def problem(self, message: str, hint: str | None = None) -> FileProblem:
         """A problem with a setting, at its place."""
@@ -124,6 +154,17 @@ class CheckArguments:
     def names(self) -> list[str]:
         """The settings that are given and have not been taken yet."""
         return list(self._given)
+
+    def types(self) -> list[str]:
+        """Those of them that are named like check types: what is said of a check inside."""
+        nested = self._nested
+        return [name for name in self._given if nested is not None and nested.is_type(name)]
+
+    def read_check(self, given: Json) -> dict[str, Json]:
+        """The canonical form of a check inside of this one; raises `FileProblem`."""
+        if self._nested is None:
+            raise self.problem("a check cannot be read here")
+        return self._nested.read(given, self.line)
 
     def take_rest(self) -> dict[str, Json]:
         """All of them."""

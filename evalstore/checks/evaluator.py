@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstore.checks import CheckInput, CheckOutcome
-from evalstore.checks.answer_binding import HeldConversation, settle, texts_of
-from evalstore.checks.base import BLOCK
+from evalstore.checks.answer_binding import HeldConversation, bind_answers, texts_of
+from evalstore.checks.base import BLOCK, CheckInput, CheckOutcome
+from evalstore.checks.bounds import reaches
 from evalstore.checks.limited_runner import run_within_limits
-from evalstore.checks.parser import reaches
 from evalstore.errors import NotRunError
 from evalstore.values import Json, Verdict
 
@@ -137,17 +136,17 @@ def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) 
     last = sessions[-1]
     reply = last.replies[-1]
     try:
-        settled = settle(check, sessions)
+        bound = bind_answers(check, sessions)
         subject = CheckInput(
             reply,
-            settled.check.get("actual", reply.text or ""),
+            bound.check.get("actual", reply.text or ""),
             means.schemas,
             last.usd,
-            names=settled.names,
+            names=bound.names,
             answers=tuple(texts_of(sessions)),
             run_code=_with(means.run_code, sessions),
         )
-        outcome = means.run(settled.check, subject)
+        outcome = means.run(bound.check, subject)
     except NotRunError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to

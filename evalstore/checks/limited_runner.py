@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from evalstore.checks import CheckInput, CheckOutcome, run_check
+from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.cost import is_cheap, size_of
+from evalstore.checks.runner import run_check
 from evalstore.processes.bounded_calls import LimitReached, call, decode_names, encode_names
 from evalstore.values import Json, Reply, ToolCall, Usage
 

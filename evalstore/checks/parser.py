@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 
-from evalstore.checks.base import CheckArguments, CheckType
+from evalstore.checks.base import CheckArguments, CheckType, NestedChecks
+from evalstore.checks.bounds import canonical_bound
 from evalstore.checks.normalization import STEPS
+from evalstore.checks.placeholders import DataMapping
 from evalstore.checks.registry import find_kind, known_kinds
-from evalstore.display import shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import is_finite, suggest
 from evalstore.values import Json
@@ -18,7 +17,6 @@ COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", 
 """Settings that all checks have."""
 PATH = "jsonPath"
 """The check that holds another one."""
-_BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 _EMPTY: tuple[Json, ...] = ("", [], {})
 
 
@@ -31,62 +29,58 @@ def read_check(
     """A check in canonical form; raises `FileProblem`.
 
     It is written `type: value`, with further settings beside it or without; as
-    `{type: …, …}`; or as the type alone. `schema_id` turns the id of a schema of the
-    workspace into that of its version, or raises `FileProblem`; `find_file` does so with the
-    file that a check runs, from its settings.
+    `{type: …, …}`; or as the type alone.
     """
-    name, settings = split(given, line)
-    kind = find_kind(name)
-    assert kind is not None
-    arguments = CheckArguments(settings, line, _example(kind, name))
-    common = {} if kind.by_models else _read_common(arguments, kind, name)
-    arguments.allow_empty = arguments.flag("allowEmpty")
-    own = _read_own(arguments, kind, name, settings)
-    if schema_id is not None and isinstance(own.get("schema"), str):
-        own["schema"] = schema_id(own["schema"])
-    if find_file is not None and name == "python":
-        own["file"] = find_file(own)
-    return {"type": name, "revision": kind.revision, **own, **common}
+    check = WrittenCheck(given, line)
+    return check.read(check.settings, schema_id, find_file)
 
 
-class Form:
-    """A check that is read again and again with other values of its own settings."""
+class WrittenCheck:
+    """A check taken apart: its type, its own settings, and those that all checks have.
+
+    The latter are read here, so that a check that is filled with many rows is read again only
+    in what differs from row to row.
+    """
 
     def __init__(self, given: Json, line: int | None) -> None:
-        """`given` could be read, and no setting of `COMMON` is filled."""
+        """Raises `FileProblem`."""
         self.name, settings = split(given, line)
         kind = find_kind(self.name)
         assert kind is not None
-        self._kind, self._line = kind, line
-        arguments = CheckArguments(settings, line)
-        self._common = _read_common(arguments, kind, self.name)
-        self._allow_empty = arguments.flag("allowEmpty")
-        self.settings = {
-            name: value for name, value in settings.items() if name not in (*COMMON, "allowEmpty")
-        }
-        """Those that may have other values; by the names that `type: value` stands for, too."""
+        self._kind = kind
+        self._arguments = CheckArguments(settings, line, _example(kind, self.name), _NESTED)
+        self._common = {} if kind.by_models else _read_common(self._arguments, kind, self.name)
+        self._arguments.allow_empty = self._arguments.flag("allowEmpty")
+        self.settings = self._arguments.take_rest()
+        """Its own ones; by the names that `type: value` stands for, too."""
 
-    def read(self, settings: dict[str, Json]) -> dict[str, Json]:
-        """The canonical form with these values; raises `FileProblem`."""
-        arguments = CheckArguments(settings, self._line, _example(self._kind, self.name))
-        arguments.allow_empty = self._allow_empty
-        own = _read_own(arguments, self._kind, self.name, settings)
-        return {"type": self.name, "revision": self._kind.revision, **own, **self._common}
+    def read(
+        self,
+        settings: Mapping[str, Json],
+        schema_id: Callable[[str], str] | None = None,
+        find_file: Callable[[dict[str, Json]], Json] | None = None,
+    ) -> dict[str, Json]:
+        """The canonical form with these values of its own settings; raises `FileProblem`.
+
+        `schema_id` turns the id of a schema of the workspace into that of its version, or raises
+        `FileProblem`; `find_file` does so with the file that a check runs, from its settings.
+        """
+        kind, arguments = self._kind, self._arguments.with_values(settings)
+        if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
+            raise arguments.problem(
+                f"the check '{self.name}' has an empty '{kind.main}'",
+                "say 'allowEmpty: true' if that is meant",
+            )
+        own = kind.read(arguments)
+        arguments.finish(self.name)
+        if schema_id is not None and isinstance(own.get("schema"), str):
+            own["schema"] = schema_id(own["schema"])
+        if find_file is not None and self.name == "python":
+            own["file"] = find_file(own)
+        return {"type": self.name, "revision": kind.revision, **own, **self._common}
 
 
-def _read_own(
-    arguments: CheckArguments, kind: CheckType, name: str, settings: Mapping[str, Json]
-) -> dict[str, Json]:
-    """The settings that only this type of check has."""
-    if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
-        raise FileProblem(
-            f"the check '{name}' has an empty '{kind.main}'",
-            arguments.line,
-            hint="say 'allowEmpty: true' if that is meant",
-        )
-    own = kind.read(arguments)
-    arguments.finish(name)
-    return own
+_NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)
 
 
 def packages_of(given: Json) -> Iterator[tuple[str, str]]:
@@ -131,7 +125,7 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     value = settings.pop(name)
     kind = find_kind(name)
     assert kind is not None
-    if isinstance(value, dict) and _are_settings(kind, value, alone=not settings):
+    if _are_settings(kind, value, alone=not settings):
         for twice in value.keys() & settings.keys():
             raise FileProblem(f"'{twice}' is given twice, in '{name}' and beside it", line)
         return name, {**value, **settings}
@@ -151,8 +145,10 @@ def _types_in(settings: Mapping[str, Json]) -> list[str]:
     return [name for name in settings if name not in COMMON and find_kind(name) is not None]
 
 
-def _are_settings(kind: CheckType, value: dict[str, Json], *, alone: bool) -> bool:
+def _are_settings(kind: CheckType, value: Json, *, alone: bool) -> bool:
     """Whether the value of `type: {…}` is the settings, not a value that is a mapping."""
+    if not isinstance(value, dict) or isinstance(value, DataMapping):
+        return False
     return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))
 
 
@@ -213,26 +209,3 @@ def _read_steps(arguments: CheckArguments) -> list[str]:
 def _read_bound(arguments: CheckArguments) -> str | None:
     value = arguments.take("pass")
     return None if value is None else canonical_bound(value, arguments)
-
-
-def canonical_bound(value: Json, arguments: CheckArguments) -> str:
-    """What a score must be for a pass, as in `>= 0.8`; a number alone is the least."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = f">= {value}"
-    found = _BOUND.match(value.strip()) if isinstance(value, str) else None
-    try:
-        number = float(found[2]) if found else math.nan
-    except ValueError:
-        number = math.nan
-    if found is None or not is_finite(number):
-        raise arguments.problem(f"'pass' cannot be {shorten(str(value))}", "as in '\">= 0.8\"'")
-    return f"{found[1]} {number:g}"
-
-
-def reaches(score: float, bound: str) -> bool:
-    """Whether a score is within a bound in canonical form, up to the rounding of floats."""
-    operator, number = bound.split()
-    off = score - float(number)
-    if abs(off) < 1e-9:
-        return operator in (">=", "<=", "==")
-    return off > 0 if operator in (">=", ">") else off < 0 if operator in ("<=", "<") else False

@@ -1,34 +1,17 @@
-"""The texts of a check by their place: found, and filled."""
+"""The texts of a check that are templates: each found by its place, and replaced by its value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from evalstore.checks.registry import find_kind
 from evalstore.values import Json
 
 Place = tuple[str | int, ...]
+"""The keys and numbers that lead to a value, from the outside in."""
 
 
-def set_apart(given: Json, written: Json) -> Json:
-    """A filled check in which a mapping that came from data is the value, never the settings."""
-    if not isinstance(written, dict):
-        return given
-    for name, value in given.items():
-        if not isinstance(value, dict) or not isinstance(written[name], str):
-            continue
-        kind = find_kind(name)
-        if kind and kind.main:
-            others = {other: one for other, one in given.items() if other != name}
-            return {"type": name, kind.main: value, **others}
-    return given
-
-
-def copied(value: Json) -> Json:
-    """A value whose lists and mappings can be changed."""
-    if isinstance(value, dict):
-        return {name: copied(inner) for name, inner in value.items()}
-    return [copied(inner) for inner in value] if isinstance(value, list) else value
+class DataMapping(dict[str, Json]):
+    """A mapping that came from data: where it stands, it is the value, never the settings."""
 
 
 def templates_in(value: Json, place: Place = ()) -> Iterator[tuple[Place, str]]:
@@ -51,10 +34,21 @@ def value_at(value: Json, place: Place) -> Json:
     return value
 
 
-def put_at(value: Json, place: Place, inner: Json) -> Json:
-    """The value with something else at a place."""
-    if not place:
-        return inner
-    target = value_at(value, place[:-1])
-    target[place[-1]] = inner
-    return value
+def fill_in(written: Json, values: Iterable[tuple[Place, Json]]) -> Json:
+    """A copy with these values at their places; mappings among them are marked as data."""
+    filled = plain_copy(written)
+    for place, value in values:
+        # A row of data may hide its own methods, of which a copy is made without any.
+        inner = DataMapping({**value}) if isinstance(value, dict) else value
+        if not place:
+            filled = inner
+        else:
+            value_at(filled, place[:-1])[place[-1]] = inner
+    return filled
+
+
+def plain_copy(value: Json) -> Json:
+    """A copy of all mappings and lists, without the mark of data."""
+    if isinstance(value, dict):
+        return {name: plain_copy(inner) for name, inner in value.items()}
+    return [plain_copy(inner) for inner in value] if isinstance(value, list) else value

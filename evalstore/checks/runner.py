@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.checks.base import CheckInput, CheckOutcome
+from evalstore.checks.bounds import reaches
 from evalstore.checks.normalization import preparer
-from evalstore.checks.parser import reaches
 from evalstore.checks.registry import find_kind
-from evalstore.values import Json, Verdict
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckInput
-
-
-class CheckOutcome(NamedTuple):
-    """What one check found."""
-
-    verdict: Verdict
-    feedback: str = ""
-    score: float | None = None
-    """0..1; None when it could not be computed."""
+from evalstore.display import as_text, shorten
+from evalstore.values import Json
 
 
 def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
@@ -32,8 +21,8 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
         words = f"'{name}' revision {check['revision']}"
         return CheckOutcome("error", f"this version does not know check {words}")
     prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
-    if prepare is not subject.prepare:
-        subject = replace(subject, prepare=prepare)
+    if prepare is not subject.prepare or subject.run_check is None:
+        subject = replace(subject, prepare=prepare, run_check=run_check)
     finding = kind.judge(check, subject)
     bound = check.get("pass")
     passed = reaches(finding.score, bound) if bound else finding.score >= 1.0
@@ -53,8 +42,6 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
 
 
 def _describe(check: Mapping[str, Json]) -> str:
-    from evalstore.display import as_text, shorten
-
     settings = {
         name: value
         for name, value in check.items()

@@ -10,7 +10,8 @@ from evalstore.execution.outcome import ModelSpending, Outcome
 from evalstore.execution.writer import Writer
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import CHECKS
-from evalstore.values import RECORDED, Cost, Evaluation, Failure, Reply, Sample, Session, Vote
+from evalstore.results import Cost, Evaluation, Failure, Sample, Session, Vote
+from evalstore.values import RECORDED, Reply
 
 if TYPE_CHECKING:
     from evalstore.errors import NotRunError

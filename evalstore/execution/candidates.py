@@ -11,7 +11,8 @@ from evalstore.execution.model_calls import CallFailed, Endpoint, ModelCaller, R
 from evalstore.execution.requests import build_request, next_request
 from evalstore.planning.cells import limit_of
 from evalstore.providers.base import ProviderError
-from evalstore.values import RECORDED, Cost, Question, Reply, Session
+from evalstore.results import Cost, Session
+from evalstore.values import RECORDED, Question, Reply
 from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from evalstore.execution.judge_messages import JudgedConversation, JudgePrompt
 from evalstore.judging.reply_formats import form_of
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.pricing import sum_usage
-from evalstore.values import Evaluation, Json, Reply, Request, Session
+from evalstore.results import Evaluation, Session
+from evalstore.values import Json, Reply, Request
 from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:

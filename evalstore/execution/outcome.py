@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evalstore.values import Sample, Vote
+from evalstore.results import Sample, Vote
 
 
 @dataclass

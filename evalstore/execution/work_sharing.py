@@ -26,8 +26,9 @@ from evalstore.workspace.testfiles.judge_prompt import shows_question
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
+    from evalstore.results import Session, Vote
     from evalstore.store import Store
-    from evalstore.values import Json, Session, Vote
+    from evalstore.values import Json
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until we look again whether others are done."""

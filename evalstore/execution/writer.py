@@ -15,8 +15,8 @@ from evalstore.execution.short_transaction import run_short_transaction
 from evalstore.store.facts import LeaseChange
 
 if TYPE_CHECKING:
+    from evalstore.results import Evaluation, Failure, Session
     from evalstore.store import Store
-    from evalstore.values import Evaluation, Failure, Session
 
 _SHARE = 40
 """A commit waits for others to join it, but no longer than this part of what an answer took."""

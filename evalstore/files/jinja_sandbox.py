@@ -1,131 +1,35 @@
-"""Jinja2, locked up: strict, sandboxed, without chance, and loaded only when it is needed.
+"""What sources for Jinja need, and what they come to: here if that is cheap, else with limits.
 
-Nothing that a template may ask for reaches beyond the values it is given, and the same
-template with the same values always comes to the same text.
+The same template with the same values always comes to the same text.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.errors import FileProblem, LimitProblem, NotRunError
+from evalstore.files.jinja_environment import (
+    CostlyTemplate,
+    enter_limits,
+    environment,
+    plain_value,
+)
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from jinja2.sandbox import SandboxedEnvironment
-
     from evalstore.files.template_cost import TemplateCost
 
 _LONGEST_SOURCE = 50_000
 """Characters of a source that is read and compiled without limits of time."""
 _LONGEST_MESSAGE = 2_000
-_LONGEST_REPEAT = 1_000_000
-"""A text or list repeated by a template may not become longer than this."""
-_WIDE = re.compile(r"[0-9]{6}")
-"""A width in a format that is too large."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>", re.IGNORECASE)
 """How Python ends the name of an object: with its address, which another run does not have."""
 _TAG = re.compile(r"\{%[^{}]*%\}|\{\{[^{}]*\}\}|\{%")
 SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
-
-
-_has_limits = False
-"""Whether this is the process that has limits."""
-
-
-class _Costly(Exception):  # noqa: N818 - it is handled, never shown
-    """A template that was taken for plain is not: it is rendered with limits."""
-
-
-def _is_quick(operator: str, left: Any, right: Any) -> bool:
-    """Whether an operation has a small result: on numbers, or on a text with small fields."""
-    if isinstance(left, int | float) and isinstance(right, int | float):
-        return operator != "**"
-    from evalstore.files.template_cost import FIELDS
-
-    return operator == "%" and isinstance(left, str) and FIELDS.fullmatch(left) is not None
-
-
-@cache
-def _environment() -> SandboxedEnvironment:
-    from jinja2 import StrictUndefined
-    from jinja2.exceptions import SecurityError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class Environment(ImmutableSandboxedEnvironment):
-        intercepted_binops = frozenset(["*", "**", "%"])
-
-        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            """Refuse results whose size a template could blow up."""
-            if not _has_limits and not _is_quick(operator, left, right):
-                raise _Costly
-            sizes = [len(side) for side in (left, right) if isinstance(side, str | list | tuple)]
-            counts = [side for side in (left, right) if isinstance(side, int)]
-            if sizes and counts and sizes[0] * counts[0] > _LONGEST_REPEAT:
-                raise SecurityError("the result would be too long")
-            if operator == "%" and isinstance(left, str) and _WIDE.search(left):
-                raise SecurityError("the result would be too long")
-            if operator == "**" and any(abs(count) > 1000 for count in counts):
-                raise SecurityError("the power is too large")
-            return super().call_binop(context, operator, left, right)
-
-        def call(self, context: Any, called: Any, *args: Any, **kwargs: Any) -> Any:
-            """Refuse to fill texts up to a width that a template could blow up."""
-            method = getattr(called, "__wrapped__", called)  # the sandbox wraps `format`
-            text = getattr(method, "__self__", None)
-            if isinstance(text, str) and (
-                any(isinstance(arg, int) and arg > _LONGEST_REPEAT for arg in args)
-                or (method.__name__ in ("format", "format_map") and _WIDE.search(text))
-            ):
-                raise SecurityError("the result would be too long")
-            return super().call(context, called, *args, **kwargs)
-
-    environment = Environment(
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-        comment_start_string="{{#",
-        comment_end_string="#}}",
-        finalize=show,
-    )
-    # The same file must always come to the same text.
-    del environment.globals["lipsum"], environment.filters["random"]
-    # They fill texts up to any width.
-    del environment.filters["center"], environment.filters["indent"]
-    return environment
-
-
-def show(value: Any) -> Any:
-    """Text as it is, anything else as JSON; an undefined value is left to complain itself."""
-    if isinstance(value, str):
-        return value
-    from jinja2 import Undefined
-
-    if isinstance(value, Undefined):
-        return value
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    """Only what JSON knows; what is made on demand comes out as a list.
-
-    Anything else would print as Python names it, some of it with an address of this machine.
-    """
-    from types import GeneratorType
-
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | range | GeneratorType):
-        return [_plain(inner) for inner in value]
-    name = type(value).__name__
-    raise TypeError(f"this is not a text but a {name}: did you forget '()' or '| list'?")
 
 
 class _Failed(Exception):  # noqa: N818 - it becomes a `FileProblem`
@@ -181,7 +85,7 @@ def _names_in(source: str) -> frozenset[str]:
     from jinja2 import TemplateSyntaxError, meta
 
     try:
-        return frozenset(meta.find_undeclared_variables(_environment().parse(source)))
+        return frozenset(meta.find_undeclared_variables(environment().parse(source)))
     except TemplateSyntaxError as error:
         raise _Failed(error.message or "", error.lineno) from error
     except Exception as error:
@@ -213,14 +117,14 @@ def binds(source: str, name: str) -> bool:
 def _binds_in(source: str, name: str) -> bool:
     from jinja2 import nodes
 
-    named = _environment().parse(source).find_all(nodes.Name)
+    named = environment().parse(source).find_all(nodes.Name)
     return any(node.name == name and node.ctx != "load" for node in named)
 
 
 def _uses_in(source: str, name: str) -> MappingUses:
     from jinja2 import nodes
 
-    tree = _environment().parse(source)
+    tree = environment().parse(source)
     keys: set[str] = set()
     single = 0
     for dotted in tree.find_all(nodes.Getattr):
@@ -243,7 +147,7 @@ def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
     """Render a source; raises `FileProblem` when it fails, or reaches a limit."""
     try:
         if _is_cheap(source, scope):
-            with suppress(_Costly):
+            with suppress(CostlyTemplate):
                 return _render(source, scope)
         return str(_limited("render", source, _encoded(scope)))
     except _Failed as failed:
@@ -255,7 +159,7 @@ def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
     """The value of an expression, as JSON has it; raises `FileProblem` as `run` does."""
     try:
         if _is_cheap("{{" + source + "}}", scope):
-            with suppress(_Costly):
+            with suppress(CostlyTemplate):
                 return _value(source, scope)
         return _limited("value", source, _encoded(scope))
     except _Failed as failed:
@@ -281,14 +185,14 @@ def _cost(source: str) -> TemplateCost | None:
     from evalstore.files.template_cost import cost_of
 
     try:
-        return cost_of(_environment().parse(source))
+        return cost_of(environment().parse(source))
     except Exception:  # noqa: BLE001 - rendering it says what is wrong
         return None
 
 
 @lru_cache(maxsize=1024)
 def _compiled(source: str) -> Any:
-    return _environment().from_string(source)
+    return environment().from_string(source)
 
 
 def _render(source: str, scope: Mapping[str, Any]) -> str:
@@ -296,7 +200,7 @@ def _render(source: str, scope: Mapping[str, Any]) -> str:
         text = str(_compiled(source).render(scope))
         text.encode()
         _refuse_addresses(text, source, scope)
-    except _Costly:
+    except CostlyTemplate:
         raise
     except Exception as error:
         raise _Failed(_words(error)) from error
@@ -333,7 +237,7 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _compiled_expression(source: str) -> Any:
-    return _environment().compile_expression(source, undefined_to_none=False)
+    return environment().compile_expression(source, undefined_to_none=False)
 
 
 def _value(source: str, scope: Mapping[str, Any]) -> Any:
@@ -343,10 +247,10 @@ def _value(source: str, scope: Mapping[str, Any]) -> Any:
         value = _compiled_expression(source)(**scope)
         if isinstance(value, Undefined):
             str(value)  # says what is not defined
-        plain = _plain(value)
+        plain = plain_value(value)
         _refuse_addresses(plain, source, scope)
         return plain
-    except _Costly:
+    except CostlyTemplate:
         raise
     except Exception as error:
         raise _Failed(_words(error)) from error
@@ -387,8 +291,7 @@ def _limited(function: str, *arguments: Json) -> Any:
 
 def compute(function: str, *arguments: Json) -> Json:
     """Call a function of `_FUNCTIONS`, in the process that has the limits."""
-    global _has_limits
-    _has_limits = True
+    enter_limits()
     try:
         return {"value": _FUNCTIONS[function](*arguments)}
     except _Failed as failed:
@@ -413,8 +316,3 @@ _FUNCTIONS: Mapping[str, Callable[..., Json]] = {
     "render": lambda source, scope: _render(source, _decoded(scope)),
     "value": lambda source, scope: _value(source, _decoded(scope)),
 }
-
-
-def is_global(name: str) -> bool:
-    """Whether Jinja itself has a function of this name."""
-    return name in _environment().globals

@@ -9,7 +9,8 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from evalstore.values import Verdict, Vote, Word
+from evalstore.results import Vote
+from evalstore.values import Verdict, Word
 
 _ROUNDING = 1e-9
 

@@ -30,8 +30,9 @@ from evalstore.planning.selection import Selection
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
+from evalstore.results import Result
 from evalstore.store.results import join_feedback
-from evalstore.values import Json, Result
+from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project

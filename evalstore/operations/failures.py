@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 def decide(project: Project, report: RunReport, orders: RunOptions) -> None:

@@ -26,8 +26,9 @@ from evalstore.store.search_index import (
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Json, Result
+    from evalstore.values import Json
 
 Report = Callable[[int, int], bool]
 """Is told how many texts are in the index, and of how many; says whether to go on."""

@@ -24,7 +24,8 @@ from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
-from evalstore.values import Evaluation, Evaluator, Json, Vote, Word
+from evalstore.results import Evaluation, Vote
+from evalstore.values import Evaluator, Json, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Result
 
 ORIGIN = "label"
 

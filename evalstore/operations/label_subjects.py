@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.planning.project import Project
-    from evalstore.values import Result, Verdict
+    from evalstore.results import Result
+    from evalstore.values import Verdict
 
 _WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
 """How commands print a case with several system prompts."""

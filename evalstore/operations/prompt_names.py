@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.planning.opening import open_catalogue
 from evalstore.planning.results import CellResult
-from evalstore.values import Result
+from evalstore.results import Result
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location

@@ -20,7 +20,6 @@ from evalstore.values import RECORDED, Case, Json
 if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Result
 
 _MOST_RUNS = 200
 """Earlier runs that are looked at."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalstore.execution.outcome import Outcome
     from evalstore.operations.run_totals import RunTotals
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 def describe_spending(outcome: Outcome) -> list[Json]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evalstore.execution.outcome import Outcome
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 MOST_PENDING = 5
 """More pending cases than these are only counted."""

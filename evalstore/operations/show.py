@@ -22,14 +22,13 @@ from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
-from evalstore.values import Json, Vote, is_text
+from evalstore.values import Json, is_text
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
     from evalstore.planning.options import Location
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Result
 
 
 def _name_in_runs(where: Location, store: Store, file: str) -> str:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.store.costs import StoredJudgement
-    from evalstore.values import Result
     from evalstore.workspace.settings import AnalysisQuery
 
 DIMENSIONS = ("model", "prompt", "tag", "file")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 _ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
 

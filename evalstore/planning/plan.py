@@ -15,7 +15,8 @@ from typing import NamedTuple
 from evalstore import hashing
 from evalstore.judging.aggregation import wants_models
 from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
-from evalstore.values import Evaluator, Question, Sample, Verdict, Vote, Word
+from evalstore.results import Sample, Vote
+from evalstore.values import Evaluator, Question, Verdict, Word
 
 CHECKS = hashing.evaluator_id(Evaluator(checks=True))
 """The id of the evaluator that stands for the checks."""

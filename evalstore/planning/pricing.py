@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.providers.price_table import find_price
-from evalstore.values import Cost, Json, Reply, Usage
+from evalstore.results import Cost
+from evalstore.values import Json, Reply, Usage
 
 if TYPE_CHECKING:
     from evalstore.workspace.model_files import Currency, Model

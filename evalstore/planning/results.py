@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.judging.aggregation import JudgedSession, combine, judge_session, wants_models
 from evalstore.planning.plan import CHECKS, Plan, counted_votes
+from evalstore.results import Result, Sample, Vote
 from evalstore.store.case_tree import ResultBuilder, collect, is_tree
 from evalstore.store.results import conversations_of, describe_cell
 from evalstore.values import Json, Result, Sample, Verdict, Vote

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.errors import EvalstoreError
 from evalstore.values import Case
 
@@ -106,7 +107,7 @@ class Portion:
 
 def _hash(*texts: str) -> int:
     """The same number for the same texts, on every machine."""
-    return int(hashing.hash_content(hashing.canonical_json(texts)), 16)
+    return int(hashing.hash_content(canonical_json(texts)), 16)
 
 
 def read_shard(text: str) -> tuple[int, int]:

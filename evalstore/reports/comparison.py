@@ -9,7 +9,7 @@ from typing import Any
 
 from evalstore.reports.paired_tests import FileSum, RateChange, change_of
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
-from evalstore.values import Result
+from evalstore.results import Result
 
 
 @dataclass(frozen=True, slots=True)

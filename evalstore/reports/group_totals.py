@@ -13,7 +13,7 @@ from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, r
 from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 _NONE = Counts()

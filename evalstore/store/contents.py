@@ -15,6 +15,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
 from evalstore.store.ids import as_digits
 from evalstore.store.shapes import ITEMS, SHAPES, make_validator
@@ -73,7 +74,7 @@ def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bo
         if end != length:
             raise ValueError("something follows it")
         if "\\" in text and ("\\ud" in text or "\\uD" in text):
-            hashing.canonical_json(content).encode()  # fails for halves of characters
+            canonical_json(content).encode()  # fails for halves of characters
         # All that we know of a node is flat.
         if length > 2 * _DEEPEST and (shown or table != "nodes"):
             _refuse_depth(text, content)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from evalstore.results import Vote
 from evalstore.store.contents import as_number, as_text, as_time, as_word
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS
-from evalstore.values import Vote
 
 PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
 """Evaluators who are people."""

@@ -12,7 +12,8 @@ from evalstore.files.yaml12 import read_yaml
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.index import Stamp, walk
 from evalstore.workspace.private_files import PrivateFiles
-from evalstore.workspace.settings import FILE, Settings, ignored_settings, read_settings
+from evalstore.workspace.settings import FILE, Settings, ignored_settings
+from evalstore.workspace.settings_reader import read_settings
 
 _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
 """The stamp of a link that leads out of the workspace: no file that was read has it."""

@@ -6,37 +6,34 @@ All problems of all files are found at once. Unchanged files are taken from the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
-from evalstore.checks.registry import is_installed
 from evalstore.errors import FileProblem, Problem
 from evalstore.files.access import LARGEST_TEXT, normalise
-from evalstore.files.datasets import DatasetSpec
 from evalstore.files.fields import suggest
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.processes.bounded_calls import limited_together
 from evalstore.store.case_tree import build_case_tree, collect
-from evalstore.values import DEFAULT_PROMPT, CaseFile, FileVersion
+from evalstore.values import CaseFile, FileVersion
 from evalstore.workspace import model_files
-from evalstore.workspace.catalogue import claim_id, is_known_kind, read_catalogue, read_texts
-from evalstore.workspace.definitions import read_schema, read_tool
+from evalstore.workspace.catalogue import is_known_kind, read_catalogue
+from evalstore.workspace.definition_files import read_definition_files
+from evalstore.workspace.dependencies import CurrentDependencies
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.index import Index, IndexEntry, Stamp, is_settled
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
-from evalstore.workspace.testfiles.expansion import expand_prompt, expand_test
-from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, shows_instructions
-from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
+from evalstore.workspace.testfiles.expansion import expand_test
+from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
+from evalstore.workspace.testfiles.parser import read_test
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import Workspace
     from evalstore.workspace.model_files import Currency, Model
 
-_BUILT_IN = Path(__file__).parent.parent / "prompts" / f"{DEFAULT_PROMPT}.md"
 _INDEX = "index.json"
 
 
@@ -132,84 +129,25 @@ class _Reader:
 
     def read_library(self, *, check_scripts: bool) -> None:
         """Read what tests refer to."""
-        reading, references = self.reading, self._references
+        reading = self.reading
         found = read_catalogue(self._workspace, reading.problems, check_scripts=check_scripts)
         reading.models, reading.model_files = found.models, found.model_files
         reading.currencies = found.currencies
-        tools = dict(self._read_definitions("tools"))
-        schemas = dict(self._read_definitions("schemas"))
-        library = Definitions({}, {}, tools, schemas, references.read, references.open_data)
-        prompts: dict[str, tuple[str, ...]] = {}
-        evaluators: dict[str, tuple[str, ...]] = {}
-        silent: set[str] = set()
-        for prompt, text in self._read_prompts():
-            with limited_together():
-                ids, expansion = expand_prompt(prompt, library)
-            reading.problems += [
-                problem.located(text.split("\n")) for problem in expansion.problems
-            ]
-            reading.contents |= expansion.contents
-            reading.blobs |= expansion.files
-            if ids:
-                (evaluators if prompt.is_evaluator else prompts)[prompt.id] = ids
-            if prompt.is_evaluator:
-                contents = expansion.contents
-                silent |= {id for id in ids if not shows_instructions(contents[id][1])}
-        reading.names = {
-            "prompts": {**prompts, **evaluators},
-            "tools": {name: (id,) for name, id in tools.items()},
-            "schemas": {name: (id,) for name, id in schemas.items()},
-        }
-        self._library = reading.library = replace(
-            library,
-            prompts=prompts,
-            evaluator_prompts=evaluators,
-            silent=frozenset(silent),
-        )
+        files = read_definition_files(self._workspace, self._index, self._references)
+        reading.problems += files.problems
+        reading.contents |= files.contents
+        reading.blobs |= files.blobs
+        reading.names = files.names
+        self._library = reading.library = files.definitions
         if self._keep:
             self._keep = keep_after(reading.contents, reading.blobs, self._keep)
-
-    def _read_prompts(self) -> Iterator[tuple[PromptFile, str]]:
-        problems, seen = self.reading.problems, dict[str, str]()
-        folder = self._settings.paths["prompts"]
-        for path, text in read_texts(self._workspace, "prompts", problems, ".md"):
-            try:
-                prompt = parse_prompt(path, text, folder)
-                claim_id(prompt.id, path, seen, "prompts", prompt.line_of("id"))
-            except FileProblem as problem:
-                problems += problem.all_at(path, text.split("\n"))
-                seen.setdefault(default_id(path, folder), path)
-            else:
-                problems += [warning.at(path) for warning in prompt.warnings]
-                yield prompt, text
-        if DEFAULT_PROMPT not in seen:
-            text = normalise(_BUILT_IN.read_bytes())
-            yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", text), text
-
-    def _read_definitions(self, kind: str) -> Iterator[tuple[str, str]]:
-        reading, index, seen = self.reading, self._index, dict[str, str]()
-        suffixes = (".yaml", ".yml", ".json") if kind == "schemas" else (".yaml", ".yml")
-        for path, text in read_texts(self._workspace, kind, reading.problems, *suffixes):
-            default = default_id(path, self._settings.paths[kind])
-            try:
-                if kind == "tools":
-                    found = read_tool(text, default, index)
-                else:
-                    is_json = path.endswith(".json")
-                    found = read_schema(text, default, index, is_json_file=is_json)
-                claim_id(found.name, path, seen, kind, found.line)
-            except FileProblem as problem:
-                reading.problems += problem.all_at(path, text.split("\n"))
-                continue
-            reading.contents[found.id] = (kind[:-1], found.content)
-            yield found.name, found.id
 
     def read_tests(self) -> None:
         """Read the test files."""
         reading, index, load_nodes, keep = self.reading, self._index, self._load_nodes, self._keep
         found = self._workspace.find_files("tests", ".md")
         reading.tests = frozenset(found)
-        current = _Current(self._library, self._references)
+        current = CurrentDependencies(self._library, self._references)
         unchanged: dict[str, str] = {}
         for path, now in found.items():
             entry = index.files.get(path)
@@ -371,35 +309,3 @@ class _Reader:
                     expansion.dependencies,
                 ),
             )
-
-
-class _Current:
-    """Compares what a file depended on with what is there now."""
-
-    def __init__(self, library: Definitions, references: References) -> None:
-        self.library = library
-        self.references = references
-        self._ids: dict[str, Any] = {}
-
-    def is_same(self, path: str, name: str, ids: Any) -> bool:
-        """Whether what a test file depended on still has these ids."""
-        kind, _, rest = name.partition(":")
-        try:
-            if kind == "package":
-                return is_installed(rest) is ids
-            if kind == "file":
-                return self.references.identify(rest, path) == str(ids)
-            if kind == "dataset":
-                return self.references.identify_data(DatasetSpec(rest), path) == str(ids)
-        except FileProblem:
-            return False
-        if name not in self._ids:
-            if kind in ("prompt", "evaluator"):
-                known_prompts = (
-                    self.library.prompts if kind == "prompt" else self.library.evaluator_prompts
-                )
-                self._ids[name] = list(known_prompts.get(rest, ()))
-            else:
-                known = self.library.tools if kind == "tool" else self.library.schemas
-                self._ids[name] = known.get(rest)
-        return bool(self._ids[name] == ids)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from evalstore.checks.answer_binding import HeldConversation, settle
+from evalstore.checks import answer_binding
+from evalstore.checks.answer_binding import HeldConversation, bind_answers
 from evalstore.errors import FileProblem
 from evalstore.values import Reply, ToolCall
 from tests.builders import expanded, test_file, told
@@ -231,22 +233,50 @@ def test_a_text_that_mentions_the_answer_is_kept_with_the_values_it_uses() -> No
     assert found[0] != found[2]
 
 
+def test_the_stored_form_is_the_one_that_the_module_shows() -> None:
+    text = test_file(
+        "replacements: {city: Oslo}",
+        shown="Name a shop.\n\n# 🤖 @first\n\n# 👤\n\nWhere in {{city}}?",
+        told=block("- {equals: '{{first}} in {{city}}', name: '{{city}}', scope: case}"),
+    )
+    shown = re.search(
+        r"^    \{$.*?^    \}$", answer_binding.__doc__ or "", re.MULTILINE | re.DOTALL
+    )
+    assert shown
+    (found,) = checks(text)[0]
+    assert found == json.loads(shown[0])
+    replies = (Reply("Narvesen"), Reply("Narvesen in Oslo"))
+    assert bind_answers(found, [HeldConversation(replies)]).check["expected"] == [
+        "Narvesen in Oslo"
+    ]
+
+
+def test_a_mapping_from_data_is_a_value_in_a_check_inside_of_another_one_and_in_every_row() -> None:
+    mapping = "{{ {'expected': x} if x == 'b' else x }}"
+    text = test_file(
+        "replacements: {x: [a, b]}",
+        shown="{{x}}",
+        told=block(f'- {{jsonPath: k, contains: "{mapping}"}}'),
+    )
+    assert problems(text) == [(11, "'expected' must be a text or a list of texts")]
+
+
 def test_it_is_filled_with_the_answer() -> None:
     answer = Reply('{"x": "am!"}', resolved_model="m")
-    settled = settle(checks(LATER)[0][0], [HeldConversation((answer,))]).check
-    assert (settled["expected"], settled["actual"]) == (["am"], "am!")
+    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))]).check
+    assert (bound["expected"], bound["actual"]) == (["am"], "am!")
 
 
 def test_an_answer_is_never_a_template() -> None:
     answer = Reply(json.dumps({"x": "{{ 1 + 1 }}"}), resolved_model="{{ 2 + 2 }}")
-    settled = settle(checks(LATER)[0][0], [HeldConversation((answer,))]).check
-    assert (settled["expected"], settled["actual"]) == (["a{{ 2 + 2 }}"], "{{ 1 + 1 }}")
+    bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))]).check
+    assert (bound["expected"], bound["actual"]) == (["a{{ 2 + 2 }}"], "{{ 1 + 1 }}")
 
 
 def test_tool_calls_are_there_by_name_and_arguments() -> None:
     text = test_file(told=block("- {contains: a, actual: '{{ sample.tool_calls[0].name }}'}"))
     answer = Reply(None, tool_calls=(ToolCall("abc", {}),))
-    assert settle(checks(text)[0][0], [HeldConversation((answer,))]).check["actual"] == "abc"
+    assert bind_answers(checks(text)[0][0], [HeldConversation((answer,))]).check["actual"] == "abc"
 
 
 def test_a_replacement_may_be_called_answer() -> None:

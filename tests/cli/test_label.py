@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.hashing import canonical_json, describe_evaluation_result, identify
+from evalstore.canonical_json import canonical_json
+from evalstore.hashing import describe_evaluation_result, identify
 from evalstore.operations.label import label
 from evalstore.operations.views.cases import cases
 from evalstore.planning.options import Location

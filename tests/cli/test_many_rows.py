@@ -20,8 +20,9 @@ from evalstore.planning import portions
 from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
+from evalstore.results import Result
 from evalstore.store import Store, case_files, case_tree
-from evalstore.values import Case, EvaluationVersion, Json, Result
+from evalstore.values import Case, EvaluationVersion, Json
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.expansion import expand_test

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.errors import EvalstoreError
-from evalstore.workspace.settings import Settings, read_settings
+from evalstore.workspace.settings import Settings
+from evalstore.workspace.settings_reader import read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

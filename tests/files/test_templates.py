@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.files.templates import FileMention, Filled, Template, compile_text
+from evalstore.files.template_compiler import compile_text
+from evalstore.files.templates import FileMention, Filled, Template
 
 
 def compiled(text: str, *known: str, strict: bool = False) -> Template:

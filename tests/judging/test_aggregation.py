@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.judging.aggregation import combine, judge_session, wants_models
-from evalstore.values import VERDICTS, Verdict, Vote, Word
+from evalstore.results import Vote
+from evalstore.values import VERDICTS, Verdict, Word
 
 RULES = ["majority", "all", "any", ">= 0", ">= 0.5", ">=0.8", ">= 1"]
 

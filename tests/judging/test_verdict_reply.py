@@ -24,7 +24,8 @@ from evalstore.judging.verdict_reply import (
     read_opinion,
     unreadable_opinion,
 )
-from evalstore.values import Evaluation, Json, OutgoingMessage, Reply, Request, Text, ToolCall
+from evalstore.results import Evaluation
+from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall
 
 YES = JudgeReply("pass", "fine")
 NO = JudgeReply("fail", "wrong")

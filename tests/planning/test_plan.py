@@ -26,7 +26,8 @@ from evalstore.planning.plan import (
     plan_judgements,
 )
 from evalstore.planning.retries import busy_cells, drop_untried
-from evalstore.values import Case, CaseFile, Sample, Verdict, Vote, Word
+from evalstore.results import Sample, Vote
+from evalstore.values import Case, CaseFile, Verdict, Word
 
 FIRST = Candidate("first", "m1", 0)
 JUDGE = Judge("judge", "e1", "p1")

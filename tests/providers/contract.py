@@ -13,7 +13,8 @@ import pytest
 from evalstore import hashing
 from evalstore.providers import Provider, ProviderError, open_provider
 from evalstore.providers.litellm import LitellmProvider
-from evalstore.values import Failure, OutgoingMessage, Question, Reply, Request, Session, Text
+from evalstore.results import Failure, Session
+from evalstore.values import OutgoingMessage, Question, Reply, Request, Text
 from tests import wire
 
 KEY = "sk-very-secret-0123456789"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.reports.comparison import Comparison, ResultIndex, compare
-from evalstore.values import Result, Verdict
+from evalstore.results import Result
+from evalstore.values import Verdict
 
 GROUPS = ("broke", "fixed", "changed", "new", "gone", "unchanged")
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.reports.version_diff import (
     differ_any,
     differ_evaluations,
@@ -185,7 +186,7 @@ json_values = st.recursive(
 
 @given(json_values, json_values)
 def test_any_two_contents_differ_just_when_their_json_does(was: Json, now: Json) -> None:
-    same = hashing.canonical_json(was) == hashing.canonical_json(now)
+    same = canonical_json(was) == canonical_json(now)
     assert (not differ_any({"a": was}, {"a": now})) == same
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.case_tree import SCHEME, build_case_tree, build_results, collect
@@ -60,7 +61,7 @@ def test_a_long_file_is_read_from_the_store(
     ]
     assert cells == CELLS
     assert store.load_whole(nodes[root]) == json.loads(
-        hashing.canonical_json(hashing.describe_case_file(FILE))
+        canonical_json(hashing.describe_case_file(FILE))
     )
     whole = store.load_whole(nodes[results])
     assert whole == hashing.describe("results", cases=root, cells=CELLS)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.store.case_files import iterate_result_parts, restore_case_files
 from evalstore.store.case_tree import (
     MOST,
@@ -127,7 +128,7 @@ def test_a_short_file_is_the_node_it_always_was() -> None:
     for size in (1, MOST_IN_ONE):
         file = file_of(range(size))
         root, contents = build(file)
-        assert contents == {root: ("cases", hashing.canonical_json(described(file)))}
+        assert contents == {root: ("cases", canonical_json(described(file)))}
         assert root == hashing.identify(described(file))[0]
 
 

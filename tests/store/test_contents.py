@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.contents import as_number, as_time, decode, is_of_kind, iterate_members
@@ -22,7 +23,7 @@ RUN = run_content(1)
 
 
 def decoded(content: Json, table: str = "runs") -> Json:
-    text = content if isinstance(content, str) else hashing.canonical_json(content)
+    text = content if isinstance(content, str) else canonical_json(content)
     return decode(table, hashing.hash_bytes(text.encode("utf-8", "surrogatepass")), text)
 
 
@@ -93,7 +94,7 @@ def test_what_is_no_content_is_named(content: str, words: str) -> None:
 
 def test_a_content_must_match_its_id() -> None:
     with pytest.raises(StoreError, match=f"row {'0' * 32} of the table 'runs'.*match its id"):
-        decode("runs", "0" * 32, hashing.canonical_json(RUN))
+        decode("runs", "0" * 32, canonical_json(RUN))
 
 
 def test_unknown_fields_may_not_be_deep_where_they_are_shown() -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from evalstore import hashing
 from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.results import Failure, Sample
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.values import Failure, FileVersion, Question, Sample
+from evalstore.values import FileVersion, Question
 from tests.store.facts import a_run, a_session, a_test, an_evaluation, fill, id_of
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)

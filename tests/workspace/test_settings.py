@@ -11,8 +11,8 @@ from evalstore.workspace.settings import (
     Settings,
     ignored_settings,
     read_age,
-    read_settings,
 )
+from evalstore.workspace.settings_reader import read_settings
 
 
 def problem(text: str) -> FileProblem:

@@ -16,8 +16,7 @@ from functools import cache, lru_cache
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.expressions.evaluator import evaluate
 from evalstore.checks.expressions.operations import ExpressionError, kind_of
-from evalstore.checks.types.json import NotJsonError, parse_answer
-from evalstore.checks.types.json_comparison import shown
+from evalstore.checks.json_values import NotJsonError, parse_answer, shown
 from evalstore.display import shorten
 from evalstore.files.fields import suggest
 from evalstore.values import Json

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -11,7 +10,8 @@ from typing import Any
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.cost import is_cheap_path
-from evalstore.checks.types.json_comparison import JsonComparison, shown
+from evalstore.checks.json_values import NotJsonError, parse_answer, shown
+from evalstore.checks.types.json_comparison import JsonComparison
 from evalstore.display import shorten
 from evalstore.errors import NotRunError
 from evalstore.files.fields import is_json, suggest
@@ -25,59 +25,11 @@ _LONG_SCHEMA = 20_000
 _SCHEMA_SECONDS = 6.0
 """Processor time that this may take."""
 _OF = ("any", "object", "array")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 _NO_TEXT_CHECKS = (
     *("json", "jsonSchema", "jsonEquals", "jsonSubset", "jsonPath", "toolCalls", "noToolCalls"),
     *("finishReason", "latency", "cost", "tokens", "expr", "judge"),
 )
 """What cannot look at a single value: it reads JSON itself, or looks at the call."""
-
-
-class NotJsonError(Exception):
-    """The answer is not JSON, and why."""
-
-
-def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
-    """The answer as JSON, or what `actual` names as it is; raises `NotJsonError`.
-
-    With `fenced`, JSON in the only block of fenced code of the answer is accepted as well.
-    """
-    text = subject.actual
-    if text is not None and not isinstance(text, str):
-        return text
-    text = text or ""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        blocks = fenced_blocks(text) if fenced else []
-        if len(blocks) > 1:
-            words = f"expected one block of fenced code, found {len(blocks)}"
-            raise NotJsonError(f"the answer is not JSON: {words}") from None
-        if not blocks:
-            words = f"the answer is not JSON: {error}, found {shorten(text)}"
-            raise NotJsonError(words) from None
-    try:
-        return json.loads(blocks[0])
-    except ValueError as error:
-        words = f"the fenced code is not JSON: {error}, found {shorten(blocks[0])}"
-        raise NotJsonError(words) from None
-
-
-def fenced_blocks(text: str) -> list[str]:
-    """What stands in the closed blocks of fenced code of a text."""
-    found: list[str] = []
-    mark = ""
-    block: list[str] = []
-    for line in text.split("\n"):
-        fence = _FENCE.match(line)
-        if mark and fence and fence[1].startswith(mark) and not fence[2].strip():
-            found.append("\n".join(block))
-            mark = ""
-        elif mark:
-            block.append(line)
-        elif fence and not (fence[1][0] == "`" and "`" in fence[2]):
-            mark, block = fence[1], []
-    return found
 
 
 def _fenced(arguments: CheckArguments) -> dict[str, Json]:
@@ -228,21 +180,18 @@ def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) ->
 
 
 def _read_path(arguments: CheckArguments) -> dict[str, Json]:
-    from evalstore.checks.parser import read_check
-    from evalstore.checks.registry import find_kind
-
     path = arguments.text("path")
     if path is None:
         raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
     raise_for_path(path, arguments)
     found: dict[str, Json] = {"path": path, **_fenced(arguments)}
-    beside = [name for name in arguments.names() if find_kind(name) is not None]
+    beside = arguments.types()
     if beside and arguments.has("check"):
         raise arguments.problem(f"'jsonPath' has two checks inside: 'check' and '{beside[0]}'")
     if beside or arguments.has("check"):
         allowed = {"allowEmpty": True} if arguments.allow_empty else {}
         inside = {**arguments.take_rest(), **allowed} if beside else arguments.take("check")
-        inner = read_check(inside, arguments.line)
+        inner = arguments.read_check(inside)
         if inner["type"] in _NO_TEXT_CHECKS:
             hint = "inside there can be a check of a text or of a number"
             raise arguments.problem(f"'{inner['type']}' cannot stand inside of 'jsonPath'", hint)
@@ -308,8 +257,6 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether there is a value at the path, null being none, and it passes the check inside."""
     from jmespath.exceptions import JMESPathTypeError
 
-    from evalstore.checks.runner import run_check
-
     try:
         answer = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError as problem:
@@ -323,8 +270,10 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         return CheckFinding(0.0, f"expected a value at {path}, found none in {shown(answer)}")
     if "check" not in check:
         return CheckFinding(1.0)
+    if subject.run_check is None:
+        raise ValueError("a check inside of another one cannot run here")
     texts = {name: check[name] for name in ("ignoreCase", "normalize") if name in check}
-    outcome = run_check({**texts, **check["check"]}, replace(subject, actual=value))
+    outcome = subject.run_check({**texts, **check["check"]}, replace(subject, actual=value))
     if outcome.verdict == "error":
         raise ValueError(outcome.feedback)
     return passes(outcome.verdict == "pass", f"at {path}: {outcome.feedback}")

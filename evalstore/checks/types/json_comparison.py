@@ -8,10 +8,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from evalstore.display import difference, shorten
+from evalstore.checks.json_values import shown
+from evalstore.display import difference
 from evalstore.values import Json
 
-_SHOWN = 120
 _KEY_SHOWN = 60
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -169,11 +169,3 @@ def step(place: str, key: str | int) -> str:
 
 def _at(place: str) -> str:
     return f"at {place}: " if place else ""
-
-
-def shown(value: Json) -> str:
-    """A value for a feedback, shortened: a text in quotes, all else as JSON."""
-    if isinstance(value, str):
-        return shorten(value)
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

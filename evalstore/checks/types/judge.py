@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.checks.bounds import canonical_bound, reaches
 from evalstore.checks.types.choice_parser import bare
 from evalstore.checks.types.json import raise_for_path
 from evalstore.display import as_text, shorten
@@ -155,8 +156,6 @@ def _read_passing(
     arguments: CheckArguments, choices: Collection[str], scores: Mapping[str, Json] | None
 ) -> Json:
     """The choices that pass, or the bound of their scores; None: a score of 1 passes."""
-    from evalstore.checks.parser import canonical_bound
-
     value = arguments.take("pass")
     if isinstance(value, list) or (isinstance(value, str) and (value in choices or not scores)):
         passing = [as_text(one) for one in (value if isinstance(value, list) else [value])]
@@ -196,8 +195,6 @@ def _without_pass(arguments: CheckArguments) -> FileProblem:
 def _raise_unless_reached(
     bound: str, scores: Mapping[Json, float], arguments: CheckArguments
 ) -> None:
-    from evalstore.checks.parser import reaches
-
     if not any(reaches(score, bound) for score in scores.values()):
         low, high = min(scores.values()), max(scores.values())
         words = f"no score can be {bound}: they go from {low:g} to {high:g}"
@@ -205,8 +202,6 @@ def _raise_unless_reached(
 
 
 def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
-    from evalstore.checks.parser import canonical_bound
-
     given = arguments.take("parser")
     if not isinstance(given, dict) or ("regex" in given) == ("json" in given):
         raise arguments.problem(

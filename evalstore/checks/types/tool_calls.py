@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
-from evalstore.checks.types.json_comparison import JsonComparison, match, shown
+from evalstore.checks.json_values import shown
+from evalstore.checks.types.json_comparison import JsonComparison, match
 from evalstore.display import shorten
 from evalstore.files.fields import is_json, suggest
 from evalstore.values import Json, ToolCall

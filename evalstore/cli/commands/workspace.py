@@ -84,7 +84,8 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
 
 def _problems_of_browser() -> Iterable[Problem]:
     """What is wrong with the browser's settings, which only the browser can know."""
-    from evalstore.workspace.settings import BrowserSettings, browser_settings
+    from evalstore.workspace.settings import BrowserSettings
+    from evalstore.workspace.settings_reader import browser_settings
 
     file, browser = browser_settings(here().directory, here().config)
     if browser == BrowserSettings():

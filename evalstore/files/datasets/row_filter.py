@@ -7,11 +7,12 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.canonical_json import canonical_json
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.spec import DatasetSpec, condition
 from evalstore.files.fields import suggest
-from evalstore.files.jinja_sandbox import is_global, run, undeclared
-from evalstore.hashing import canonical_json
+from evalstore.files.jinja_environment import is_global
+from evalstore.files.jinja_sandbox import run, undeclared
 
 if TYPE_CHECKING:
     from evalstore.data_item import DataItem

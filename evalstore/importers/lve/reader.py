@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.errors import NotTakenError, check_picture, line_of
 from evalstore.importers.lve.candidates import TemperatureTags, list_candidates, tag_temperatures
-from evalstore.importers.lve.checker_context import CheckerTest
+from evalstore.importers.lve.checker_context import CheckerTest, LveJudging
 from evalstore.importers.lve.checkers import translate
 from evalstore.importers.lve.definition import LveTest, read_definition
 from evalstore.importers.lve.format_strings import fill, names_of
@@ -29,6 +30,9 @@ from evalstore.importers.lve.test_writer import (
 )
 from evalstore.importers.source_files import read_source, reason_of
 from evalstore.importers.template_writer import file_name
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
 
 _TEST = "test.json"
 _ROOT = "repository"
@@ -150,31 +154,14 @@ class _Reader:
         rows = distinct_rows([line.row for line in instances])
         if definition.columns and not rows:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
-        turns = tuple(
-            conversation.names for conversation in held for _ in range(conversation.run.repetitions)
-        )
-        custom = self._custom()
-        judged = translate(
-            CheckerTest(definition, names, turns, rows, shown_parameters(held), custom)
-        )
+        judged = self._judging(definition, held, names, rows)
         of_today = [line for line in instances if is_of_today(held, line)]
         options, words = common_options(
             definition,
-            *(
-                [
-                    split_arguments(line.instance.arguments, definition.parameters)[1]
-                    for line in some
-                ]
-                for some in (instances, of_today)
-            ),
+            _model_arguments(definition, instances),
+            _model_arguments(definition, of_today),
         )
-        given = (temperature_of(definition, line) for line in of_today)
-        temperatures = {number for number in given if number is not None}
-        tagged = tag_temperatures(definition.model, options, temperatures)
-        model = self.name.name
-        for check in judged.checks:
-            if "python" in check:
-                check["python"]["file"] = f"{model}/{check['python']['file']}"
+        tagged = _temperature_tags(definition, options, of_today)
         written, data = write(
             definition,
             held,
@@ -184,15 +171,10 @@ class _Reader:
             folders=self.folders,
             more_tags=list(tagged),
             options=options,
-            data=f"{model}.jsonl",
+            data=f"{self.name.name}.jsonl",
             comments=self._comments(definition),
         )
-        place = f"tests/{self.name}"
-        self.imported.files[f"{place}.md"] = written
-        if data is not None:
-            self.imported.files[f"{place}.jsonl"] = data
-        for path, source in judged.files.items():
-            self.imported.files[f"{place}/{path}"] = source
+        self._add_files(written, data, judged)
         self.imported.rows += len(rows) or 1
         for reason in [*words, *judged.warnings]:
             self._warn(
@@ -201,8 +183,40 @@ class _Reader:
         if definition.ignored:
             self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
         if self.options.sessions:
-            record(self.imported, definition, held, names, lines, f"{place}.md")
+            record(self.imported, definition, held, names, lines, f"{self._place}.md")
         return tagged
+
+    def _judging(
+        self,
+        definition: LveTest,
+        held: tuple[LveConversation, ...],
+        names: Mapping[str, str],
+        rows: list[Row],
+    ) -> LveJudging:
+        """How the test is judged; its Python files lie in a folder beside the test."""
+        turns = tuple(
+            conversation.names for conversation in held for _ in range(conversation.run.repetitions)
+        )
+        shown = shown_parameters(held)
+        judged = translate(CheckerTest(definition, names, turns, rows, shown, self._custom()))
+        for check in judged.checks:
+            if "python" in check:
+                check["python"]["file"] = f"{self.name.name}/{check['python']['file']}"
+        return judged
+
+    @property
+    def _place(self) -> str:
+        """The path of the test, without a suffix."""
+        return f"tests/{self.name}"
+
+    def _add_files(self, test: bytes, data: bytes | None, judged: LveJudging) -> None:
+        """Add the test file, its data and its Python files."""
+        files = self.imported.files
+        files[f"{self._place}.md"] = test
+        if data is not None:
+            files[f"{self._place}.jsonl"] = data
+        for path, source in judged.files.items():
+            files[f"{self._place}/{path}"] = source
 
     def _warn(self, reason: str, line: int | None) -> None:
         self.imported.warnings.append(SkippedItem(str(self.folder / _TEST), reason, line))
@@ -272,3 +286,17 @@ class _Reader:
                 raise NotTakenError(f"the values do not fill the prompt: {error}") from None
             for address in pictures:
                 check_picture(address)
+
+
+def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:
+    """What the models were called with in these lines, beside the parameters of the prompt."""
+    return [split_arguments(line.instance.arguments, definition.parameters)[1] for line in lines]
+
+
+def _temperature_tags(
+    definition: LveTest, options: Mapping[str, Json], lines: Iterable[RecordedLine]
+) -> TemperatureTags:
+    """The tag that names the temperatures at which these lines were answered."""
+    given = (temperature_of(definition, line) for line in lines)
+    temperatures = {number for number in given if number is not None}
+    return tag_temperatures(definition.model, options, temperatures)

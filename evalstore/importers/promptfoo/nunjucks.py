@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.columns import stable_names
-from evalstore.files.jinja_sandbox import is_global, undeclared
+from evalstore.files.jinja_environment import is_global
+from evalstore.files.jinja_sandbox import undeclared
 from evalstore.importers.base import SkippedItem
 from evalstore.importers.template_parts import find_parts
 from evalstore.importers.template_writer import quoted

@@ -17,15 +17,14 @@ from evalstore.errors import FileProblem
 from evalstore.files.markdown import SPACE
 from evalstore.importers.base import RecordedAnswer, RecordedModel, RecordedVerdict, SkippedItem
 from evalstore.operations.imports.records import IMPORTED, ImportedHistory
+from evalstore.results import Evaluation, Session
 from evalstore.values import (
-    Evaluation,
     EvaluationVersion,
     Evaluator,
     Json,
     Message,
     PromptVersion,
     Question,
-    Session,
     TestVersion,
     Text,
 )

@@ -27,8 +27,8 @@ from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.results import Result, Session
     from evalstore.store import Store
-    from evalstore.values import Result, Session
 
 _FAILURES = 3
 

@@ -10,8 +10,8 @@ from evalstore import hashing
 from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
+    from evalstore.results import Evaluation, Vote
     from evalstore.store import Store
-    from evalstore.values import Evaluation, Vote
 
 EARLIER = "judged before the instructions or checks were edited"
 LATER = "judged after the instructions or checks were edited"

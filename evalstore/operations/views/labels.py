@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Result, Word
+    from evalstore.values import Word
 
 
 @dataclass(frozen=True, slots=True)

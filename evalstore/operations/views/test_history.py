@@ -30,8 +30,8 @@ from evalstore.values import Case, CaseFile, Json
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Result
 
 SYSTEM, SHOWN, TOLD, CHECKS, SETTINGS = (
     *("system prompt", "test text", "instructions", "checks", "settings"),

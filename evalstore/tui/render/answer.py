@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.reports.word_diff import Pieces
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 _INDENT = 2
 _SHOWN = 120

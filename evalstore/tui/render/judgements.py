@@ -13,7 +13,7 @@ from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, heading, tex
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.labels import PersonLabel
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 def judgement_lines(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.judgements import JudgementView
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 def as_markdown(case: CaseRow, result: Result, number: int, view: AnswerView) -> str:

@@ -21,7 +21,7 @@ from evalstore.tui.widgets.text_view import (
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.reports.comparison import Pair
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 _EDITS = 4
 """Edits of the test file that are shown."""

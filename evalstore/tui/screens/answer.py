@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.tui.render.export import Exported
     from evalstore.tui.state.navigation import Position
-    from evalstore.values import Result
 
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     )
     from evalstore.operations.views.test_history import Version
     from evalstore.planning.options import Location
-    from evalstore.values import Result, Word
+    from evalstore.results import Result
+    from evalstore.values import Word
 
 
 class DataSource(Protocol):

@@ -9,7 +9,7 @@ from evalstore.tui.state.verdict_order import FAILING
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 class Position(NamedTuple):

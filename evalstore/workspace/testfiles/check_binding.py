@@ -1,19 +1,20 @@
-"""Checks of a file to checks of a case: texts filled with a row, or kept until there is an answer.
+"""Checks of a file to checks of a row: the texts that the row decides are filled.
 
-A text that mentions the answer is filled when the answer is judged. Until then it is kept as
-it is written, with the values of the row that it uses: both decide what is checked.
+This is the first of two bindings. A text that mentions the answer, or a name in an expression,
+is bound when the answer is judged; until then the check is stored as
+`evalstore.checks.answer_binding` describes it, with the values of the row that it uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.checks.answer_binding import defer
 from evalstore.checks.base import BLOCK
 from evalstore.checks.expressions.check import keys_of, names_in
-from evalstore.checks.parser import COMMON, Form, read_check, split
-from evalstore.checks.placeholders import Place, copied, put_at, set_apart, templates_in, value_at
+from evalstore.checks.parser import COMMON, WrittenCheck, read_check, split
+from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
 from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python
 from evalstore.checks.types.judge import JUDGE
@@ -22,7 +23,7 @@ from evalstore.errors import FileProblem, Problem
 from evalstore.files.markdown import Section
 from evalstore.files.templates import ITEM, NoValueError
 from evalstore.values import Json
-from evalstore.workspace.testfiles.code_binding import bind, find_file
+from evalstore.workspace.testfiles.code_binding import bind_code, find_file
 from evalstore.workspace.testfiles.messages import find_answers
 
 if TYPE_CHECKING:
@@ -47,77 +48,25 @@ class BoundChecks(NamedTuple):
     """Those that look at the answers of all rows of its group."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    entry: CheckEntry
-    type: str
-    scope: str
-    texts: tuple[tuple[Place, Template], ...]
-    """Those that are filled with the row."""
-    kept: tuple[tuple[Place, Template], ...]
-    """Those that are filled when there is an answer."""
-    later: frozenset[str]
-    """Names that have no value before there is an answer."""
-    names: tuple[str, ...]
-    """What its expression takes from outside, the answer aside."""
-    columns: Mapping[str, None]
-    """The columns of the data that the test file uses; complete when all texts are compiled."""
-
-
 class CheckTemplates:
     """The checks of a file with their texts compiled."""
 
     def __init__(self, checks: CheckList, filler: TemplateSet, named: Collection[str]) -> None:
         """`named` are the names of the answers and of the runs of the file."""
-        self._checks = checks
-        self._fixed: dict[int, dict[str, Json]] = {}
-        """Checks in which nothing is filled, by number: they are read once."""
-        self._forms: dict[int, _Form | None] = {}
-        """Checks of which only a few texts are filled: the rest is read once."""
+        self._rule = checks.rule
         later = (JUDGED_NAMES | set(named)) - filler.known.keys()
-        self._entries: list[_Entry] = []
+        self._templates: list[_CheckTemplate] = []
         for entry in checks.entries:
             try:
-                self._entries.append(self._compile(entry, filler, later))
+                self._templates.append(_CheckTemplate(entry, filler, later))
             except FileProblem as problem:
                 filler.problems.append(problem.at(filler.path))
-        self.has_group = any(entry.scope == "group" for entry in self._entries)
+        self.has_group = any(template.scope == "group" for template in self._templates)
         """Whether a check looks at all rows of a group."""
-        self.runs_code = any(entry.type == python.NAME for entry in self._entries)
+        self.runs_code = any(template.type == python.NAME for template in self._templates)
         """Whether a check runs a Python file."""
-        self.are_fixed = all(map(_is_fixed, self._entries))
+        self.are_fixed = all(template.is_fixed for template in self._templates)
         """Whether they are the same for every row."""
-
-    @staticmethod
-    def _compile(entry: CheckEntry, filler: TemplateSet, later: frozenset[str]) -> _Entry:
-        texts = [
-            (place, filler.compile(Section(text, (entry.line,), entry.line), later))
-            for place, text in templates_in(entry.given, ())
-        ]
-        name, settings = split(entry.given, entry.line)
-        if any(place in (("scope",), (name, "scope")) for place, _ in texts):
-            raise FileProblem("'scope' cannot be filled in", entry.line)
-        names: tuple[str, ...] = ()
-        if name == "expr" and not texts:
-            found = read_check(entry.given, entry.line)["expression"]
-            names = tuple(one for one in names_in(found) if one not in OF_EXPRESSIONS)
-            for one in names:
-                if one == ITEM and ITEM in filler.data:
-                    for used in _used_of_item(found):
-                        filler.need(used, entry.line)
-                else:
-                    filler.need(one, entry.line, later)
-        scope = settings.get("scope", "answer")
-        return _Entry(
-            entry,
-            name,
-            scope if isinstance(scope, str) else "",
-            tuple(one for one in texts if later.isdisjoint(one[1].names)),
-            tuple(one for one in texts if not later.isdisjoint(one[1].names)),
-            later,
-            names,
-            filler.used_columns,
-        )
 
     def fill(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
@@ -125,80 +74,186 @@ class CheckTemplates:
         """The checks for a row and its conversations; raises `FileProblem`."""
         own: list[Json] = []
         group: list[Json] = []
-        for number, entry in enumerate(self._entries):
-            (group if entry.scope == "group" else own).append(
-                self._fill(number, entry, row, project, shapes)
-            )
+        for template in self._templates:
+            checks = group if template.scope == "group" else own
+            checks.append(template.bind_row(row, project, shapes))
         return BoundChecks(self._together(own), self._together(group))
 
     def _together(self, checks: list[Json]) -> tuple[Json, ...]:
-        if self._checks.rule == "all" or not checks:
+        if self._rule == "all" or not checks:
             return tuple(checks)
-        return ({"type": BLOCK, "revision": 1, "pass": self._checks.rule, "checks": checks},)
-
-    def _fill(
-        self,
-        number: int,
-        entry: _Entry,
-        row: RowValues,
-        project: FillContext,
-        shapes: Sequence[AnswerNames],
-    ) -> dict[str, Json]:
-        if not _is_fixed(entry):
-            if form := self._forms.get(number):
-                return form.fill(row, project)
-            found = _fill(entry, row, project, shapes)
-            if number not in self._forms:
-                self._forms[number] = _form_of(entry, found)
-            return found
-        if number not in self._fixed:
-            self._fixed[number] = _fill(entry, row, project, shapes)
-        return self._fixed[number]
+        return ({"type": BLOCK, "revision": 1, "pass": self._rule, "checks": checks},)
 
 
-def _is_fixed(entry: _Entry) -> bool:
-    """Whether a check is the same for every row."""
-    varies = entry.texts or entry.kept or entry.names
-    return not varies and entry.type != python.NAME
+class _CheckTemplate:
+    """One check of a file with its texts compiled."""
 
+    def __init__(self, entry: CheckEntry, filler: TemplateSet, later: frozenset[str]) -> None:
+        """`later` are the names without a value before there is an answer; raises `FileProblem`."""
+        self._given, self._line = entry.given, entry.line
+        self._later = later
+        texts = [
+            (place, filler.compile(Section(text, (entry.line,), entry.line), later))
+            for place, text in templates_in(entry.given)
+        ]
+        self.type, settings = split(entry.given, entry.line)
+        scope = settings.get("scope", "answer")
+        self.scope = scope if isinstance(scope, str) else ""
+        if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
+            raise FileProblem("'scope' cannot be filled in", entry.line)
+        self._texts = [one for one in texts if later.isdisjoint(one[1].names)]
+        """Those that are filled with the row, by their places in the check as it is written."""
+        self._deferred = [one for one in texts if not later.isdisjoint(one[1].names)]
+        """Those that are filled when there is an answer."""
+        self._own_texts = _in_own_settings(entry.given, self._texts, settings)
+        self._written: WrittenCheck | None = None
+        """What `_own_texts` are filled into."""
+        self._columns = filler.used_columns
+        """The columns of the data that the test file uses; complete when all texts are compiled."""
+        names = () if texts or self.type != "expr" else self._need_names(filler)
+        self.is_fixed = not (texts or names or self.type == python.NAME)
+        """Whether it is the same for every row."""
+        self._bound: dict[str, Json] | None = None
+        """The one for every row."""
 
-class _Form:
-    """A check whose own settings are filled with the row, and nothing else of it."""
-
-    def __init__(self, entry: _Entry, form: Form, texts: Sequence[tuple[Place, Template]]) -> None:
-        self._entry, self._form, self._texts = entry, form, texts
-        self._is_deep = any(len(place) > 1 for place, _ in texts)
-
-    def fill(self, row: RowValues, project: FillContext) -> dict[str, Json]:
-        """The check for a row."""
-        settings = copied(self._form.settings) if self._is_deep else {**self._form.settings}
-        for place, template in self._texts:
-            value = template.value(row.lookup, row.typed)
-            if len(place) == 1:
-                settings[place[0]] = value
+    def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
+        """What its expression takes from outside, the answer aside; problems go to `filler`."""
+        expression = read_check(self._given, self._line)["expression"]
+        names = tuple(name for name in names_in(expression) if name not in OF_EXPRESSIONS)
+        for name in names:
+            if name == ITEM and ITEM in filler.data:
+                for used in _used_of_item(expression):
+                    filler.need(used, self._line)
             else:
-                settings = put_at(settings, place, value)
-        found = self._form.read(settings)
-        if matches_all(found):
-            project.result.add_once([_matching_all(project.path, self._entry.entry)])
+                filler.need(name, self._line, self._later)
+        return names
+
+    def bind_row(
+        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
+    ) -> dict[str, Json]:
+        """The check for one row and its conversations; raises `FileProblem`."""
+        if not self.is_fixed:
+            return self._bind(row, project, shapes)
+        if self._bound is None:
+            self._bound = self._bind(row, project, shapes)
+        return self._bound
+
+    def _bind(
+        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
+    ) -> dict[str, Json]:
+        is_code = self.type == python.NAME
+        found = self._read(row, project) if is_code or not self._deferred else {}
+        code = bind_code(found, self.scope, row, self._columns, shapes) if is_code else {}
+        if self._deferred:
+            found = self._defer(row)
+        elif matches_all(found):
+            project.result.add_once([_matching_all(project.path, self._line)])
+        used, asked = self._mentioned(found, row)
+        try:
+            values = _values(used, row)
+        except NoValueError as problem:
+            raise FileProblem(problem.message, self._line, hint=problem.hint) from problem
+        turns = self._turns(asked - JUDGED_NAMES, shapes)
+        return {
+            **found,
+            **code,
+            **({"values": values} if values else {}),
+            **({"turns": turns} if turns else {}),
+        }
+
+    def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
+        """The check with the values of a row, in canonical form."""
+        line = self._line
+
+        def schema_id(id: str) -> str:
+            return project.find_schema(id, line)
+
+        def file_of(own: Mapping[str, Json]) -> dict[str, str]:
+            return find_file(project, own, line)
+
+        if self._own_texts is None:
+            given = fill_in(self._given, _values_of(self._texts, row))
+            found = read_check(given, line, schema_id, file_of)
+        else:
+            values = _values_of(self._own_texts, row)
+            if self._written is None:
+                self._written = WrittenCheck(self._given, line)
+            settings = fill_in(self._written.settings, values)
+            found = self._written.read(settings, schema_id, file_of)
+        return _name_prompts(found, line, project)
+
+    def _defer(self, row: RowValues) -> dict[str, Json]:
+        """The check with the values of a row, as it waits for the answer."""
+        kind = find_kind(self.type)
+        assert kind is not None
+        given = fill_in(self._given, _values_of(self._texts, row))
+        if kind.by_models:
+            name = min(
+                name for _, text in self._deferred for name in text.names.keys() & self._later
+            )
+            raise FileProblem(
+                f"the check '{self.type}' mentions the answer ('{name}')",
+                self._line,
+                hint="models are shown it by their prompt",
+            )
+        places = [place for place, _ in self._deferred]
+        return defer(
+            self._given, given, places, type=self.type, revision=kind.revision, scope=self.scope
+        )
+
+    def _mentioned(
+        self, found: Mapping[str, Json], row: RowValues
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """The names that are bound with the answer: those with a value of the row, and others."""
+        if self._deferred:
+            mentioned = frozenset(name for _, text in self._deferred for name in text.names)
+            return mentioned - self._later, mentioned & self._later
+        if "expression" not in found:
+            return frozenset(), frozenset()
+        names = frozenset(names_in(found["expression"]))
+        used = names - self._later - OF_EXPRESSIONS - {ITEM}
+        if ITEM in names:
+            used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
+        return used, names & self._later
+
+    def _turns(self, names: Collection[str], shapes: Sequence[AnswerNames]) -> dict[str, Json]:
+        """Where the answers of these names are: the number of a turn, or pairs with a session."""
+        found: dict[str, Json] = {}
+        several = len(shapes) > 1
+        for name in sorted(names):
+            places = [list(place) for place in find_answers(name, shapes)]
+            if self.scope == "answer" and several:
+                turns = {shape.turns for shape in shapes}
+                if len(turns) > 1 or not places or any(shape.run == name for shape in shapes):
+                    raise FileProblem(
+                        f"'{name}' is one of several conversations, and this check sees one at a "
+                        "time",
+                        self._line,
+                        hint="say 'scope: case' to check all of them together",
+                    )
+            if not places or self.scope == "group":
+                raise FileProblem(f"'{name}' means nothing in the scope '{self.scope}'", self._line)
+            found[name] = places if several and self.scope == "case" else places[0][1]
         return found
 
 
-def _form_of(entry: _Entry, found: Mapping[str, Json]) -> _Form | None:
-    """The check to be read again with the next row; None when more than its texts may differ."""
-    kind = find_kind(entry.type)
-    assert kind is not None
-    if entry.kept or entry.names or kind.by_models or entry.type == python.NAME:
-        return None
-    if "expression" in found or "schema" in found:
-        return None
-    _, settings = split(entry.entry.given, entry.entry.line)
-    places = dict(templates_in(settings, ()))
-    if any(place[0] in (*COMMON, "allowEmpty") for place in places):
-        return None
-    form = Form(entry.entry.given, entry.entry.line)
-    compiled = {value_at(entry.entry.given, place): template for place, template in entry.texts}
-    return _Form(entry, form, [(place, compiled[text]) for place, text in places.items()])
+def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[tuple[Place, Json]]:
+    return [(place, template.value(row.lookup, row.typed)) for place, template in texts]
+
+
+def _in_own_settings(
+    given: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
+) -> list[tuple[Place, Template]] | None:
+    """The texts by their places in the check's own settings.
+
+    None when one is in a setting that all checks have: then all of it is read for each row.
+    """
+    templates = {value_at(given, place): template for place, template in texts}
+    found = [
+        (place, templates[text]) for place, text in templates_in(settings) if text in templates
+    ]
+    is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in found)
+    return None if is_common else found
 
 
 def _name_prompts(check: dict[str, Json], line: int, project: FillContext) -> dict[str, Json]:
@@ -209,83 +264,19 @@ def _name_prompts(check: dict[str, Json], line: int, project: FillContext) -> di
     return {**named, "prompts": list(project.find_prompts(check["prompt"], line))}
 
 
-def _fill(
-    entry: _Entry, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
-) -> dict[str, Json]:
-    line = entry.entry.line
-    given = copied(entry.entry.given)
-    for place, template in entry.texts:
-        given = put_at(given, place, template.value(row.lookup, row.typed))
-    mentioned = {name for _, template in entry.kept for name in template.names}
-    used, asked = mentioned - entry.later, mentioned & entry.later
-    code: dict[str, Json] = {}
-    if entry.type == python.NAME:
-        whole = read_check(
-            set_apart(given, entry.entry.given),
-            line,
-            find_file=lambda own: find_file(project, own, line),
-        )
-        code = bind(whole, entry.scope, row, entry.columns, shapes)
-    if entry.kept:
-        kind = find_kind(entry.type)
-        assert kind is not None
-        if kind.by_models:
-            raise FileProblem(
-                f"the check '{entry.type}' mentions the answer ('{min(asked)}')",
-                line,
-                hint="models are shown it by their prompt",
-            )
-        templates = [[list(place), value_at(entry.entry.given, place)] for place, _ in entry.kept]
-        found = {
-            "type": entry.type,
-            "revision": kind.revision,
-            "given": given,
-            "templates": templates,
-        }
-        if entry.scope != "answer":
-            found["scope"] = entry.scope
-    else:
-        found = _name_prompts(
-            read_check(
-                set_apart(given, entry.entry.given), line, lambda id: project.find_schema(id, line)
-            ),
-            line,
-            project,
-        )
-        if "expression" in found:
-            names = names_in(found["expression"])
-            asked |= {name for name in names if name in entry.later}
-            used |= {name for name in names if name not in entry.later | OF_EXPRESSIONS | {ITEM}}
-            if ITEM in names:
-                used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
-        if matches_all(found):
-            project.result.add_once([_matching_all(project.path, entry.entry)])
-    try:
-        values = _values(used, row)
-    except NoValueError as problem:
-        raise FileProblem(problem.message, line, hint=problem.hint) from problem
-    turns = _turns(asked - JUDGED_NAMES, entry, shapes)
-    return {
-        **found,
-        **code,
-        **({"values": values} if values else {}),
-        **({"turns": turns} if turns else {}),
-    }
-
-
-def _matching_all(path: str, entry: CheckEntry) -> Problem:
+def _matching_all(path: str, line: int) -> Problem:
     return Problem(
         path,
         "a pattern of this check matches the empty text, so it is found in every answer",
-        entry.line,
+        line,
         severity="warning",
         hint="say what must be there, as in '[0-9]+' instead of '[0-9]*'",
     )
 
 
-def _used_of_item(expression: str) -> set[str]:
+def _used_of_item(expression: str) -> frozenset[str]:
     keys, whole = keys_of(expression, ITEM)
-    return {ITEM} if whole else {f"{ITEM}.{key}" for key in keys}
+    return frozenset({ITEM} if whole else (f"{ITEM}.{key}" for key in keys))
 
 
 def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
@@ -302,26 +293,4 @@ def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
             found[name] = row.item[name]
         else:
             found.setdefault(ITEM, {})
-    return found
-
-
-def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[AnswerNames]) -> dict[str, Json]:
-    """Where the answers of these names are: the number of a turn, or pairs with a session."""
-    found: dict[str, Json] = {}
-    several = len(shapes) > 1
-    for name in sorted(names):
-        places = [list(place) for place in find_answers(name, shapes)]
-        if entry.scope == "answer" and several:
-            turns = {shape.turns for shape in shapes}
-            if len(turns) > 1 or not places or any(shape.run == name for shape in shapes):
-                raise FileProblem(
-                    f"'{name}' is one of several conversations, and this check sees one at a time",
-                    entry.entry.line,
-                    hint="say 'scope: case' to check all of them together",
-                )
-        if not places or entry.scope == "group":
-            raise FileProblem(
-                f"'{name}' means nothing in the scope '{entry.scope}'", entry.entry.line
-            )
-        found[name] = places if several and entry.scope == "case" else places[0][1]
     return found

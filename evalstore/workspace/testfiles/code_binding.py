@@ -31,7 +31,7 @@ def find_file(project: FillContext, check: Mapping[str, Json], line: int) -> dic
     return {"id": id, "path": written}
 
 
-def bind(
+def bind_code(
     check: Mapping[str, Json],
     scope: str,
     row: RowValues,

@@ -6,8 +6,9 @@ templates are filled, so data can never move it. Knows nothing of other files.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import FileProblem
 from evalstore.files.datasets import read_spec
@@ -94,6 +95,11 @@ class TestFile:
         return self.runs[0].turns if self.runs else ()
 
     @property
+    def checks_itself(self) -> bool:
+        """Whether its own schema or tags say how its answers are checked."""
+        return bool(self.schema) or not {"_json_mode", "_tools_only"}.isdisjoint(self.tags)
+
+    @property
     def first_line(self) -> int:
         """Where the conversation begins."""
         turns = self.turns
@@ -140,75 +146,26 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     fields = Fields(document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS)
     lines = list(scan(body, first))
     above, below, separator = cut(lines)
-    repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
     nothing: tuple[RepeatedConversation, ...] = ()
-    if fields.value("messages") is not None:
-        runs = collector.attempt(lambda: _from_field(document, above, repetitions), nothing)
-    else:
-        runs = collector.attempt(lambda: read_runs(above, first, repetitions), nothing)
-    tools = tuple(fields.names("availableTools"))
-    schema = fields.text("structuredResponseSchema")
-    if tools and schema:
-        collector.found.append(
-            FileProblem(
-                "'availableTools' and 'structuredResponseSchema' do not go together",
-                fields.line("structuredResponseSchema"),
-                hint="remove one of them",
-            )
-        )
-    tags = fields.tags()
-    if tools and any(turn.name is not None for run in runs for turn in run.turns):
-        collector.found.append(
-            FileProblem(
-                "'availableTools' and turns that the candidate fills do not go together",
-                fields.line("availableTools"),
-                hint="tools are not executed, so the conversation cannot go on after a call",
-            )
-        )
-    checks_itself = schema or {"_json_mode", "_tools_only"} & set(tags)
-    if runs and separator is None and not checks_itself:
-        collector.attempt(lambda: _without_evaluation(lines, runs[0]), None)
-    if "_evaluator" in tags:
-        collector.found.append(
-            FileProblem(
-                "the tag '_evaluator' marks evaluator prompts, not tests",
-                fields.line("tags"),
-                hint="remove it, or move the file to the prompts folder",
-            )
-        )
-    no_checks: tuple[list[SourceLine], CheckList | None] = ([], None)
-    before = len(collector.found)
-    prose, checks = collector.attempt(lambda: take_block(below), no_checks)
-    checks_failed = len(collector.found) > before
+    runs = collector.attempt(lambda: _conversations(fields, above, first), nothing)
+    block = collector.attempt(lambda: take_block(below), None)
+    prose, checks = block or ([], None)
     instructions = section(prose, separator or first)
-    if checks and checks.when != "on_pass" and not instructions.text and not checks.judge:
-        collector.found.append(
-            FileProblem(
-                f"'evaluator: {checks.when}', but there are no instructions for an evaluator",
-                checks.line,
-                hint="write them beside the block, or remove the field",
-            )
-        )
-    if checks and checks.judge and not instructions.text:
-        collector.attempt(checks.raise_unless_told, None)
     replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
-    spec: DatasetSpec | None = None
-    spec_failed = False
-    if document is not None and fields.value("dataset") is not None:
-        spec = collector.attempt(lambda: read_spec(document.at("dataset")), None)
-        spec_failed = spec is None
+    dataset = collector.attempt(lambda: _dataset(fields), None)
+    is_dataset_read = fields.value("dataset") is None or dataset is not None
     test = TestFile(
         path=path,
         runs=runs,
         instructions=instructions if instructions.text else None,
         checks=checks,
         id=fields.text("id"),
-        tags=tags,
+        tags=fields.tags(),
         system_prompts=collector.attempt(lambda: _system_prompts(fields), (None,)),
-        tools=tools,
-        schema=schema,
+        tools=tuple(fields.names("availableTools")),
+        schema=fields.text("structuredResponseSchema"),
         replacements=replacements or ({},),
-        dataset=spec,
+        dataset=dataset,
         answer=_answer(fields),
         group=_text(fields, "group"),
         options=fields.options(),
@@ -220,9 +177,81 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         plain=fields.choice("template", ("plain", "jinja")) == "plain",
         document=document,
         is_cut=separator is not None,
-        readable=bool(runs) and replacements is not None and not (spec_failed or checks_failed),
+        readable=bool(runs and replacements is not None and is_dataset_read and block),
     )
+    collector.found += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
+    if test.checks and test.checks.judge and not test.instructions:
+        collector.attempt(test.checks.raise_unless_told, None)
+    if test.runs and not test.is_cut and not test.checks_itself:
+        collector.found.append(_missing_evaluation(lines, test.runs[0]))
     return test, collector
+
+
+class _Rule(NamedTuple):
+    """What parts of a test file may not say together."""
+
+    is_broken: Callable[[TestFile], object]
+    message: str
+    """With the test file as `test`."""
+    hint: str
+    field: str = ""
+    """The field whose line is named; nothing: the line of the checks is."""
+
+    def problem(self, test: TestFile) -> FileProblem:
+        """The problem of a test file that breaks the rule."""
+        line = test.checks.line if test.checks and not self.field else test.line_of(self.field)
+        return FileProblem(self.message.format(test=test), line, hint=self.hint)
+
+
+_RULES = (
+    _Rule(
+        lambda test: test.tools and test.schema,
+        "'availableTools' and 'structuredResponseSchema' do not go together",
+        "remove one of them",
+        "structuredResponseSchema",
+    ),
+    _Rule(
+        lambda test: (
+            test.tools and any(turn.name is not None for run in test.runs for turn in run.turns)
+        ),
+        "'availableTools' and turns that the candidate fills do not go together",
+        "tools are not executed, so the conversation cannot go on after a call",
+        "availableTools",
+    ),
+    _Rule(
+        lambda test: "_evaluator" in test.tags,
+        "the tag '_evaluator' marks evaluator prompts, not tests",
+        "remove it, or move the file to the prompts folder",
+        "tags",
+    ),
+    _Rule(
+        lambda test: (
+            test.checks
+            and test.checks.when != "on_pass"
+            and not test.instructions
+            and not test.checks.judge
+        ),
+        "'evaluator: {test.checks.when}', but there are no instructions for an evaluator",
+        "write them beside the block, or remove the field",
+    ),
+)
+
+
+def _conversations(
+    fields: Fields, above: list[SourceLine], first: int
+) -> tuple[RepeatedConversation, ...]:
+    """The conversations of the body, or of the field `messages`."""
+    repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
+    if fields.value("messages") is not None:
+        return _from_field(fields.document, above, repetitions)
+    return read_runs(above, first, repetitions)
+
+
+def _dataset(fields: Fields) -> DatasetSpec | None:
+    """The dataset, if the file has one."""
+    if fields.document is None or fields.value("dataset") is None:
+        return None
+    return read_spec(fields.document.at("dataset"))
 
 
 def _from_field(
@@ -261,14 +290,14 @@ def _section(text: str, line: int) -> Section:
     return Section(text, tuple(line + i for i in range(text.count("\n") + 1)), line)
 
 
-def _without_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> None:
-    """Raise why no line `---` ends the messages."""
+def _missing_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> FileProblem:
+    """Why no line `---` ends the messages."""
     for fence in fences(lines):
         if not fence.closed:
-            raise FileProblem(
+            return FileProblem(
                 "this code block is never closed, so no '---' ends the messages", fence.opened
             )
-    raise FileProblem(
+    return FileProblem(
         "nothing says how to evaluate the answer",
         run.turns[-1].section.first if run.turns else lines[0].number if lines else 1,
         hint="write a line '---' and the instructions for the evaluator below it",

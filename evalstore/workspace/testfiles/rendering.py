@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from evalstore.data_item import DataItem, FixedNames
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import nearest, suggest
-from evalstore.files.jinja_sandbox import show
+from evalstore.files.jinja_environment import show
+from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import (
     ITEM,
     FileMention,
     Filled,
     NoValueError,
     Template,
-    compile_text,
     plain,
 )
 from evalstore.values import RUNTIME_NAMES

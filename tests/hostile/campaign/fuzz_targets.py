@@ -31,7 +31,7 @@ from evalstore.providers.chat_completions import decode_reply
 from evalstore.providers.errors import find_retry_after, status_error
 from evalstore.values import Reply
 from evalstore.workspace.model_files import read_currency, read_model, read_provider
-from evalstore.workspace.settings import read_settings
+from evalstore.workspace.settings_reader import read_settings
 from tests.builders import expanded, library, tree
 from tests.hostile.campaign.generate import CHECKS, FIELDS, NUMBERS, PATTERNS, TEXTS
 from tests.hostile.campaign.import_sources import SOURCES

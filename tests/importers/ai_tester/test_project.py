@@ -8,7 +8,8 @@ from evalstore.errors import EvalstoreError
 from evalstore.importers.ai_tester.project import adopt
 from evalstore.workspace.folder import Workspace
 from evalstore.workspace.reader import read_workspace
-from evalstore.workspace.settings import Participant, QueryModel, read_settings
+from evalstore.workspace.settings import Participant, QueryModel
+from evalstore.workspace.settings_reader import read_settings
 from tests.builders import HELLO, tree
 
 if TYPE_CHECKING:

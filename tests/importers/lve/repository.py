@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from evalstore.files.templates import compile_text
+from evalstore.files.template_compiler import compile_text
 from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.values import Json

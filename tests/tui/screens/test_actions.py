@@ -17,13 +17,14 @@ from evalstore.cli.main import main
 from evalstore.errors import StoreError
 from evalstore.operations.label import LabelReport
 from evalstore.planning.options import Location
+from evalstore.results import Result
 from evalstore.tui.app import Browser
 from evalstore.tui.render.export import ExportedTable, as_text
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
-from evalstore.values import Result, Word
+from evalstore.values import Word
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled, until

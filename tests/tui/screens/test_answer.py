@@ -17,11 +17,11 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.views import answer, cases
 from evalstore.operations.views.answer import AnswerView
 from evalstore.planning.options import Location
+from evalstore.results import Result
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import TextView
-from evalstore.values import Result
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, settled

@@ -1,0 +1,39 @@
+"""Bounds of scores, such as `>= 0.8`: what a check's `pass` says is enough."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from evalstore.display import shorten
+from evalstore.files.fields import is_finite
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import CheckArguments
+
+_BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
+
+
+def canonical_bound(value: Json, arguments: CheckArguments) -> str:
+    """What a score must be for a pass, as in `>= 0.8`; a number alone is the least."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = f">= {value}"
+    found = _BOUND.match(value.strip()) if isinstance(value, str) else None
+    try:
+        number = float(found[2]) if found else math.nan
+    except ValueError:
+        number = math.nan
+    if found is None or not is_finite(number):
+        raise arguments.problem(f"'pass' cannot be {shorten(str(value))}", "as in '\">= 0.8\"'")
+    return f"{found[1]} {number:g}"
+
+
+def reaches(score: float, bound: str) -> bool:
+    """Whether a score is within a bound in canonical form, up to the rounding of floats."""
+    operator, number = bound.split()
+    off = score - float(number)
+    if abs(off) < 1e-9:
+        return operator in (">=", "<=", "==")
+    return off > 0 if operator in (">=", ">") else off < 0 if operator in ("<=", "<") else False

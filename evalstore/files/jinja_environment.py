@@ -1,0 +1,125 @@
+"""The environment of Jinja2: strict, sandboxed, without chance, and loaded only when it is needed.
+
+Nothing that a template may ask for reaches beyond the values it is given, and what would make
+a large result of small values is refused, or raises `CostlyTemplate` where there are no limits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
+
+_LONGEST_REPEAT = 1_000_000
+"""A text or list repeated by a template may not become longer than this."""
+_WIDE = re.compile(r"[0-9]{6}")
+"""A width in a format that is too large."""
+
+_has_limits = False
+"""Whether this is the process that has limits."""
+
+
+def enter_limits() -> None:
+    """Say that this is the process that has limits, so that nothing is too costly."""
+    global _has_limits
+    _has_limits = True
+
+
+class CostlyTemplate(Exception):  # noqa: N818 - it is handled, never shown
+    """A template that was taken for plain is not: it is rendered with limits."""
+
+
+def _is_quick(operator: str, left: Any, right: Any) -> bool:
+    """Whether an operation has a small result: on numbers, or on a text with small fields."""
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return operator != "**"
+    from evalstore.files.template_cost import FIELDS
+
+    return operator == "%" and isinstance(left, str) and FIELDS.fullmatch(left) is not None
+
+
+@cache
+def environment() -> SandboxedEnvironment:
+    """The one environment in which templates are read and rendered."""
+    from jinja2 import StrictUndefined
+    from jinja2.exceptions import SecurityError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Environment(ImmutableSandboxedEnvironment):
+        intercepted_binops = frozenset(["*", "**", "%"])
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            """Refuse results whose size a template could blow up."""
+            if not _has_limits and not _is_quick(operator, left, right):
+                raise CostlyTemplate
+            sizes = [len(side) for side in (left, right) if isinstance(side, str | list | tuple)]
+            counts = [side for side in (left, right) if isinstance(side, int)]
+            if sizes and counts and sizes[0] * counts[0] > _LONGEST_REPEAT:
+                raise SecurityError("the result would be too long")
+            if operator == "%" and isinstance(left, str) and _WIDE.search(left):
+                raise SecurityError("the result would be too long")
+            if operator == "**" and any(abs(count) > 1000 for count in counts):
+                raise SecurityError("the power is too large")
+            return super().call_binop(context, operator, left, right)
+
+        def call(self, context: Any, called: Any, *args: Any, **kwargs: Any) -> Any:
+            """Refuse to fill texts up to a width that a template could blow up."""
+            method = getattr(called, "__wrapped__", called)  # the sandbox wraps `format`
+            text = getattr(method, "__self__", None)
+            if isinstance(text, str) and (
+                any(isinstance(arg, int) and arg > _LONGEST_REPEAT for arg in args)
+                or (method.__name__ in ("format", "format_map") and _WIDE.search(text))
+            ):
+                raise SecurityError("the result would be too long")
+            return super().call(context, called, *args, **kwargs)
+
+    made = Environment(
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+        comment_start_string="{{#",
+        comment_end_string="#}}",
+        finalize=show,
+    )
+    # The same file must always come to the same text.
+    del made.globals["lipsum"], made.filters["random"]
+    # They fill texts up to any width.
+    del made.filters["center"], made.filters["indent"]
+    return made
+
+
+def show(value: Any) -> Any:
+    """Text as it is, anything else as JSON; an undefined value is left to complain itself."""
+    if isinstance(value, str):
+        return value
+    from jinja2 import Undefined
+
+    if isinstance(value, Undefined):
+        return value
+    return json.dumps(plain_value(value), ensure_ascii=False, allow_nan=False)
+
+
+def plain_value(value: Any) -> Any:
+    """Only what JSON knows; what is made on demand comes out as a list.
+
+    Anything else would print as Python names it, some of it with an address of this machine.
+    """
+    from types import GeneratorType
+
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {str(key): plain_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | range | GeneratorType):
+        return [plain_value(inner) for inner in value]
+    name = type(value).__name__
+    raise TypeError(f"this is not a text but a {name}: did you forget '()' or '| list'?")
+
+
+def is_global(name: str) -> bool:
+    """Whether Jinja itself has a function of this name."""
+    return name in environment().globals
