@@ -6,14 +6,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from evalstore.results import Cost, Evaluation, Session
+from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.values import (
     AnswerRef,
     Case,
     CaseFile,
-    Cost,
-    Evaluation,
-    Failure,
     FileRef,
     Json,
     Message,

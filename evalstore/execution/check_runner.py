@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.execution.plan_progress import PlanProgress
     from evalstore.execution.run_resources import RunResources
     from evalstore.planning.cells import Cell, Judge, Subject
-    from evalstore.values import Session
+    from evalstore.results import Session
 
 Sessions = tuple["Session", ...]
 """Those of one subject, in its order."""

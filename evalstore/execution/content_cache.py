@@ -11,7 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore import deserialize
-from evalstore.values import FileVersion, Json, PromptVersion, Session, TestVersion, ToolVersion
+from evalstore.results import Session
+from evalstore.values import FileVersion, Json, PromptVersion, TestVersion, ToolVersion
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Subject

@@ -15,7 +15,8 @@ from evalstore import deserialize
 from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.execution.requests import build_conversation, build_parts
-from evalstore.files.jinja_sandbox import evaluate, show
+from evalstore.files.jinja_environment import show
+from evalstore.files.jinja_sandbox import evaluate
 from evalstore.judging.transcript import (
     Outgoing,
     _remark,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.execution.run_resources import RunResources
     from evalstore.planning.cells import Cell, Subject
     from evalstore.planning.plan import PlannedJudgement
-    from evalstore.values import Session
+    from evalstore.results import Session
 
 _CHECKED_AT_ONCE = 200
 """Stored sessions that are read together to be checked."""

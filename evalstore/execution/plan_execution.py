@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evalstore.execution.burst_limit import BurstLimit
     from evalstore.execution.run_resources import Job, RunResources
     from evalstore.planning.plan import Plan
-    from evalstore.values import Session
+    from evalstore.results import Session
 
 _SESSIONS_IN_MEMORY = 64
 """Answers that wait for their judge in memory; others are read again."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.execution.outcome import Outcome
     from evalstore.planning.cells import Cell, Subject
     from evalstore.planning.plan import Plan
-    from evalstore.values import Session, Vote
+    from evalstore.results import Session, Vote
 
 
 class NewAnswer(NamedTuple):

@@ -20,7 +20,8 @@ from evalstore.workspace.trust import digest
 if TYPE_CHECKING:
     from evalstore.checks.evaluator import RunCode
     from evalstore.execution.content_cache import ContentCache
-    from evalstore.values import Message, Session
+    from evalstore.results import Session
+    from evalstore.values import Message
 
 Allows = Callable[[str, bool], bool]
 """Whether a file of this SHA-256 may run, with the network or without."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalstore.execution.writer import Writer
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
-    from evalstore.values import Session
+    from evalstore.results import Session
 
 StopsAt = Callable[["Cell", "Plan", "Outcome"], bool]
 """Whether the verdict on a cell of a plan, by what came of it, ends the run."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.canonical_json import canonical_json
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
@@ -23,10 +22,10 @@ from evalstore.values import Json, Question
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.results import Failure
     from evalstore.runs import RunCandidate
     from evalstore.store import Store
     from evalstore.store.failures import LoggedFailure
-    from evalstore.values import Failure
 
 
 class Place(NamedTuple):

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.reports.comparison import ResultIndex
+from evalstore.results import Result
 from evalstore.store.case_tree import has_parts
 from evalstore.store.results import iterate_entries
 from evalstore.store.trees import read_tree, read_trees

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 PORTION = 4_000

@@ -17,6 +17,7 @@ from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run
+from evalstore.results import Result, Vote
 from evalstore.runs import restore_run
 from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import iterate_entries, read_results

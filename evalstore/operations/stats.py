@@ -22,6 +22,7 @@ from evalstore.planning.options import describe_selection, leaves_out
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, GroupTotals, MeasuredResult, ResultGroup
+from evalstore.results import Result
 from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, Json, Verdict

@@ -12,8 +12,9 @@ from evalstore.workspace.settings import QueryModel
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.runs import Run
-    from evalstore.values import Case, Result
+    from evalstore.values import Case
     from evalstore.workspace.settings import AnalysisQuery
 
 _ARTICLES = {"candidate": "a", "evaluator": "an"}

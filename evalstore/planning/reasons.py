@@ -30,9 +30,9 @@ from evalstore.values import RECORDED, Case, CaseFile, Question
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.project import Project
+    from evalstore.results import Failure
     from evalstore.runs import Run, RunCandidate
     from evalstore.store.failures import Place
-    from evalstore.values import Failure
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),

@@ -14,9 +14,10 @@ from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import CaseFile, Result
+    from evalstore.values import CaseFile
 
 
 def known_ids(

@@ -13,7 +13,7 @@ from evalstore.planning.plan import CHECKS, Plan, counted_votes
 from evalstore.results import Result, Sample, Vote
 from evalstore.store.case_tree import ResultBuilder, collect, is_tree
 from evalstore.store.results import conversations_of, describe_cell
-from evalstore.values import Json, Result, Sample, Verdict, Vote
+from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
+    from evalstore.results import Failure
     from evalstore.store.failures import Place
-    from evalstore.values import Failure
 
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evalstore import deserialize, hashing
+from evalstore.results import Evaluation, Failure, Sample, Session, Vote
 from evalstore.store.contents import (
     as_count,
     as_number,
@@ -23,7 +24,7 @@ from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.nodes import NodeQueries
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
-from evalstore.values import Evaluation, Failure, Json, Sample, Session, Vote
+from evalstore.values import Json
 
 
 class Label(NamedTuple):

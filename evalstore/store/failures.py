@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from evalstore import hashing
 from evalstore.deserialize import restore_failure
+from evalstore.results import Failure
 from evalstore.store.contents import as_time, decode
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
-from evalstore.values import Failure
 
 Place = tuple[str, str | None, str]
 """Of a judgement: the ids of its subject, of the evaluation version, of the evaluator."""

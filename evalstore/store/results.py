@@ -17,9 +17,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.deserialize import Shared, restore_case, share_tuples
+from evalstore.results import Result
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.trees import read_tree
-from evalstore.values import VERDICTS, Case, Json, Result, Verdict
+from evalstore.values import VERDICTS, Case, Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.runs import Run

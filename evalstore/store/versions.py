@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evalstore import hashing
+from evalstore.canonical_json import canonical_json
 from evalstore.store.contents import as_blob, decode, decode_row, missing
 from evalstore.store.database import ensure, select_each
 from evalstore.store.ids import as_bytes, as_digits
@@ -27,7 +28,7 @@ class VersionQueries(NodeQueries):
         for id, (kind, content) in contents.items():
             by_table.setdefault(VERSIONS[kind], {})[id] = {"id": id, "content": content}
         for id, file in (blobs or {}).items():
-            content = hashing.canonical_json(hashing.describe_file(file))
+            content = canonical_json(hashing.describe_file(file))
             by_table.setdefault(FILES, {})[id] = {"id": id, "content": content, "data": file.data}
         if not by_table:
             return

@@ -10,7 +10,8 @@ from textual.theme import BUILTIN_THEMES
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.files.fields import suggest
 from evalstore.tui.keys.keymap import Appearance, key_problems, normal
-from evalstore.workspace.settings import BrowserSettings, browser_settings
+from evalstore.workspace.settings import BrowserSettings
+from evalstore.workspace.settings_reader import browser_settings
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location

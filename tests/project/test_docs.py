@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from evalstore.tui.appearance import find_problems
-from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings, read_settings
+from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings
+from evalstore.workspace.settings_reader import read_settings
 
 PROJECT = Path(__file__).parent.parent.parent
 WORDS = (

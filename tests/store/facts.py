@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evalstore import hashing
+from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.runs import Run, restore_run
 from evalstore.store import Store
 from evalstore.store.trees import build_tree

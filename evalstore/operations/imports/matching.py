@@ -19,7 +19,8 @@ from evalstore.planning.cells import Candidate, ask_of
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.selection import suits
 from evalstore.planning.version_reader import in_portions
-from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
+from evalstore.results import Evaluation, Session
+from evalstore.values import Case, Json, Question, Reply, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.results import Evaluation, Session
 from evalstore.runs import Run, RunCandidate, RunEvaluator
 from evalstore.store.case_tree import build_case_tree, build_results, collect
 from evalstore.store.results import describe_cell
@@ -19,11 +20,9 @@ from evalstore.store.trees import build_tree
 from evalstore.values import (
     RESULT_WORDS,
     CaseFile,
-    Evaluation,
     EvaluationVersion,
     Evaluator,
     Json,
-    Session,
     Text,
     Verdict,
 )

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from evalstore.operations.views.failed_results import Place
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.runs import Run
-    from evalstore.values import Result
 
 
 _CELLS_AT_ONCE = 5_000

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Result
 
 Place = tuple[str, str, int, str]
 """The file, the row, the number of the system prompt, the candidate."""

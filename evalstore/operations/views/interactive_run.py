@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
     from evalstore.planning.options import ApprovedPlan, Location
+    from evalstore.results import Failure, Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Failure, Result
 
 
 _LOOKED_THROUGH = 4

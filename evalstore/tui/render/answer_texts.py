@@ -15,9 +15,9 @@ from evalstore.tui.render.answer import (
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.results import Result
     from evalstore.tui.state.navigation import Position
     from evalstore.tui.widgets.text_view import StyledLine
-    from evalstore.values import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
     from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.state.case_query import Query
-    from evalstore.values import Result
 
 
 def case_title(

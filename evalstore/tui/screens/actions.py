@@ -18,7 +18,8 @@ from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from evalstore.values import Result, Verdict
+    from evalstore.results import Result
+    from evalstore.values import Verdict
 
 _QUOTED = 80
 """Characters of a copied text that the message about it quotes."""

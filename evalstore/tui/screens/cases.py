@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
     from evalstore.tui.widgets.grid_lines import StyledCell
-    from evalstore.values import Result
 
 
 _HELP = """\

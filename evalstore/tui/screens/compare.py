@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.operations.views.cases import Cases
     from evalstore.reports.comparison import Pair
+    from evalstore.results import Result
     from evalstore.tui.widgets.grid_lines import StyledCell
-    from evalstore.values import Result
 
 
 class ComparePage(CaseActionsPage):

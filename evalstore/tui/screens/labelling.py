@@ -15,8 +15,9 @@ from evalstore.tui.state.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
+    from evalstore.results import Result
     from evalstore.tui.screens.base import Page
-    from evalstore.values import Result, Verdict, Word
+    from evalstore.values import Verdict, Word
 
 
 class Labelling:

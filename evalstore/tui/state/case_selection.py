@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evalstore.operations.views.cases import CaseRow
-    from evalstore.values import Result
+    from evalstore.results import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.planning.options import Location
 from evalstore.tui.appearance import find_problems, read_appearance
 from evalstore.tui.keys.keymap import normal
-from evalstore.workspace.settings import BrowserSettings, read_settings
+from evalstore.workspace.settings import BrowserSettings
+from evalstore.workspace.settings_reader import read_settings
 from tests.builders import tree
 
 
