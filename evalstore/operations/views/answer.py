@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from evalstore import deserialize, hashing
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.operations.failure_hints import hint_for
+from evalstore.operations.rendering import answer_text, check_text, joined, text_of
 from evalstore.operations.show import cells_with
 from evalstore.operations.views.failed_results import asked_in_run
 from evalstore.operations.views.judgements import JudgementView, opinions_on
-from evalstore.operations.views.rendering import answer_text, check_text, joined, text_of
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import lay_out

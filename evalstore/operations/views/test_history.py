@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evalstore import deserialize
 from evalstore.errors import EvalstoreError
 from evalstore.operations.prompt_names import prompt_label
-from evalstore.operations.views.rendering import settings_of, text_of
+from evalstore.operations.rendering import settings_of, text_of
 from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
