@@ -24,14 +24,12 @@ def fill_turns(
 
 
 def show_answer(answer: Reply, nonce: str = "") -> str:
-    """An answer as it is read: its text to the letter, its tool calls as JSON, the rest in words.
+    """An answer as a judge reads it: its text to the letter, its tool calls as JSON, remarks.
 
     With a nonce, what is said about the answer holds it, so that an answer can pretend
     neither a tool call nor a refusal.
     """
-    filtered = answer.finish_reason == "content_filter"
-    text = answer.text if answer.text and answer.text.strip() else None
-    shown = [text] if text else []
+    shown = [answer.text] if answer.text and answer.text.strip() else []
     if answer.tool_calls:
         calls = [{"name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
         number = "a tool" if len(calls) == 1 else f"{len(calls)} tools"
@@ -40,28 +38,35 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
             + "\n"
             + json.dumps(calls, ensure_ascii=False, separators=(",", ":"))
         )
+    return "\n\n".join([*shown, *remarks_on(answer, nonce)])
+
+
+def remarks_on(answer: Reply, nonce: str = "") -> list[str]:
+    """What is to be said of an answer beside its text and its tool calls: why there is no more.
+
+    With a nonce, each remark holds it.
+    """
+    filtered = answer.finish_reason == "content_filter"
+    has_text = bool(answer.text and answer.text.strip())
+    remarks: list[str] = []
     if answer.refusal:
-        who = "There is no answer" if filtered and not text else "The candidate refused"
-        shown.append(_remark(f"{who}: {answer.refusal}", nonce))
+        who = "There is no answer" if filtered and not has_text else "The candidate refused"
+        remarks.append(f"{who}: {answer.refusal}")
     elif filtered:
-        shown.append(
-            _remark(
-                "The provider's content filter cut the answer off here"
-                if text
-                else "There is no answer: the provider's content filter withheld it",
-                nonce,
-            )
+        remarks.append(
+            "The provider's content filter cut the answer off here"
+            if has_text
+            else "There is no answer: the provider's content filter withheld it"
         )
     if answer.is_cut:
-        shown.append(
-            _remark(
-                "The token limit cut the answer off here"
-                if shown
-                else "There is no answer: the token limit was reached before it began",
-                nonce,
-            )
+        remarks.append(
+            "The token limit cut the answer off here"
+            if has_text or answer.tool_calls or remarks
+            else "There is no answer: the token limit was reached before it began"
         )
-    return "\n\n".join(shown) or _remark("The candidate gave an empty answer", nonce)
+    if not (has_text or answer.tool_calls or remarks):
+        remarks.append("The candidate gave an empty answer")
+    return [_remark(remark, nonce) for remark in remarks]
 
 
 def _remark(words: str, nonce: str) -> str:

@@ -104,7 +104,7 @@ def _check(
     problems += find_unknown_prices(reading, today())
     problems += _find_refused_keys(workspace, reading)
     problems += find_untrusted(where, workspace, store, reading)
-    selection = Selection(find_targets(where, workspace, reading, paths))
+    selection = Selection(find_targets(where, workspace, reading.tests, reading.files, paths))
     tests = {path for path in reading.tests if selection.covers_file(path)}
     problems = [
         problem

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
-from evalstore.judging.transcript import show_answer
 from evalstore.operations.diff_sides import (
     WORKSPACE,
     Side,
+    case_files,
     comparable,
     fill_in,
     follow_renames,
@@ -23,11 +24,12 @@ from evalstore.operations.diff_sides import (
 )
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.prompt_names import prompt_labels
-from evalstore.planning.opening import open_project, open_store
+from evalstore.operations.rendering import answer_text
+from evalstore.planning.opening import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.planner import require_sound, select
+from evalstore.planning.path_targets import find_targets
+from evalstore.planning.planner import require_sound
 from evalstore.planning.selection import Selection
-from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
@@ -179,17 +181,15 @@ def diff(
 ) -> Diff:
     """Compare a run (default: the latest) with another run, or with the workspace.
 
-    The workspace's verdicts are those that stored answers and judgements give it now.
+    The workspace's verdicts are those that stored answers and judgements give it now. Of two
+    runs only the store is read: what is wrong with test files does not matter.
     """
     wanted = wanted or SelectionOptions()
-    with open_project(where) as project:
-        require_sound(project, wanted)
+    with _open(where, wanted, needs_files=second is None) as project:
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, wanted)
-        selection = (
-            select(project, SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
-        )
         was = follow_renames(was, now, project.settings.paths["tests"])
+        selection = _select(project, wanted.paths, was, now)
         was, now = (only_models(side, wanted.models) for side in (was, now))
         filled = fill_in(project, was, now, selection)
         comparison = compare(comparable(filled, now, selection), comparable(now, filled, selection))
@@ -200,7 +200,7 @@ def diff(
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
-        edits = find_edits(VersionReader(project.store, project.reading.contents), edited)
+        edits = find_edits(project.versions, edited)
         sides = _listed(comparison)
         return Diff(
             was.name,
@@ -228,8 +228,7 @@ def diff_models(
     Raises `EvalstoreError` for a candidate that is not in it.
     """
     wanted = wanted or SelectionOptions()
-    with open_project(where) as project:
-        require_sound(project, wanted)
+    with _open(where, wanted, needs_files=revision is None) as project:
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
@@ -241,9 +240,7 @@ def diff_models(
                     + ("the workspace" if side.name == WORKSPACE else f"run {side.name[:8]}"),
                     hint=suggest(model, known, "candidates"),
                 )
-        selection = (
-            select(project, SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
-        )
+        selection = _select(project, wanted.paths, side)
         was, now = (
             [
                 result
@@ -264,6 +261,28 @@ def diff_models(
             prompt_labels(project, side.results),
             models=models,
         )
+
+
+@contextmanager
+def _open(where: Location, wanted: SelectionOptions, *, needs_files: bool) -> Iterator[Project]:
+    """The workspace with its test files; of two stored runs they tell nothing, nor do errors."""
+    if not needs_files:
+        with open_catalogue(where) as project:
+            yield project
+        return
+    with open_project(where) as project:
+        require_sound(project, wanted)
+        yield project
+
+
+def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
+    """What the paths select of the sides; raises `EvalstoreError` for one that names nothing."""
+    if not paths:
+        return Selection()
+    if any(side.name == WORKSPACE for side in sides):
+        return Selection(project.targets(paths))
+    files = case_files(*sides)
+    return Selection(find_targets(project.where, project.workspace, files.keys(), files, paths))
 
 
 def _notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
@@ -316,12 +335,12 @@ def read_answers(where: Location, sessions: Sequence[str]) -> dict[str, str]:
     """The last answers of these sessions by id, as they are read."""
     with open_store(where) as store:
         return {
-            id: show_answer(session.answer) for id, session in store.find_sessions(sessions).items()
+            id: answer_text(session.answer) for id, session in store.find_sessions(sessions).items()
         }
 
 
 def _answers(project: Project, sides: Sequence[Result]) -> dict[str, str]:
     ids = [side.sessions[0] for side in sides if side.sessions]
     return {
-        id: show_answer(session.answer) for id, session in project.store.find_sessions(ids).items()
+        id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
     }

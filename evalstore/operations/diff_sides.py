@@ -95,6 +95,16 @@ _OTHER = "\0"
 """Behind the path of a test file that is gone while another has its path; no path has it."""
 
 
+def case_files(*sides: Side) -> dict[str, CaseFile]:
+    """The cases of the test files of these sides, by path."""
+    return {
+        path: side.files[node]
+        for side in sides
+        for path, node in side.nodes.items()
+        if not path.endswith(_OTHER)
+    }
+
+
 def name_gone(found: Comparison) -> None:
     """Give files that are gone their paths back, whatever has them now."""
     found.gone = [

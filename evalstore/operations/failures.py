@@ -15,7 +15,6 @@ from evalstore.planning.cells import ask_of
 from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_targets import name_file
-from evalstore.planning.planner import make_plan
 from evalstore.store.results import iterate_entries
 from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
@@ -175,6 +174,8 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
 
 def _places_now(where: Location) -> Iterator[tuple[str, Place]]:
     """The cells a run would have now; none when the workspace has errors."""
+    from evalstore.planning.planner import make_plan
+
     try:
         with open_project(where) as project:
             cells = make_plan(project, SelectionOptions()).cells

@@ -14,15 +14,9 @@ from typing import TYPE_CHECKING, Literal
 from evalstore.errors import EvalstoreError
 from evalstore.planning.opening import open_store, open_workspace
 from evalstore.store.results import iterate_results
-from evalstore.store.search_index import (
-    KINDS,
-    Kind,
-    SearchIndex,
-    find_places,
-    has_words,
-    load_texts,
-    split_words,
-)
+from evalstore.store.search_index import SearchIndex
+from evalstore.store.search_texts import KINDS, Kind, load_texts
+from evalstore.store.search_words import find_places, has_words, split_words
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location

@@ -14,7 +14,7 @@ from evalstore.errors import EvalstoreError, Problem
 from evalstore.execution.refused_keys import combine, find_refused
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.views.case_description import CaseDescriber
-from evalstore.planning.opening import open_project
+from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import find_model
 from evalstore.planning.planner import require_sound, select
@@ -64,22 +64,27 @@ def list_things(
             for name, kind in sorted(known_kinds().items())
         ]
         return Listing(kind, rows, ("type", "revision"))
+    if kind == "runs":
+        return _runs(where)
     with open_project(where) as project:
-        if kind == "runs":
-            rows = [
-                {
-                    "run": run.id,
-                    "started": iso(run.started),
-                    "status": run.status,
-                    "message": run.message,
-                    "selection": describe_selection(run.selection) or None,
-                }
-                for run in project.store.find_runs()
-            ]
-            return Listing(kind, rows, ("run", "started", "status", "selection", "message"))
         if kind in ("tests", "cases", "tags"):
             require_sound(project, replace(wanted, keep_going=True))
         return replace(_LISTS[kind](project, wanted, full), left_out=project.left_out)
+
+
+def _runs(where: Location) -> Listing:
+    with open_store(where) as store:
+        rows: list[dict[str, Json]] = [
+            {
+                "run": run.id,
+                "started": iso(run.started),
+                "status": run.status,
+                "message": run.message,
+                "selection": describe_selection(run.selection) or None,
+            }
+            for run in store.find_runs()
+        ]
+    return Listing("runs", rows, ("run", "started", "status", "selection", "message"))
 
 
 def _selected(project: Project, wanted: SelectionOptions) -> list[tuple[str, Case]]:

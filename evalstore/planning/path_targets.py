@@ -11,9 +11,11 @@ from evalstore.files.fields import suggest
 from evalstore.planning.selection import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from evalstore.planning.options import Location
+    from evalstore.values import CaseFile
     from evalstore.workspace.folder import Workspace
-    from evalstore.workspace.reader import Reading
 
 
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
@@ -21,44 +23,56 @@ _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 
 
 def find_targets(
-    where: Location, workspace: Workspace, reading: Reading, paths: tuple[str, ...]
+    where: Location,
+    workspace: Workspace,
+    tests: Collection[str],
+    files: Mapping[str, CaseFile],
+    paths: tuple[str, ...],
 ) -> tuple[Target, ...]:
     """What the paths name: relative to the current folder, the workspace, or its tests folder.
+
+    `tests` are the test files that there are; `files` has the cases of those without errors.
 
     Raises `EvalstoreError` for a path that names no test file, and `NothingSelectedError`
     for a row that is not there.
     """
-    return tuple(_find(where, workspace, reading, path) for path in paths)
+    return tuple(_find(where, workspace, tests, files, path) for path in paths)
 
 
-def _find(where: Location, workspace: Workspace, reading: Reading, text: str) -> Target:
+def _find(
+    where: Location,
+    workspace: Workspace,
+    tests: Collection[str],
+    files: Mapping[str, CaseFile],
+    text: str,
+) -> Target:
     path, separator, row = text.partition("::")
-    found = _named(where, workspace, reading, path, row if separator else None)
+    found = _named(where, workspace, tests, path, row if separator else None)
     if found is None and not separator and (printed := _PRINTED.fullmatch(text)):
-        found = _named(where, workspace, reading, printed["path"], printed["row"])
+        found = _named(where, workspace, tests, printed["path"], printed["row"])
     if found is not None:
-        return _with_row(found, reading, text)
+        return _with_row(found, tests, files, text)
     name = workspace.name_of((where.directory / path).absolute())
-    raise EvalstoreError(
-        f"there is no test file '{path}'", hint=suggest(name, reading.tests, "test files")
-    )
+    raise EvalstoreError(f"there is no test file '{path}'", hint=suggest(name, tests, "test files"))
 
 
 def _named(
-    where: Location, workspace: Workspace, reading: Reading, path: str, row: str | None
+    where: Location, workspace: Workspace, tests: Collection[str], path: str, row: str | None
 ) -> Target | None:
     for base in (where.directory, workspace.root, workspace.folder("tests")):
         target = Target(workspace.name_of((base / path).absolute()), row)
-        if any(target.covers(file) for file in reading.tests):
+        if any(target.covers(file) for file in tests):
             return target
     return None
 
 
-def _with_row(target: Target, reading: Reading, text: str) -> Target:
+def _with_row(
+    target: Target, tests: Collection[str], files: Mapping[str, CaseFile], text: str
+) -> Target:
     """The target with its row as the file labels it; a part of a label will do if it is unique."""
     if target.row is None:
         return target
-    file = reading.files.get(target.path)
+    file = files.get(target.path)
     rows = [case.row for case in file.cases] if file else []
     if target.row in rows:
         return target
@@ -69,7 +83,7 @@ def _with_row(target: Target, reading: Reading, text: str) -> Target:
         hint = f"'{target.path}' has one row: leave out '::{target.row}'"
     elif file is not None:
         hint = suggest(target.row, rows, "rows")
-    elif target.path in reading.tests:
+    elif target.path in tests:
         hint = f"'{target.path}' has errors: 'evalstore check' lists them"
     else:
         hint = "a row is a part of one test file: 'evalstore ls cases' lists them"

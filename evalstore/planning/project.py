@@ -47,7 +47,9 @@ class Project(Participants):
 
     def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
         """What paths on the command line name; raises for one that names nothing."""
-        return find_targets(self.where, self.workspace, self.reading, paths)
+        return find_targets(
+            self.where, self.workspace, self.reading.tests, self.reading.files, paths
+        )
 
     def leave_out(self, files: Collection[str]) -> None:
         """Go on as if there were no such test files."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore import hashing
+from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
-from evalstore.planning.renames import pair_with_workspace
 from evalstore.planning.retries import failed_judgements, failed_questions
 from evalstore.planning.version_reader import VersionReader, in_portions
 from evalstore.reports.case_edits import differ_cases, versions_compared
@@ -24,8 +24,7 @@ from evalstore.reports.version_diff import (
     differ_tests,
     shorten,
 )
-from evalstore.store.trees import read_tree
-from evalstore.values import RECORDED, Case, CaseFile, Question
+from evalstore.values import RECORDED, Case, Question
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
@@ -56,57 +55,24 @@ class Reason(NamedTuple):
     """Id of the question that is the nearest relative, when there is one."""
 
 
-class _Known(NamedTuple):
-    """How a run knew a case."""
-
-    case: Case
-    run: Run
-
-
-class RowIndex:
-    """The rows of a test file as it was, to be found among many."""
-
-    def __init__(self, file: CaseFile) -> None:
-        self._cases = file.cases
-        self._by_key: dict[str, int] = {}
-        self._by_row: dict[str, int] = {}
-        for number, case in enumerate(file.cases):  # of equal rows the first one is found
-            self._by_key.setdefault(case.key, number)
-            self._by_row.setdefault(case.row, number)
-
-    def find(self, case: Case) -> Case | None:
-        """The case of the same row: by its values, by its label, or the only one."""
-        number = self._by_key.get(case.key, self._by_row.get(case.row))
-        if number is None and len(self._cases) == 1 and not case.row:
-            number = 0
-        return None if number is None else self._cases[number]
-
-
 @dataclass
 class Explainer:
     """Explains the items of one plan."""
 
     project: Project
-    _runs: list[Run] | None = None
-    _trees: dict[str, dict[str, str]] = field(default_factory=dict)
-    _pairs: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By snapshot: the path that each test file had in it."""
-    _files: dict[str, CaseFile] = field(default_factory=dict)
-    """By node."""
-    _rows: dict[str, RowIndex] = field(default_factory=dict)
-    """The rows of some of them."""
     _prompts: dict[int, tuple[Case, Collection[str | None]]] = field(default_factory=dict)
     """Of cases that have many: each case with them, so that its number stays its own."""
 
     def __post_init__(self) -> None:
-        """Know where contents are."""
+        """Know where contents are, and what runs knew."""
         project = self.project
+        self._known = KnownCases(project)
         self._versions = VersionReader(project.store, project.reading.contents, project.contents)
         self.find = self._versions.find
 
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Every question with its reason."""
-        failed = failed_questions(self.project, plan) if self.runs else {}
+        failed = failed_questions(self.project, plan) if self._known.runs else {}
         found: list[tuple[PlannedAsk, Reason]] = []
         for some in in_portions(plan.asks):
             self._versions.read_ahead(one for ask in some for one in self._compared(ask))
@@ -124,55 +90,12 @@ class Explainer:
             found += [(judgement, self._judgement(judgement, plan, failed)) for judgement in some]
         return found
 
-    # --- history
-
-    @property
-    def runs(self) -> list[Run]:
-        """The newest runs, newest first."""
-        if self._runs is None:
-            self._runs = list(self.project.store.find_recent_runs())
-        return self._runs
-
-    def tree(self, root: str) -> dict[str, str]:
-        """The entries of a snapshot."""
-        if root not in self._trees:
-            self._trees[root] = read_tree(root, self.project.store.load_nodes)
-            missing = set(self._trees[root].values()) - self._files.keys()
-            self._files |= self.project.store.find_case_files(list(missing))
-        return self._trees[root]
-
-    def known(self, file: str, case: Case) -> Iterator[_Known]:
-        """How earlier runs knew this case, newest first; equal snapshots count once."""
-        seen: set[tuple[str, tuple[RunCandidate, ...]]] = set()
-        for run in self.runs:
-            path = self._path_in(run.snapshot, file)
-            node = self.tree(run.snapshot)[path] if path else None
-            if node is None or (node, run.candidates) in seen:
-                continue
-            seen.add((node, run.candidates))
-            rows = self._rows_of(node)
-            found = rows.find(case) if rows else None
-            if found:
-                yield _Known(found, run)
-
-    def _rows_of(self, node: str) -> RowIndex | None:
-        """The rows of a test file as it was; None when the store does not have them."""
-        if node not in self._rows and node in self._files:
-            self._rows[node] = RowIndex(self._files[node])
-        return self._rows.get(node)
-
-    def _path_in(self, root: str, file: str) -> str | None:
-        """The path that a test file had in a snapshot; None: it was not there."""
-        if root not in self._pairs:
-            self._pairs[root] = pair_with_workspace(self.project, self.tree(root), self._files)
-        return self._pairs[root].get(file)
-
     # --- contents
 
     def _compared(self, ask: PlannedAsk) -> Iterator[tuple[str, str | None]]:
         """What the reason of a question is likely to be found in, by kind and id."""
         case = ask.cell.case
-        for known in self.known(ask.cell.file, case):
+        for known in self._known.find(ask.cell.file, case):
             old = known.case
             if case.tests[ask.number] not in old.tests:
                 yield from (("test", case.tests[ask.number]), ("test", _at(old.tests, ask.number)))
@@ -220,18 +143,18 @@ class Explainer:
             what = "attempts" if wanted == cell.attempts else "answers"
             return Reason(f"{what} {have} -> {wanted}", str(have), str(wanted), ask.question_id)
         is_known = False
-        for known in self.known(cell.file, cell.case):
+        for known in self._known.find(cell.file, cell.case):
             is_known = True
             reason = self._differences(ask, known)
             if reason:
                 return reason
         if is_known:
             return Reason("not taken yet" if cell.case.recorded else "not answered yet")
-        if any(self._path_in(run.snapshot, cell.file) for run in self.runs):
+        if any(self._known.path_in(run.snapshot, cell.file) for run in self._known.runs):
             return Reason("new row")
         return Reason("new test")
 
-    def _differences(self, ask: PlannedAsk, known: _Known) -> Reason | None:
+    def _differences(self, ask: PlannedAsk, known: KnownCase) -> Reason | None:
         """What differs from a relative; None when nothing does."""
         case, cell, number = known.case, ask.cell, ask.number
         model = known.run.find_candidate(cell.candidate.id)
@@ -346,7 +269,7 @@ class Explainer:
     def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
         """The case of a judgement as runs had it whose answers it is about, newest first."""
         cell = judgement.cell
-        for known in self.known(cell.file, cell.case):
+        for known in self._known.find(cell.file, cell.case):
             ids = [candidate.id for candidate in known.run.candidates]
             if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._prompts_of(
                 known.case
@@ -355,7 +278,7 @@ class Explainer:
 
     def _evaluation_before(self, judgement: PlannedJudgement, newest: str) -> str:
         """The evaluation version this case had last, else the newest that judged the session."""
-        for known in self.known(judgement.cell.file, judgement.cell.case):
+        for known in self._known.find(judgement.cell.file, judgement.cell.case):
             if known.case.evaluation and known.case.evaluation != judgement.cell.case.evaluation:
                 return known.case.evaluation
         return newest

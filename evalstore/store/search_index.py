@@ -11,28 +11,28 @@ four times as fast to make and a sixth of the size, and finds words of one or tw
 
 from __future__ import annotations
 
-import json
-import re
 import sqlite3
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from evalstore.errors import StoreError
 from evalstore.store.connection import harden
-from evalstore.store.contents import decode
 from evalstore.store.database import select_each
 from evalstore.store.ids import as_bytes, as_digits, as_id
+from evalstore.store.search_texts import (
+    KINDS,
+    TABLES,
+    Kind,
+    iterate_links,
+    list_named,
+    load_searched,
+    text_of,
+)
+from evalstore.store.search_words import fold_words, make_phrases
 from evalstore.store.store import Store
 from evalstore.values import Json
-
-Kind = Literal["answers", "feedback", "tests", "instructions"]
-KINDS: tuple[Kind, ...] = ("tests", "instructions", "answers", "feedback")
-"""What is named comes before what names it: so ids are inserted in their order, which is quick."""
-_TABLES = dict(zip(KINDS, ("tests", "evaluation_versions", "sessions", "evaluations"), strict=True))
-"""The table of the store that holds the texts of each kind."""
 
 _FORMAT = 1
 """Raise this when the index is made in another way."""
@@ -40,15 +40,6 @@ _BUSY_SECONDS = 10.0
 _ID_BYTES = 16
 _PORTION = 1_000
 """Texts in one transaction: others wait that long, and so does whoever wants to stop."""
-_APART = re.compile(
-    "(["
-    "\u00a9\u00ae\u00b0\u2100-\u2bff"  # symbols
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
-    "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # east of them
-    "\U0001f000-\U0001faff"  # emoji
-    "])"
-)
-"""Characters that are words of their own."""
 _SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER
@@ -70,17 +61,6 @@ _SESSIONS = (
 )
 Report = Callable[[int, int], bool]
 """Is told how many texts are in, and of how many; says whether to go on."""
-
-
-def split_words(text: str) -> tuple[str, ...]:
-    """What was typed as words; what stands in quotation marks is one, whatever else it holds."""
-    found = (one.strip('"') for one in re.findall(r'"[^"]*"?|[^\s"]+', text))
-    return tuple(one for one in found if one.strip())
-
-
-def has_words(words: Sequence[str]) -> bool:
-    """Whether any of them has a letter, a digit or a symbol."""
-    return any(map(_is_of_word, "".join(words)))
 
 
 class SearchIndex:
@@ -164,7 +144,7 @@ class SearchIndex:
                     some = ids[start : start + _PORTION * _ID_BYTES].hex()
                     width = 2 * _ID_BYTES
                     digits = [some[at : at + width] for at in range(0, len(some), width)]
-                    self._take(kind, _contents(store, kind, digits))
+                    self._take(kind, load_searched(store, kind, digits))
                     done += len(digits)
             return report(done, total)
 
@@ -173,15 +153,15 @@ class SearchIndex:
         query = "SELECT id FROM documents WHERE kind = ? ORDER BY id"
         known = self._connection.execute(query, (KINDS.index(kind),))
         with store._reading() as connection:
-            ids = connection.execute(f"SELECT id FROM {_TABLES[kind]} ORDER BY id")
+            ids = connection.execute(f"SELECT id FROM {TABLES[kind]} ORDER BY id")
             missing = bytearray()  # joined they would all be objects at once
             for id in _without(map(_id_of, ids), map(_id_of, known)):
                 missing += id
             return bytes(missing)
 
     def _take(self, kind: Kind, contents: dict[str, Json]) -> None:
-        about = {id: _about(kind, content) for id, content in contents.items()}
-        texts = {id: _indexed(text_of(kind, content)) for id, content in contents.items()}
+        about = {id: list_named(kind, content) for id, content in contents.items()}
+        texts = {id: fold_words(text_of(kind, content)) for id, content in contents.items()}
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
             documents = self._number([*contents, *(one for ids in about.values() for one in ids)])
@@ -200,7 +180,7 @@ class SearchIndex:
                 [
                     (numbers[document], numbers[session])
                     for id in fresh
-                    for document, session in _links(kind, id, about[id])
+                    for document, session in iterate_links(kind, id, about[id])
                 ],
             )
 
@@ -221,7 +201,7 @@ class SearchIndex:
         The last word may be the beginning of one. Without anything that is a word: none.
         """
         with self._sound():
-            phrases = list(_phrases(words))
+            phrases = list(make_phrases(words))
             sets = " INTERSECT ".join([_SESSIONS] * len(phrases))
             query = f"SELECT id FROM documents WHERE number IN ({sets})"
             found = self._connection.execute(query, phrases) if phrases else ()
@@ -229,7 +209,7 @@ class SearchIndex:
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
         """The texts of these kinds that have all words, as kind and id."""
-        phrases = list(_phrases(words))
+        phrases = list(make_phrases(words))
         if not phrases:
             return []
         with self._sound():
@@ -288,81 +268,6 @@ def _remove(path: Path) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def _contents(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    query = f"SELECT id, content FROM {_TABLES[kind]} WHERE id IN"
-    with store._reading() as connection:
-        for id, content in select_each(connection, query, ids):
-            digits = as_digits(id)
-            found[digits] = decode(_TABLES[kind], digits, content)
-    return found
-
-
-# --- texts of what is stored
-
-
-def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
-    """The texts of those of these documents that the store has."""
-    return {id: text_of(kind, content) for id, content in _contents(store, kind, ids).items()}
-
-
-def text_of(kind: Kind, content: Json) -> str:
-    """What can be found of a stored thing."""
-    if kind == "answers":
-        return "\n\n".join(part for turn in content["turns"] for part in _said(turn))
-    if kind == "feedback":
-        return str(content.get("feedback", ""))
-    if kind == "instructions":
-        return _text_of_parts(content.get("instructions", ()))
-    messages = content.get("messages", ())
-    return "\n\n".join(_text_of_parts(message.get("content", ())) for message in messages)
-
-
-def _said(turn: Json) -> Iterator[str]:
-    for name in ("text", "refusal"):
-        if turn.get(name):
-            yield str(turn[name])
-    for call in turn.get("toolCalls", ()):
-        yield f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
-
-
-def _text_of_parts(parts: Json) -> str:
-    if isinstance(parts, str):
-        return parts
-    return "".join(str(part.get("text", " ")) for part in parts)
-
-
-def _about(kind: Kind, content: Json) -> list[str]:
-    """What else a document names: its test, or its sessions and instructions."""
-    if kind == "answers":
-        return [str(content["test"])]
-    if kind == "feedback":
-        return [str(content["evaluation"]), *map(str, content["sessions"])]
-    return []
-
-
-def _links(kind: Kind, id: str, about: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of documents and sessions."""
-    if kind == "answers":
-        yield id, id
-        yield about[0], id
-    elif kind == "feedback":
-        for session in about[1:]:
-            yield id, session
-            yield about[0], session
-
-
-# --- words
-
-
-def _indexed(text: str) -> str:
-    """A text as it is indexed: without cases, and with blanks around what stands for itself."""
-    if text.isascii():
-        return text.replace("\0", " ")
-    text = text.casefold().replace("\0", " ")
-    return _APART.sub(r" \1 ", text).encode("utf-8", "replace").decode()
-
-
 def _id_of(row: tuple[Any, ...]) -> bytes:
     return as_id(row[0])
 
@@ -375,55 +280,3 @@ def _without(ids: Iterator[bytes], known: Iterator[bytes]) -> Iterator[bytes]:
             last = next(known, None)
         if id != last:
             yield id
-
-
-def _phrases(words: Sequence[str]) -> Iterator[str]:
-    """Each word as FTS5 reads it: in quotation marks, where nothing has a meaning."""
-    real = [one for one in words if any(map(_is_of_word, one))]
-    for number, word in enumerate(real, 1):
-        phrase = " ".join(_indexed(word).replace('"', " ").split())
-        yield f'"{phrase}"' + "*" * (number == len(real) and _is_of_word(phrase[-1]))
-
-
-def _is_of_word(one: str) -> bool:
-    kind = unicodedata.category(one)
-    return kind[0] in "LMN" or kind in ("Co", "So")
-
-
-def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where words stand in a text: starts and ends, in order, none in another."""
-    folded, origins = _folded(text)
-    spans: list[tuple[int, int]] = []
-    real = [one for one in words if any(map(_is_of_word, one))]
-    for number, word in enumerate(real, 1):
-        parts = re.findall(r"\w+|[^\w\s]", _APART.sub(r" \1 ", _folded(word)[0]))
-        parts = [re.escape(part) for part in parts if any(map(_is_of_word, part))]
-        if not parts:
-            continue
-        pattern = r"[\W_]*".join(parts)
-        alone = not _APART.match(word)
-        start = r"(?<![^\W_])" if alone else ""
-        end = "" if number == len(real) or _APART.match(word[-1]) else r"(?![^\W_])"
-        for found in re.finditer(start + pattern + end, folded):
-            if found.end() > found.start():
-                spans.append((origins[found.start()], origins[found.end() - 1] + 1))
-    kept: list[tuple[int, int]] = []
-    for begin, stop in sorted(spans, key=lambda one: (one[0], -one[1])):
-        if not kept or begin >= kept[-1][1]:
-            kept.append((begin, stop))
-    return kept
-
-
-def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """The text without cases and accents, and where each of its characters comes from."""
-    if text.isascii():
-        return text.lower(), range(len(text))
-    made: list[str] = []
-    origins: list[int] = []
-    for number, one in enumerate(text):
-        plain = unicodedata.normalize("NFD", one) if one.isalpha() and one < "\u0590" else one
-        for part in plain.casefold():
-            if not "\u0300" <= part <= "\u036f":
-                made.append(part)
-                origins.append(number)
-    return "".join(made), origins

@@ -84,3 +84,63 @@ def test_what_cannot_be_compared_is_told(
     found = evalstore("diff", *given)
     assert found.exit_code == 2
     assert found.stderr.startswith(f"error: {message}\nhint: ")
+
+
+# --- two stored runs
+
+
+@pytest.fixture
+def twice(two: Path, evalstore: Evalstore) -> Path:
+    """A workspace with two runs that differ."""
+    tree(two, {"tests/other.md": "# 👤\n\nHello.\n\n---\n\nAnything.\n"})
+    evalstore("run")
+    edit(two / "tests/weather.md", "How is", "Really, how is")
+    evalstore("run")
+    return two
+
+
+STORED = [
+    ("diff", "@~1", "@"),
+    ("diff", "@~1", "@", "--", "tests/weather.md"),
+    ("diff", "@~1", "@", "--", "tests"),
+    ("diff", "--model", "scripted/one", "--vs", "scripted/two"),
+    ("diff", "--model", "scripted/one", "--vs", "scripted/two", "--", "tests/weather.md"),
+]
+
+
+@pytest.mark.parametrize("given", STORED, ids=" ".join)
+def test_stored_runs_are_compared_whatever_the_files_have_become(
+    twice: Path, evalstore: Evalstore, given: tuple[str, ...]
+) -> None:
+    before = evalstore(*given)
+    assert before.exit_code == 0
+    (twice / "tests/weather.md").write_text("# 👤\n\n{{nobody}}\n\n---\n\nE\n")
+    assert evalstore("diff").exit_code == 2
+    assert evalstore(*given) == before
+    (twice / "tests/weather.md").unlink()
+    assert evalstore(*given) == before
+
+
+@pytest.mark.parametrize("given", [*STORED, ("ls", "runs")], ids=" ".join)
+def test_no_test_file_is_read_for_stored_runs(
+    twice: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+) -> None:
+    monkeypatch.delattr("evalstore.workspace.reader._Reader.read_tests")
+    assert evalstore(*given).exit_code == 0
+
+
+def test_a_path_that_neither_run_knows_is_an_error(twice: Path, evalstore: Evalstore) -> None:
+    tree(twice, {"tests/later.md": "# 👤\n\nHello.\n\n---\n\nAnything.\n"})
+    found = evalstore("diff", "@~1", "@", "--", "tests/later.md")
+    assert found.exit_code == 2
+    assert found.stderr.startswith("error: there is no test file 'tests/later.md'\n")
+
+
+def test_answers_are_shown_as_in_the_browser(workspace: Path, evalstore: Evalstore) -> None:
+    answer = "{answer: '{\"t\": 1}', finishReason: length"
+    edit(workspace / "models/one.yaml", "{answer: Warm.", answer)
+    evalstore("run", "--fail-on", "none")
+    edit(workspace / "models/one.yaml", '"t": 1', '"t": 2')
+    evalstore("run", "--fail-on", "none", "--refresh")
+    shown = evalstore("diff", "@~1", "@", "--answers").stdout
+    assert '         {\n        -  "t": 1\n        +  "t": 2\n         }\n' in shown

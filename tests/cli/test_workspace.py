@@ -236,6 +236,23 @@ def test_help_loads_nothing_slow(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments", [["log"], ["log", "tests/weather.md"], ["grep", "warm"]], ids=" ".join
+)
+def test_reading_the_store_alone_does_not_load_the_planner(
+    workspace: Path, evalstore: Evalstore, arguments: list[str]
+) -> None:
+    evalstore("run")
+    probe = (
+        "import sys; from evalstore.cli.main import main; main(sys.argv[1:]);"
+        "print('evalstore.planning.planner' in sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.endswith("False\n")
+
+
+@pytest.mark.parametrize(
     "arguments",
     [["log"], ["log", "tests/weather.md"], ["show", "@"], ["diff", "@~1", "@"], ["stats"]],
     ids=" ".join,

@@ -13,8 +13,8 @@ from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
+from evalstore.operations.rendering import answer_text, check_text, joined, text_of
 from evalstore.operations.show import ShownItem
-from evalstore.operations.views.rendering import check_text, joined, text_of
 from evalstore.runs import restore_run
 from evalstore.values import RECORDED, URGENCY, Json, Message, Reply, Usage, order_counts
 
@@ -63,7 +63,7 @@ def _print_session(found: ShownItem) -> None:
         ),
         answers=session.turns[:-1],
     )
-    _block("answer", _answer(session.answer))
+    _block("answer", answer_text(session.answer))
     told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
     for sessions in dict.fromkeys(tuple(vote["sessions"]) for vote in votes):
         if len(sessions) > 1:  # feedback speaks of answers by their number
@@ -291,16 +291,6 @@ def _tokens(usage: Usage) -> str:
     return f"{usage.input_tokens or 0:,} in + {usage.output_tokens or 0:,} out tokens"
 
 
-def _answer(turn: Reply) -> str:
-    calls = [{"name": call.name, "arguments": call.arguments} for call in turn.tool_calls]
-    parts = [
-        turn.text,
-        json.dumps(calls, ensure_ascii=False, indent=2) if calls else None,
-        f"[The candidate refused: {turn.refusal}]" if turn.refusal else None,
-    ]
-    return "\n\n".join(part for part in parts if part) or "[empty]"
-
-
 def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
     listed = (f"{name} {output.short(id)}" for name, id in ids if id)
     output.line(f"{indent}ids: {', '.join(listed)}")
@@ -315,7 +305,7 @@ def _print_messages(
         if not message.filled:
             _block(message.role, text_of(message.parts), indent)
         elif (answer := next(left, None)) is not None:
-            _block("answer", _answer(answer), indent)
+            _block("answer", answer_text(answer), indent)
         else:
             _block(message.role, "(filled by the candidate)", indent)
 

@@ -9,20 +9,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural
-from evalstore.errors import EvalstoreError
 from evalstore.importers.base import JudgedAnswer, SkippedItem
 from evalstore.judging.aggregation import combine
 from evalstore.operations.imports.older_cases import OlderVersions, by_age
+from evalstore.operations.imports.recorded_candidates import CandidateFinder, asks_at
 from evalstore.operations.imports.records import IMPORTED, ImportedCase, ImportedHistory
 from evalstore.operations.imports.row_lookup import NotPlacedError, Rows, read_rows
-from evalstore.planning.cells import Candidate, ask_of
-from evalstore.planning.options import SelectionOptions
-from evalstore.planning.selection import suits
 from evalstore.planning.version_reader import in_portions
 from evalstore.results import Evaluation, Session
 from evalstore.values import Case, Json, Question, Reply, Verdict
 
 if TYPE_CHECKING:
+    from evalstore.planning.cells import Candidate
     from evalstore.planning.project import Project
 
 
@@ -98,10 +96,9 @@ class _Placer:
     ) -> None:
         self._project = project
         self._files = files
-        self._suggested = suggested
+        self._candidates = CandidateFinder(project, suggested, placed.temperatures)
         self.placed = placed
         self._rows: dict[str, Rows] = {}
-        self._candidates: dict[str, list[Candidate] | str] = {}
         self._turns: dict[str, int] = {}
         """Test version -> how many answers its conversation has."""
         self._times: Counter[tuple[str, str, str, int]] = Counter()
@@ -139,7 +136,7 @@ class _Placer:
         else:
             case = self._older.case(rows, entries)
             indexes = [-1 - self._number_of(file, case)]
-        candidate = self._candidate(first, case)
+        candidate = self._candidates.find(first, case)
         if None not in case.prompts:
             raise NotPlacedError("the test has a system prompt, which the recorded one had not")
         if len(entries) != len(case.tests):
@@ -184,7 +181,7 @@ class _Placer:
         self._times[moment] += 1
         temperature = first.temperature
         if temperature is None:
-            temperature = _asks_at(candidate, case)
+            temperature = asks_at(candidate, case)
         try:
             sessions = tuple(
                 [
@@ -247,65 +244,6 @@ class _Placer:
             for test, content in self._project.versions.require("test", some).items():
                 self._turns[test] = _count_turns(content)
 
-    def _candidate(self, first: JudgedAnswer, case: Case) -> Candidate:
-        """The candidate that a later run asks, if one has the model and the temperature."""
-        if first.model not in self._candidates:
-            try:
-                self._candidates[first.model] = self._candidates_of(first.model)
-            except EvalstoreError as problem:
-                self._candidates[first.model] = f"{problem}; write a model file with this id"
-        found = self._candidates[first.model]
-        if isinstance(found, str):
-            raise NotPlacedError(found)
-        fitting = [
-            candidate
-            for candidate in found
-            if first.temperature is None or _asks_at(candidate, case) == first.temperature
-        ]
-        meant = [
-            candidate
-            for candidate in fitting
-            if suits(case, candidate.required_tags, candidate.prohibited_tags)
-        ] or fitting
-        if meant:
-            return meant[0]
-        assert first.temperature is not None
-        is_suggested = any(
-            (one["id"], self._temperature_of(one)) == (first.model, first.temperature)
-            for one in self._suggested
-        )
-        counts = first.messages is None and case.temperature is None
-        if counts and not is_suggested:
-            listed = self.placed.temperatures.setdefault(first.model, [])
-            if first.temperature not in listed:
-                listed.append(first.temperature)
-        name = _name_at(first.model, first.temperature)
-        return Candidate(name, found[0].model, first.temperature)
-
-    def _candidates_of(self, model: str) -> list[Candidate]:
-        """The candidates with a model: of the settings, else those that the import suggests."""
-        found = self._project.candidates(SelectionOptions(models=(model,)))
-        suggested = [one for one in self._suggested if one["id"] == model]
-        if not suggested or any(
-            candidate.id == model for candidate in self._project.settings.candidates
-        ):
-            return found
-        temperatures = [self._temperature_of(one) for one in suggested]
-        return [
-            Candidate(
-                _name_at(model, temperature) if number else model,
-                found[0].model,
-                temperature,
-                required_tags=tuple(one.get("requiredTags", ())),
-                prohibited_tags=tuple(one.get("prohibitedTags", ())),
-            )
-            for number, (one, temperature) in enumerate(zip(suggested, temperatures, strict=True))
-        ]
-
-    def _temperature_of(self, suggested: Mapping[str, Json]) -> float:
-        default = self._project.settings.candidates_temperature
-        return float(suggested.get("temperature", default))
-
     # --- the end
 
     def finish(self) -> None:
@@ -359,15 +297,6 @@ class _Placer:
         return self.placed.history.sessions[held.sessions[0]][0].started
 
 
-def _name_at(model: str, temperature: float) -> str:
-    """What the settings call a further candidate with a model."""
-    return f"{model}@{temperature:.9g}"
-
-
 def _count_turns(test: Json) -> int:
     """How many answers a conversation has."""
     return 1 + sum("filled" in one for one in test["messages"])
-
-
-def _asks_at(candidate: Candidate, case: Case) -> float | None:
-    return ask_of(case, None, candidate).temperature

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 from evalstore import deserialize, hashing
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.operations.failure_hints import hint_for
+from evalstore.operations.rendering import answer_text, check_text, joined, text_of
 from evalstore.operations.show import cells_with
 from evalstore.operations.views.failed_results import asked_in_run
 from evalstore.operations.views.judgements import JudgementView, opinions_on
-from evalstore.operations.views.rendering import answer_text, check_text, joined, text_of
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.planner import lay_out
 from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.values import Json, Reply
 
@@ -276,6 +275,8 @@ def _asked_now(where: Location, result: Result) -> tuple[tuple[str, ...], Fresh]
 
     There are none when the case is gone.
     """
+    from evalstore.planning.planner import lay_out
+
     fresh: Fresh = {}
     with suppress(EvalstoreError), open_project(where) as project:
         fresh = project.reading.contents

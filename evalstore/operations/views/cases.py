@@ -24,7 +24,6 @@ from evalstore.planning.opening import (
     store_path,
 )
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
-from evalstore.planning.planner import lay_out, plan_cells, require_sound
 from evalstore.planning.portions import take_out
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.results import TaggedResult, iterate_leaves
@@ -152,6 +151,8 @@ def _line(run: Run) -> RunLine:
 def cases(where: Location, revision: str | None) -> Cases:
     """The cases of a run; of the workspace as it is now when there is no revision."""
     if revision is None:
+        from evalstore.planning.planner import require_sound
+
         with open_project(where) as project:
             require_sound(project, SelectionOptions())
             return _of_workspace(project)
@@ -171,6 +172,8 @@ def cases(where: Location, revision: str | None) -> Cases:
 
 def _of_workspace(project: Project) -> Cases:
     """In portions: what is planned of one is forgotten before the next."""
+    from evalstore.planning.planner import lay_out, plan_cells
+
     layout = lay_out(project, SelectionOptions())
     has_failures = project.store.count_failures() > 0
 

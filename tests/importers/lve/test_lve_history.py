@@ -14,7 +14,8 @@ from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.operations import import_tests
 from evalstore.operations.imports import recorded_models
-from evalstore.operations.views.test_history import SHOWN, Version, versions_of
+from evalstore.operations.views.test_history import Version, versions_of
+from evalstore.operations.views.test_parts import SHOWN
 from evalstore.planning.options import Location
 from evalstore.values import Json
 from tests.builders import tree

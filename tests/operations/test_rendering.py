@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.operations.views.rendering import answer_text, pretty_json
+from evalstore.operations.rendering import answer_text, pretty_json
 from evalstore.values import Reply, ToolCall
 
 documents = st.recursive(
@@ -49,4 +49,13 @@ def test_an_answer_tells_calls_and_refusals() -> None:
     assert answer_text(reply) == (
         'Hm.\n\ncall look {\n  "at": 1\n}\n\ncall go {bad\n\n[The candidate refused: No.]'
     )
-    assert answer_text(Reply(None)) == "[empty]"
+    assert answer_text(Reply(None)) == "[The candidate gave an empty answer]"
+
+
+def test_an_answer_tells_why_there_is_no_more_of_it() -> None:
+    cut = Reply('{"a": 1}', finish_reason="length")
+    assert answer_text(cut) == '{\n  "a": 1\n}\n\n[The token limit cut the answer off here]'
+    withheld = Reply(None, finish_reason="content_filter")
+    assert answer_text(withheld) == (
+        "[There is no answer: the provider's content filter withheld it]"
+    )

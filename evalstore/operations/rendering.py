@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from evalstore.judging.transcript import remarks_on
 from evalstore.values import AnswerRef, Json, Message, Part, SampleRef, Text
 
 if TYPE_CHECKING:
@@ -42,13 +43,10 @@ def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Mess
 
 
 def answer_text(reply: Reply) -> str:
-    """An answer with its calls of tools and its refusal; JSON is laid out."""
-    parts = [
-        pretty_json(reply.text) if reply.text else None,
-        *(f"call {call.name} {_arguments(call.arguments)}" for call in reply.tool_calls),
-        f"[The candidate refused: {reply.refusal}]" if reply.refusal else None,
-    ]
-    return "\n\n".join(part for part in parts if part) or "[empty]"
+    """An answer as people read it: JSON is laid out, and remarks say why there is no more."""
+    text = [pretty_json(reply.text)] if reply.text and reply.text.strip() else []
+    calls = [f"call {call.name} {_arguments(call.arguments)}" for call in reply.tool_calls]
+    return "\n\n".join([*text, *calls, *remarks_on(reply)])
 
 
 def _arguments(value: Json) -> str:

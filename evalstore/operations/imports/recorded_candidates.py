@@ -1,0 +1,102 @@
+"""Which candidate has given a recorded answer, so that a later run asks the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.imports.row_lookup import NotPlacedError
+from evalstore.planning.cells import Candidate, ask_of
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.selection import suits
+from evalstore.values import Case, Json
+
+if TYPE_CHECKING:
+    from evalstore.importers.base import JudgedAnswer
+    from evalstore.planning.project import Project
+
+
+class CandidateFinder:
+    """Finds the candidates of recorded answers by model and temperature."""
+
+    def __init__(
+        self,
+        project: Project,
+        suggested: Sequence[Mapping[str, Json]],
+        temperatures: dict[str, list[float]],
+    ) -> None:
+        """`temperatures` gets those, by model, that no candidate has."""
+        self._project = project
+        self._suggested = suggested
+        self._temperatures = temperatures
+        self._candidates: dict[str, list[Candidate] | str] = {}
+
+    def find(self, first: JudgedAnswer, case: Case) -> Candidate:
+        """The candidate that a later run asks, if one has the model and the temperature."""
+        if first.model not in self._candidates:
+            try:
+                self._candidates[first.model] = self._candidates_of(first.model)
+            except EvalstoreError as problem:
+                self._candidates[first.model] = f"{problem}; write a model file with this id"
+        found = self._candidates[first.model]
+        if isinstance(found, str):
+            raise NotPlacedError(found)
+        fitting = [
+            candidate
+            for candidate in found
+            if first.temperature is None or asks_at(candidate, case) == first.temperature
+        ]
+        meant = [
+            candidate
+            for candidate in fitting
+            if suits(case, candidate.required_tags, candidate.prohibited_tags)
+        ] or fitting
+        if meant:
+            return meant[0]
+        assert first.temperature is not None
+        is_suggested = any(
+            (one["id"], self._temperature_of(one)) == (first.model, first.temperature)
+            for one in self._suggested
+        )
+        counts = first.messages is None and case.temperature is None
+        if counts and not is_suggested:
+            listed = self._temperatures.setdefault(first.model, [])
+            if first.temperature not in listed:
+                listed.append(first.temperature)
+        name = _name_at(first.model, first.temperature)
+        return Candidate(name, found[0].model, first.temperature)
+
+    def _candidates_of(self, model: str) -> list[Candidate]:
+        """The candidates with a model: of the settings, else those that the import suggests."""
+        found = self._project.candidates(SelectionOptions(models=(model,)))
+        suggested = [one for one in self._suggested if one["id"] == model]
+        if not suggested or any(
+            candidate.id == model for candidate in self._project.settings.candidates
+        ):
+            return found
+        temperatures = [self._temperature_of(one) for one in suggested]
+        return [
+            Candidate(
+                _name_at(model, temperature) if number else model,
+                found[0].model,
+                temperature,
+                required_tags=tuple(one.get("requiredTags", ())),
+                prohibited_tags=tuple(one.get("prohibitedTags", ())),
+            )
+            for number, (one, temperature) in enumerate(zip(suggested, temperatures, strict=True))
+        ]
+
+    def _temperature_of(self, suggested: Mapping[str, Json]) -> float:
+        default = self._project.settings.candidates_temperature
+        return float(suggested.get("temperature", default))
+
+
+def _name_at(model: str, temperature: float) -> str:
+    """What the settings call a further candidate with a model."""
+    return f"{model}@{temperature:.9g}"
+
+
+def asks_at(candidate: Candidate, case: Case) -> float | None:
+    """The temperature at which a candidate is asked for a case."""
+    return ask_of(case, None, candidate).temperature

@@ -1,0 +1,106 @@
+"""What a test shows to candidates and tells evaluators, part by part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from evalstore import deserialize
+from evalstore.operations.rendering import settings_of, text_of
+from evalstore.planning.version_reader import VersionReader
+from evalstore.values import Case, CaseFile, Json
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Project
+    from evalstore.store import Store
+
+SYSTEM, SHOWN, TOLD, CHECKS, SETTINGS = (
+    *("system prompt", "test text", "instructions", "checks", "settings"),
+)
+"""What of a test can be edited."""
+
+
+def load_parts(store: Store, project: Project | None, cases: Sequence[Case]) -> dict[str, Json]:
+    """The contents of all versions that these cases are made of."""
+    wanted = {
+        "test": {id for case in cases for id in case.tests},
+        "prompt": {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id},
+        "evaluation": {case.evaluation for case in cases if case.evaluation},
+    }
+    reader = VersionReader(store, project.reading.contents if project else {})
+    found: dict[str, Json] = {}
+    for kind, ids in wanted.items():
+        found |= reader.load(kind, ids)
+    tools = {id for one in found.values() for id in one.get("tools", ())}
+    return found | reader.load("tool", tools)
+
+
+def describe_parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> dict[str, str]:
+    """What is shown to candidates and told to evaluators, by the name of the part."""
+    found: dict[str, str] = {}
+    for number, prompt in enumerate(case.prompts, 1):
+        name = f"{SYSTEM} {number}" if len(case.prompts) > 1 else SYSTEM
+        found[name] = _messages(contents.get(prompt, {}), bare=True) if prompt else ""
+    conversations = [(id, len(list(same))) for id, same in groupby(case.tests)]
+    for number, (id, times) in enumerate(conversations, 1):
+        name = f"{SHOWN} {number}" if len(conversations) > 1 else SHOWN
+        held = f"\n(held {times} times)" if times > 1 else ""
+        found[name] = _messages(contents.get(id, {})) + held
+    told = contents.get(case.evaluation or "", {})
+    found[TOLD] = text_of(deserialize.restore_parts(told.get("instructions", ())))
+    found[CHECKS] = "\n".join(_check(one) for one in told.get("checks", ()))
+    found[SETTINGS] = "\n".join(_settings(case, contents, file))
+    return {name: text for name, text in found.items() if text}
+
+
+def _messages(content: Json, *, bare: bool = False) -> str:
+    """Messages with their roles; a single bare one without."""
+    messages = deserialize.restore_messages(content.get("messages", ()))
+    if bare and len(messages) == 1:
+        return text_of(messages[0].parts)
+    return "\n\n".join(
+        f"{message.name or message.role}:\n"
+        + ("(filled by the candidate)" if message.filled else text_of(message.parts))
+        for message in messages
+    )
+
+
+def _check(check: Json) -> str:
+    lines = [str(check.get("type", ""))]
+    for name, value in sorted(settings_of(check).items()):
+        told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"    {name}: " + told.replace("\n", "\n        "))
+    return "\n".join(lines)
+
+
+def _settings(case: Case, contents: Mapping[str, Json], file: CaseFile) -> Iterator[str]:
+    for id in dict.fromkeys(case.tests):
+        test = contents.get(id, {})
+        for tool in test.get("tools", ()):
+            yield f"tool {contents.get(tool, {}).get('name', '')} {tool[:8]}"
+        if test.get("schema"):
+            yield f"schema {test['schema'][:8]}"
+        for name, value in sorted(test.get("options", {}).items()):
+            yield f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for tag in test.get("specialTags", ()):
+            yield f"tag {tag}"
+    for name, setting in (
+        ("temperature", case.temperature),
+        ("seed", case.seed),
+        ("limit", case.limit),
+        ("attempts", file.attempts),
+        ("threshold", file.threshold),
+    ):
+        if setting is not None:
+            yield f"{name}: {setting}"
+    if file.evaluators is not None:
+        yield f"evaluators: {', '.join(file.evaluators) or 'none'}"
+    for id in case.judge_prompts:
+        text = _messages(contents.get(id, {}), bare=True)
+        yield f"evaluator prompt {id[:8]}\n    " + text.replace("\n", "\n    ")
+    if case.judged_by != ("models",):
+        yield f"judged by: {', '.join(case.judged_by)}"
+    if case.recorded:
+        yield f"recorded answer {case.recorded[:8]}"

@@ -1,0 +1,78 @@
+"""How the newest runs knew a case, for what differs from it now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.planning.renames import pair_with_workspace
+from evalstore.planning.row_index import RowIndex
+from evalstore.store.trees import read_tree
+from evalstore.values import Case, CaseFile
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Project
+    from evalstore.runs import Run, RunCandidate
+
+
+class KnownCase(NamedTuple):
+    """How a run knew a case."""
+
+    case: Case
+    run: Run
+
+
+class KnownCases:
+    """The cases of the newest runs; what is read of them is kept."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._runs: list[Run] | None = None
+        self._trees: dict[str, dict[str, str]] = {}
+        self._pairs: dict[str, dict[str, str]] = {}
+        """By snapshot: the path that each test file had in it."""
+        self._files: dict[str, CaseFile] = {}
+        """By node."""
+        self._rows: dict[str, RowIndex] = {}
+        """The rows of some of them."""
+
+    @property
+    def runs(self) -> list[Run]:
+        """The newest runs, newest first."""
+        if self._runs is None:
+            self._runs = list(self._project.store.find_recent_runs())
+        return self._runs
+
+    def _tree(self, root: str) -> dict[str, str]:
+        """The entries of a snapshot."""
+        if root not in self._trees:
+            self._trees[root] = read_tree(root, self._project.store.load_nodes)
+            missing = set(self._trees[root].values()) - self._files.keys()
+            self._files |= self._project.store.find_case_files(list(missing))
+        return self._trees[root]
+
+    def find(self, file: str, case: Case) -> Iterator[KnownCase]:
+        """How earlier runs knew this case, newest first; equal snapshots count once."""
+        seen: set[tuple[str, tuple[RunCandidate, ...]]] = set()
+        for run in self.runs:
+            path = self.path_in(run.snapshot, file)
+            node = self._tree(run.snapshot)[path] if path else None
+            if node is None or (node, run.candidates) in seen:
+                continue
+            seen.add((node, run.candidates))
+            rows = self._rows_of(node)
+            found = rows.find(case) if rows else None
+            if found:
+                yield KnownCase(found, run)
+
+    def _rows_of(self, node: str) -> RowIndex | None:
+        """The rows of a test file as it was; None when the store does not have them."""
+        if node not in self._rows and node in self._files:
+            self._rows[node] = RowIndex(self._files[node])
+        return self._rows.get(node)
+
+    def path_in(self, root: str, file: str) -> str | None:
+        """The path that a test file had in a snapshot; None: it was not there."""
+        if root not in self._pairs:
+            self._pairs[root] = pair_with_workspace(self._project, self._tree(root), self._files)
+        return self._pairs[root].get(file)

@@ -1,0 +1,76 @@
+"""The texts that can be found: of which things of the store, and what they belong to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from evalstore.store.contents import decode_row
+from evalstore.store.database import select_each
+from evalstore.store.store import Store
+from evalstore.values import Json
+
+Kind = Literal["answers", "feedback", "tests", "instructions"]
+KINDS: tuple[Kind, ...] = ("tests", "instructions", "answers", "feedback")
+"""What is named comes before what names it: so ids are inserted in their order, which is quick."""
+TABLES = dict(zip(KINDS, ("tests", "evaluation_versions", "sessions", "evaluations"), strict=True))
+"""The table of the store that holds the texts of each kind."""
+
+
+def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
+    """The contents of those of these documents that the store has."""
+    query = f"SELECT id, content FROM {TABLES[kind]} WHERE id IN"
+    with store._reading() as connection:
+        return dict(decode_row(TABLES[kind], *row) for row in select_each(connection, query, ids))
+
+
+def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
+    """The texts of those of these documents that the store has."""
+    return {id: text_of(kind, content) for id, content in load_searched(store, kind, ids).items()}
+
+
+def text_of(kind: Kind, content: Json) -> str:
+    """What can be found of a stored thing."""
+    if kind == "answers":
+        return "\n\n".join(part for turn in content["turns"] for part in _said(turn))
+    if kind == "feedback":
+        return str(content.get("feedback", ""))
+    if kind == "instructions":
+        return _text_of_parts(content.get("instructions", ()))
+    messages = content.get("messages", ())
+    return "\n\n".join(_text_of_parts(message.get("content", ())) for message in messages)
+
+
+def _said(turn: Json) -> Iterator[str]:
+    for name in ("text", "refusal"):
+        if turn.get(name):
+            yield str(turn[name])
+    for call in turn.get("toolCalls", ()):
+        yield f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
+
+
+def _text_of_parts(parts: Json) -> str:
+    if isinstance(parts, str):
+        return parts
+    return "".join(str(part.get("text", " ")) for part in parts)
+
+
+def list_named(kind: Kind, content: Json) -> list[str]:
+    """What else a document names: its test, or its sessions and instructions."""
+    if kind == "answers":
+        return [str(content["test"])]
+    if kind == "feedback":
+        return [str(content["evaluation"]), *map(str, content["sessions"])]
+    return []
+
+
+def iterate_links(kind: Kind, id: str, about: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of documents and sessions."""
+    if kind == "answers":
+        yield id, id
+        yield about[0], id
+    elif kind == "feedback":
+        for session in about[1:]:
+            yield id, session
+            yield about[0], session

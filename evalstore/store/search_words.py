@@ -1,0 +1,88 @@
+"""The words of the search index: how texts are taken apart, and where words stand in them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+_APART = re.compile(
+    "(["
+    "\u00a9\u00ae\u00b0\u2100-\u2bff"  # symbols
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # east of them
+    "\U0001f000-\U0001faff"  # emoji
+    "])"
+)
+"""Characters that are words of their own."""
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """What was typed as words; what stands in quotation marks is one, whatever else it holds."""
+    found = (one.strip('"') for one in re.findall(r'"[^"]*"?|[^\s"]+', text))
+    return tuple(one for one in found if one.strip())
+
+
+def has_words(words: Sequence[str]) -> bool:
+    """Whether any of them has a letter, a digit or a symbol."""
+    return any(map(_is_of_word, "".join(words)))
+
+
+def fold_words(text: str) -> str:
+    """A text as it is indexed: without cases, and with blanks around what stands for itself."""
+    if text.isascii():
+        return text.replace("\0", " ")
+    text = text.casefold().replace("\0", " ")
+    return _APART.sub(r" \1 ", text).encode("utf-8", "replace").decode()
+
+
+def make_phrases(words: Sequence[str]) -> Iterator[str]:
+    """Each word as FTS5 reads it: in quotation marks, where nothing has a meaning."""
+    real = [one for one in words if any(map(_is_of_word, one))]
+    for number, word in enumerate(real, 1):
+        phrase = " ".join(fold_words(word).replace('"', " ").split())
+        yield f'"{phrase}"' + "*" * (number == len(real) and _is_of_word(phrase[-1]))
+
+
+def _is_of_word(one: str) -> bool:
+    kind = unicodedata.category(one)
+    return kind[0] in "LMN" or kind in ("Co", "So")
+
+
+def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where words stand in a text: starts and ends, in order, none in another."""
+    folded, origins = _folded(text)
+    spans: list[tuple[int, int]] = []
+    real = [one for one in words if any(map(_is_of_word, one))]
+    for number, word in enumerate(real, 1):
+        parts = re.findall(r"\w+|[^\w\s]", _APART.sub(r" \1 ", _folded(word)[0]))
+        parts = [re.escape(part) for part in parts if any(map(_is_of_word, part))]
+        if not parts:
+            continue
+        pattern = r"[\W_]*".join(parts)
+        alone = not _APART.match(word)
+        start = r"(?<![^\W_])" if alone else ""
+        end = "" if number == len(real) or _APART.match(word[-1]) else r"(?![^\W_])"
+        for found in re.finditer(start + pattern + end, folded):
+            if found.end() > found.start():
+                spans.append((origins[found.start()], origins[found.end() - 1] + 1))
+    kept: list[tuple[int, int]] = []
+    for begin, stop in sorted(spans, key=lambda one: (one[0], -one[1])):
+        if not kept or begin >= kept[-1][1]:
+            kept.append((begin, stop))
+    return kept
+
+
+def _folded(text: str) -> tuple[str, Sequence[int]]:
+    """The text without cases and accents, and where each of its characters comes from."""
+    if text.isascii():
+        return text.lower(), range(len(text))
+    made: list[str] = []
+    origins: list[int] = []
+    for number, one in enumerate(text):
+        plain = unicodedata.normalize("NFD", one) if one.isalpha() and one < "\u0590" else one
+        for part in plain.casefold():
+            if not "\u0300" <= part <= "\u036f":
+                made.append(part)
+                origins.append(number)
+    return "".join(made), origins
