@@ -106,7 +106,7 @@ def run(
             reused=content["reused"],
             failed=outcome.failed,
             failures=outcome.failures,
-            hopeless=outcome.hopeless,
+            hopeless=outcome.permanent_failures,
             cost=content.get("cost"),
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),
