@@ -45,7 +45,9 @@ class PlanProgress:
         self._answers: dict[str, Session] = {}
         """New sessions, by id, of questions with outstanding answers."""
         self._answered: set[str] = set()
-        """Questions that have got all their answers since `take_answered`."""
+        """Questions of groups that have got all their answers since `take_answered`."""
+        self._grouped: set[str] = set()
+        """Questions whose answers are judged together with others."""
         self._cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
         self._most_wanted: dict[str, int] = {}
@@ -54,6 +56,8 @@ class PlanProgress:
             for question, _, wanted in cell.asked():
                 self._cells.setdefault(question, []).append(cell)
                 self._most_wanted[question] = max(wanted, self._most_wanted.get(question, 0))
+            if len(cell.questions) > 1:
+                self._grouped.update(cell.questions)
 
     # --- outstanding answers and judgements
 
@@ -145,12 +149,13 @@ class PlanProgress:
 
     @property
     def has_answered(self) -> bool:
-        """Whether a question has got all its answers since `take_answered`."""
+        """Whether a question of a group has got all its answers since `take_answered`."""
         return bool(self._answered)
 
     def add_answered(self, question: str) -> None:
         """A question has all its answers, or as many as can be had."""
-        self._answered.add(question)
+        if question in self._grouped:
+            self._answered.add(question)
 
     def take_answered(self) -> dict[Subject, list[Cell]]:
         """The groups that can be judged now, and the cells for which they lack a judgement."""
