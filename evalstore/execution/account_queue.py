@@ -1,7 +1,7 @@
-"""One account's work, done as fast as its pace allows; accounts do not wait for each other.
+"""One account's work, done as fast as its rate limiter allows; accounts do not wait for each other.
 
-A lane takes what is urgent first, then what it has fetched. It fetches a little more than it
-can do at once, so that a plan of any length keeps few jobs in memory.
+Urgent jobs are done first, then those that were fetched. A little more is fetched than can be
+done at once, so that a plan of any length keeps few jobs in memory.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ class AccountQueue(Generic[J]):
 
     def __init__(
         self,
-        pace: RateLimiter,
+        limiter: RateLimiter,
         work: Callable[[J], Awaitable[None]],
         fetch: Callable[[int], Awaitable[list[J] | None]],
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
     ) -> None:
-        """`fetch` brings up to so many jobs, or None when there are none left."""
-        self.pace = pace
+        """`fetch` returns up to so many jobs, or None when there are none left.
+
+        `on_change` is called when a job has ended, or jobs were fetched.
+        """
+        self.limiter = limiter
         self._work = work
         self._fetch = fetch
-        self._changed = changed
+        self._on_change = on_change
         self._urgent: deque[J] = deque()
         self._fetched: deque[J] = deque()
         self._fetching = False
-        self._dry = False
+        self._exhausted = False
         self._halted = False
         self.tasks: set[asyncio.Task[None]] = set()
         self.error: BaseException | None = None
@@ -43,9 +46,9 @@ class AccountQueue(Generic[J]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way, and nothing is left to begin."""
-        left = not self._halted and (self._urgent or self._fetched or not self._dry)
-        return not self.tasks and not left
+        """Whether no job is in progress, and none is left to begin."""
+        remaining = not self._halted and (self._urgent or self._fetched or not self._exhausted)
+        return not self.tasks and not remaining
 
     @property
     def backlog(self) -> int:
@@ -61,10 +64,10 @@ class AccountQueue(Generic[J]):
         """Begin as many jobs as there is room for."""
         if self._halted:
             return
-        while self.pace.has_room and (job := self._next()) is not None:
-            self.pace.busy += 1
-            self._spawn(self._do(job))
-        if not self._dry and not self._fetching and len(self._fetched) < self.pace.limit:
+        while self.limiter.has_room and (job := self._next()) is not None:
+            self.limiter.busy += 1
+            self._spawn(self._work_on(job))
+        if not self._exhausted and not self._fetching and len(self._fetched) < self.limiter.limit:
             self._fetching = True
             self._spawn(self._fetch_more())
 
@@ -76,31 +79,31 @@ class AccountQueue(Generic[J]):
         jobs = self._urgent or self._fetched
         return jobs.popleft() if jobs else None
 
-    async def _do(self, job: J | None) -> None:
-        """Do a job, and others after it as long as this place is wanted."""
+    async def _work_on(self, job: J | None) -> None:
+        """Do a job, and others after it for as long as so many may run at once."""
         try:
             while job is not None:
                 await self._work(job)
                 self.start()
-                wanted = not self._halted and self.pace.busy <= self.pace.limit
-                job = self._next() if wanted else None
+                goes_on = not self._halted and self.limiter.busy <= self.limiter.limit
+                job = self._next() if goes_on else None
         finally:
-            self.pace.busy -= 1
+            self.limiter.busy -= 1
 
     async def _fetch_more(self) -> None:
-        jobs = await self._fetch(max(16, 2 * self.pace.limit))
+        jobs = await self._fetch(max(16, 2 * self.limiter.limit))
         self._fetching = False
         if jobs is None:
-            self._dry = True
+            self._exhausted = True
         else:
             self._fetched.extend(jobs)
 
     def _spawn(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
         self.tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._end)
 
-    def _done(self, task: asyncio.Future[None]) -> None:
+    def _end(self, task: asyncio.Future[None]) -> None:
         assert isinstance(task, asyncio.Task)
         self.tasks.discard(task)
         if task.cancelled():
@@ -109,4 +112,4 @@ class AccountQueue(Generic[J]):
             self._halted = True
             self.error = self.error or error
         self.start()
-        self._changed()
+        self._on_change()

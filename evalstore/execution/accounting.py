@@ -30,13 +30,13 @@ class Accounting:
         self.writer = Writer(store, runner)
         self._environment = environment
 
-    def spare_session(self, session: Session) -> None:
-        """Take an answer that is paid, but whose question another run may have answered."""
+    def add_surplus_session(self, session: Session) -> None:
+        """Store an answer that is paid, but whose question another run may have answered."""
         self.writer.put_session(session)
         self.outcome.asked += 1
 
-    def session(self, question: str, session: Session) -> str:
-        """Take an answer to a question; returns the session's id."""
+    def add_session(self, question: str, session: Session) -> str:
+        """Store an answer to a question; returns the session's id."""
         id = self.writer.put_session(session)
         sample = Sample(session.started, id, session.limit)
         self.outcome.sessions.setdefault(question, []).append(sample)
@@ -47,8 +47,8 @@ class Accounting:
             self._environment.progress("asked", 1)
         return id
 
-    def evaluation(self, evaluation: Evaluation) -> None:
-        """Take a judgement."""
+    def add_evaluation(self, evaluation: Evaluation) -> None:
+        """Store a judgement."""
         id = self.writer.put_evaluation(evaluation)
         vote = Vote(
             evaluation.started,
@@ -62,9 +62,9 @@ class Accounting:
         self.outcome.judged += 1
         self._environment.progress("judged", 1)
 
-    def failure(
+    def add_failure(
         self,
-        failed: CallFailed,
+        call: CallFailed,
         *,
         model: str,
         question: str | None = None,
@@ -74,16 +74,16 @@ class Accounting:
     ) -> None:
         """Count a failure, and log it if a call was made at all.
 
-        What was not tried because everything ends is none.
+        A call that was not made because the run ends is not a failure.
         """
-        error = failed.error
+        error = call.error
         if error.kind == OVER_BUDGET:
             self.outcome.over_budget = True
         if error.kind in (OVER_BUDGET, HALTED):
             return
         self._count_failure(f"{model}: {error.message}")
-        self.outcome.hopeless += error.stops_model or error.kind == "unsupported"
-        if not failed.attempts:
+        self.outcome.permanent_failures += error.stops_model or error.kind == "unsupported"
+        if not call.attempts:
             return
         self.writer.put_failure(
             Failure(
@@ -95,16 +95,16 @@ class Accounting:
                 at=self._environment.now(),
                 nonce=self._environment.nonce(),
                 status=error.status,
-                attempts=failed.attempts,
+                attempts=call.attempts,
                 model=model,
                 evaluation=evaluation,
             )
         )
 
-    def not_run(
+    def add_checks_not_run(
         self, error: NotRunError, subject: str, evaluation: str, evaluator: str = CHECKS
     ) -> None:
-        """Count and log what an evaluation version computes of a subject, and could not here."""
+        """Count and log that an evaluation version could not be computed for a subject."""
         self._count_failure(str(error))
         self.writer.put_failure(
             Failure(
@@ -119,19 +119,19 @@ class Accounting:
             )
         )
 
-    def _count_failure(self, line: str) -> None:
+    def _count_failure(self, message: str) -> None:
         self.outcome.failed += 1
-        self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
+        self.outcome.failures[message] = self.outcome.failures.get(message, 0) + 1
         self._environment.progress("failed", 1)
 
-    def spend(self, endpoint: Endpoint, reply: Reply) -> Cost | None:
-        """What a candidate's reply costs."""
+    def add_cost(self, endpoint: Endpoint, reply: Reply) -> Cost | None:
+        """Add what a candidate's reply costs; None when that is not known."""
         cost = self._price(endpoint, reply, "candidate")
         self.outcome.cost += cost.usd if cost else 0.0
         return cost
 
-    def spend_judging(self, endpoint: Endpoint, replies: Sequence[Reply]) -> Cost | None:
-        """What a judge's replies cost together."""
+    def add_judge_cost(self, endpoint: Endpoint, replies: Sequence[Reply]) -> Cost | None:
+        """Add what a judge's replies cost together; None when no cost is known."""
         costs = [self._price(endpoint, reply, "evaluator") for reply in replies]
         known = [cost for cost in costs if cost]
         if not known:
@@ -140,8 +140,8 @@ class Accounting:
         self.outcome.judge_cost += total.usd
         return total
 
-    def _price(self, endpoint: Endpoint, reply: Reply, part: str) -> Cost | None:
-        spending = self.outcome.spending.setdefault((endpoint.model.id, part), ModelSpending())
+    def _price(self, endpoint: Endpoint, reply: Reply, role: str) -> Cost | None:
+        spending = self.outcome.spending.setdefault((endpoint.model.id, role), ModelSpending())
         usage = reply.usage
         spending.calls += 1
         spending.input_tokens += usage.input_tokens or 0

@@ -1,7 +1,7 @@
 """The most a run may cost: no call is started that could lead beyond it.
 
-Before a call its likely cost is set aside; when it does not fit, the call waits for those in
-flight to cost less than was set aside for them. What fits beside no other call is not made.
+Before a call its estimated cost is reserved; when it does not fit, the call waits for those in
+flight to cost less than was reserved for them. A call that does not fit alone is not made.
 """
 
 from __future__ import annotations
@@ -15,55 +15,55 @@ if TYPE_CHECKING:
     from evalstore.planning.pricing import Price
 
 _CHARACTERS_PER_TOKEN = 3
-"""Fewer than there are in most texts: too high an estimate is the safe one."""
+"""Fewer than in most texts, because an estimate that is too high is safe."""
 _IMAGE_TOKENS = 2_000
 _BYTES_PER_TOKEN = 8
 """Of files that are not images."""
 _ROUNDING = 1e-9
-"""USD: three times 0.1 are 0.3, whatever floats say."""
+"""USD; allows for the rounding errors of floats."""
 _OUTPUT_GUESS = 300
 """Tokens of an answer without a limit, until a longer one has been seen."""
 
 
 class OverBudgetError(Exception):
-    """The next call could cost more than is left."""
+    """The next call could cost more than remains."""
 
 
 class Budget:
-    """What is spent, what is set aside, and the most of both in USD; None: no bound."""
+    """What is spent and reserved, and the limit of both, in USD; None: no limit."""
 
-    def __init__(self, most: float | None = None) -> None:
-        self._most = most
-        self._aside = 0.0
-        self._calls = 0
+    def __init__(self, limit: float | None = None) -> None:
+        self._limit = limit
+        self._reserved = 0.0
+        self._calls_in_flight = 0
         self.spent = 0.0
-        self._changed: asyncio.Future[None] | None = None
+        self._settled: asyncio.Future[None] | None = None
 
     async def reserve(self, usd: float) -> None:
-        """Set the cost of a call aside; raises `OverBudgetError` if it fits in no way."""
-        if self._most is not None:
-            while self.spent + self._aside + usd > self._most + _ROUNDING:
-                if not self._calls:
+        """Reserve the cost of a call; raises `OverBudgetError` if it does not fit alone."""
+        if self._limit is not None:
+            while self.spent + self._reserved + usd > self._limit + _ROUNDING:
+                if not self._calls_in_flight:
                     raise OverBudgetError
-                if self._changed is None:
-                    self._changed = asyncio.get_running_loop().create_future()
-                await asyncio.shield(self._changed)
-        self._aside += usd
-        self._calls += 1
+                if self._settled is None:
+                    self._settled = asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._settled)
+        self._reserved += usd
+        self._calls_in_flight += 1
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """What may still be spent, in USD."""
-        return max((self._most or 0.0) - self.spent, 0.0)
+        return max((self._limit or 0.0) - self.spent, 0.0)
 
     def settle(self, reserved: float, cost: float) -> None:
-        """A call is over: it has cost this instead of what was set aside for it."""
-        self._calls -= 1
-        self._aside = self._aside - reserved if self._calls else 0.0
+        """A call has ended: it has cost this instead of what was reserved for it."""
+        self._calls_in_flight -= 1
+        self._reserved = self._reserved - reserved if self._calls_in_flight else 0.0
         self.spent += cost
-        if self._changed is not None:
-            self._changed.set_result(None)
-            self._changed = None
+        if self._settled is not None:
+            self._settled.set_result(None)
+            self._settled = None
 
 
 def count_input(request: Request) -> int:
@@ -82,7 +82,7 @@ def count_input(request: Request) -> int:
     return tokens
 
 
-def likely_cost(price: Price | None, request: Request, longest: int) -> float:
+def estimate_call_cost(price: Price | None, request: Request, longest: int) -> float:
     """What a call may cost in USD; `longest` is the most output tokens seen so far."""
     if price is None:
         return 0.0

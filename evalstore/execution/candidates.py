@@ -38,7 +38,7 @@ class CandidateCaller:
         self._accounting = accounting
         self._environment = environment
 
-    async def hold(self, ask: PlannedAsk, newest: int) -> Session:
+    async def ask(self, ask: PlannedAsk, newest: int) -> Session:
         """Hold the conversation of a question; raises `CallFailed`.
 
         `newest` is when the newest stored session of the question started.
@@ -52,7 +52,7 @@ class CandidateCaller:
         request, test = build_request(
             self._contents, question, endpoint.version.code, limit, options
         )
-        # Never older than a stored session, whatever the clock says: the oldest ones count.
+        # The oldest sessions count, so a new one is never older, even if the clock was set back.
         started = max(self._environment.now(), newest + 1)
         replies: list[Reply] = []
         costs: list[Cost | None] = []
@@ -60,7 +60,7 @@ class CandidateCaller:
         while not is_last:
             turn, is_last = next_request(request, replies)
             reply = await self._calls.ask(endpoint, turn)
-            costs.append(self._accounting.spend(endpoint, reply))
+            costs.append(self._accounting.add_cost(endpoint, reply))
             replies.append(replace(reply, text=None if reply.text is None else reply.text.strip()))
         if test.schema:
             _require_json(reply)
@@ -69,12 +69,12 @@ class CandidateCaller:
             turns=tuple(replies),
             started=started,
             nonce=self._environment.nonce(),
-            cost=_sum(costs),
+            cost=_sum_costs(costs),
             limit=limit if any(reply.is_cut for reply in replies) else None,
         )
 
     def _take_recorded(self, question: Question, newest: int) -> Session:
-        """The session of answers that a file brings itself: nobody is called."""
+        """The session of answers that a test file contains: no model is called."""
         answers = self._contents.content("model", question.model)["options"]["answers"]
         return Session(
             question=question,
@@ -85,8 +85,8 @@ class CandidateCaller:
         )
 
 
-def _sum(costs: list[Cost | None]) -> Cost | None:
-    """What all turns cost together; None when nobody knows of one of them."""
+def _sum_costs(costs: list[Cost | None]) -> Cost | None:
+    """What all turns cost together; None when one of the costs is not known."""
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):
         return None

@@ -1,6 +1,6 @@
 """The checks that answers lack: made first, because they say which models judge.
 
-Checks that may take time run in a thread before the others, so that nobody waits for them.
+Checks that may take time run in a thread before the others, so that calls do not wait for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evalstore.results import Session
 
 Sessions = tuple["Session", ...]
-"""Those of one subject, in its order."""
+"""The sessions of one subject, in its order."""
 
 
 class CheckRunner:
@@ -53,25 +53,26 @@ class CheckRunner:
     async def prepare(self, ids: Subject, cells: Iterable[Cell], sessions: Sessions) -> None:
         """Make the checks that a subject lacks and that may take time, for `check` to take.
 
-        What they look at has been paid, so it is stored before.
+        The answers have been paid for, so they are stored first. Checks that could not be run are
+        logged.
         """
-        wanted = {
+        evaluations = {
             cell.case.evaluation
             for cell in cells
             if cell.case.evaluation is not None and self._may_take_time(cell, sessions)
         }
-        if not wanted:
+        if not evaluations:
             return
-        await self._accounting.writer.settled()
+        await self._accounting.writer.flush()
         votes = self._progress.votes(subject_of(ids))
         judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
-        for evaluation in sorted(wanted - judged - self._progress.plan.blocked):
-            if not self._is_halted() and not self._evaluators.is_prepared(ids, evaluation):
+        for evaluation in sorted(evaluations - judged - self._progress.plan.blocked):
+            if not self._is_halted() and not self._evaluators.has_prepared(ids, evaluation):
                 try:
-                    await self._evaluators.prepare(ids, sessions, evaluation)
+                    await self._evaluators.prepare_checks(ids, sessions, evaluation)
                 except NotRunError as error:
                     if not self._is_halted():
-                        self._accounting.not_run(error, subject_of(ids), evaluation)
+                        self._accounting.add_checks_not_run(error, subject_of(ids), evaluation)
 
     def check(
         self, ids: Subject, cells: Iterable[Cell], sessions: Sessions
@@ -88,10 +89,10 @@ class CheckRunner:
             missing = self._missing(cell, subject)
             if missing and missing[0][0] is None:
                 if not self._may_check_now(cell, ids, sessions):
-                    continue  # it is not trusted, or everything ends: the next run judges it
+                    continue  # the code is not trusted, or the run ends: the next run judges it
                 newest = self._progress.newest_vote(subject)
-                self._accounting.evaluation(
-                    self._evaluators.check(ids, sessions, cell.case.evaluation, newest)
+                self._accounting.add_evaluation(
+                    self._evaluators.make_checks(ids, sessions, cell.case.evaluation, newest)
                 )
                 missing = self._missing(cell, subject)
                 self.halt_at_failure(cell)
@@ -102,7 +103,7 @@ class CheckRunner:
         return judgements
 
     def halt_at_failure(self, cell: Cell) -> None:
-        """Halt everything if the verdict on a cell asks for it."""
+        """Halt the run if the verdict on a cell is one that it stops at."""
         progress = self._progress
         if self._stops_at and self._stops_at(cell, progress.plan, progress.outcome):
             progress.outcome.stopped_at_failure = True
@@ -118,11 +119,11 @@ class CheckRunner:
         must_be_prepared = cell.case.code or (
             self._is_halted() and self._may_take_time(cell, sessions)
         )
-        return not must_be_prepared or self._evaluators.is_prepared(ids, evaluation)
+        return not must_be_prepared or self._evaluators.has_prepared(ids, evaluation)
 
     def _may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
         """Whether the checks of a cell run Python, or may take time for another reason."""
         evaluation = cell.case.evaluation
         return bool(cell.case.code) or (
-            evaluation is not None and self._evaluators.may_take_time(evaluation, sessions)
+            evaluation is not None and self._evaluators.checks_may_take_time(evaluation, sessions)
         )

@@ -1,7 +1,7 @@
 """Stored contents and sessions in memory, read for many calls together.
 
-What calls are made of is read ahead, because one read of many is cheaper than many reads. Only
-what was read last is kept, and the versions that many questions use.
+Contents are read ahead, because one read of many is cheaper than many reads. Those that were read
+last are kept, and the versions that many questions use.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ContentCache:
         self._sessions: dict[str, Session] = {}
 
     def add(self, contents: Mapping[str, Json]) -> None:
-        """Keep contents, by id, that will be wanted soon; only the last thousands are kept."""
+        """Keep contents, by id, that will be needed soon; only the last thousands are kept."""
         self._contents |= contents
         _drop_oldest(self._contents, _MOST_CONTENTS + len(contents))
 

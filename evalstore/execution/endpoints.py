@@ -48,13 +48,13 @@ class ProviderPool:
             )
         if access.warning:
             self._note(access.warning)
-        place = (
+        key = (
             provider.type,
             access.base_url,
             access.api_key,
             model.id if provider.type == "scripted" else None,
         )
-        if place not in self._open:
+        if key not in self._open:
             opened = open_provider(
                 provider.type,
                 base_url=access.base_url,
@@ -69,8 +69,8 @@ class ProviderPool:
                 provider.requests_per_minute,
                 provider.tokens_per_minute,
             )
-            self._open[place] = opened, account
-        opened, account = self._open[place]
+            self._open[key] = opened, account
+        opened, account = self._open[key]
         return Endpoint(
             model=model,
             version=model.version(part),
@@ -114,8 +114,10 @@ class EndpointPool(ProviderPool):
     def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Endpoint]:
         """By display id."""
         return {
-            id: self.endpoint(self.project.find_model(one.id, "candidates"), "candidate", None)
-            for id, one in used.items()
+            id: self.endpoint(
+                self.project.find_model(candidate.id, "candidates"), "candidate", None
+            )
+            for id, candidate in used.items()
         }
 
     def judges(self, used: Mapping[str, Judge]) -> dict[str, Endpoint]:

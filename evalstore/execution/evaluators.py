@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 _CODE_LENGTH = 8
-"""Digits that a judge can copy without a mistake, and that nobody can guess."""
+"""Digits that a judge can copy without a mistake, and that an answer cannot guess."""
 
 
 class EvaluatorCaller:
     """Makes the evaluations of one execution; `endpoints` are by evaluator id.
 
-    `newest` is when the newest stored evaluation of a session started: no new one is older,
-    whatever the clock says, for the oldest ones count.
+    `newest` is when the newest stored evaluation of a session started. The oldest ones count, so a
+    new one is never older, even if the clock was set back.
     """
 
     def __init__(
@@ -49,22 +49,22 @@ class EvaluatorCaller:
         accounting: Accounting,
         environment: RunEnvironment,
         limit: int | None,
-        code: CodeChecks,
+        python_checks: CodeChecks,
     ) -> None:
-        """`limit` is the token limit of a judgement; `code` runs Python checks."""
-        self._code = code
-        self._found_quick: tuple[str, int] | None = None
-        """The evaluation version, and the characters, for which no check may take time."""
-        self._made: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
-        """What checks that take time have found; taken when the evaluation is made."""
+        """`limit` is the token limit of a judgement; `python_checks` runs Python checks."""
+        self._python_checks = python_checks
+        self._last_quick: tuple[str, int] | None = None
+        """The last evaluation version, and the characters of answers, without any slow check."""
+        self._prepared: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
+        """Verdicts of checks that take time, until `make_checks` takes them."""
         self._endpoints = endpoints
         self._contents = contents
-        self._opinions = JudgeCaller(calls.ask)
+        self._judge_caller = JudgeCaller(calls.ask)
         self._accounting = accounting
         self._environment = environment
         self._limit = limit
 
-    async def consult(
+    async def judge_by_model(
         self,
         judge: Judge,
         ids: tuple[str, ...],
@@ -72,7 +72,7 @@ class EvaluatorCaller:
         evaluation: str,
         newest: int,
     ) -> Evaluation:
-        """What a model says of sessions that are judged together; raises `CallFailed`."""
+        """The judgement of a model on sessions that are judged together; raises `CallFailed`."""
         started = max(self._environment.now(), newest + 1)
         endpoint = self._endpoints[judge.evaluator]
         form = form_of(self._contents.content("evaluation", evaluation).get("checks", ()))
@@ -91,50 +91,51 @@ class EvaluatorCaller:
             max_output_tokens=self._limit,
             provider_options=provider_options(endpoint.version),
         )
-        spent: list[Reply] = []
-        code = self._environment.nonce()[-_CODE_LENGTH:]  # not that of the marks around the answers
+        replies: list[Reply] = []
+        # Another nonce than that of the marks around the answers.
+        code = self._environment.nonce()[-_CODE_LENGTH:]
         try:
-            opinion = await self._opinions.get(endpoint, request, spent, code, form)
+            judge_reply = await self._judge_caller.ask(endpoint, request, replies, code, form)
         finally:
-            cost = self._accounting.spend_judging(endpoint, spent)
+            cost = self._accounting.add_judge_cost(endpoint, replies)
         return Evaluation(
             sessions=ids,
             evaluation=evaluation,
             evaluator=judge.evaluator,
-            verdict=opinion.verdict,
+            verdict=judge_reply.verdict,
             started=started,
             nonce=self._environment.nonce(),
-            score=opinion.score,
-            label=opinion.label,
-            feedback=opinion.feedback,
-            reasoning=opinion.reasoning,
-            usage=sum_usage(spent),
+            score=judge_reply.score,
+            label=judge_reply.label,
+            feedback=judge_reply.feedback,
+            reasoning=judge_reply.reasoning,
+            usage=sum_usage(replies),
             cost=cost,
-            latency=sum(reply.latency for reply in spent),
+            latency=sum(reply.latency for reply in replies),
         )
 
-    async def prepare(
+    async def prepare_checks(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
     ) -> None:
-        """Make checks that may take time beside the event loop, for `check` to take.
+        """Make checks that may take time beside the event loop, for `make_checks` to take.
 
         Raises `NotRunError` when they cannot be run here and now.
         """
-        looked_at = self._look(sessions, evaluation)
-        self._made[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *looked_at)
+        inputs = self._check_inputs(sessions, evaluation)
+        self._prepared[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *inputs)
 
-    def is_prepared(self, ids: tuple[str, ...], evaluation: str) -> bool:
+    def has_prepared(self, ids: tuple[str, ...], evaluation: str) -> bool:
         """Whether the checks that may take time are made."""
-        return (ids, evaluation) in self._made
+        return (ids, evaluation) in self._prepared
 
-    def may_take_time(self, evaluation: str, sessions: Sequence[Session]) -> bool:
+    def checks_may_take_time(self, evaluation: str, sessions: Sequence[Session]) -> bool:
         """Whether the checks of an evaluation version may take time on these sessions."""
         checks = self._contents.content("evaluation", evaluation).get("checks", ())
         if not checks:
             return False
         size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
         quick = all(self._is_quick(check, size) for check in checks)
-        self._found_quick = (evaluation, size) if quick else None
+        self._last_quick = (evaluation, size) if quick else None
         return not quick
 
     def _is_quick(self, check: Mapping[str, Json], size: int) -> bool:
@@ -142,40 +143,45 @@ class EvaluatorCaller:
             return False
         inner = check.get("checks")
         if inner is not None:
-            return all(self._is_quick(one, size) for one in inner)
+            return all(self._is_quick(check, size) for check in inner)
         schema = check.get("schema")
         schemas = {schema: self._contents.schema(schema)} if isinstance(schema, str) else {}
         return is_cheap(check, size, schemas)
 
-    def forget(self) -> None:
+    def forget_prepared(self) -> None:
         """Forget what was prepared and not taken."""
-        self._made.clear()
+        self._prepared.clear()
 
-    def _look(
+    def _check_inputs(
         self, sessions: Sequence[Session], evaluation: str
     ) -> tuple[Sequence[Json], Sequence[HeldConversation], Mapping[str, Json], RunCode | None]:
-        """The checks of an evaluation version, and all that they look at."""
+        """The checks of an evaluation version, and what `judge_by_checks` needs to make them."""
         content = self._contents.content("evaluation", evaluation)
         checks = without_judge(content.get("checks", ()))
-        run_code = self._code.prepare(checks)
-        held = [
+        run_code = self._python_checks.prepare(checks)
+        conversations = [
             HeldConversation(
                 session.turns,
                 session.cost.usd if session.cost else None,
-                self._code.show(session) if run_code else (),
+                self._python_checks.show(session) if run_code else (),
             )
             for session in sessions
         ]
-        return checks, held, {id: self._contents.schema(id) for id in schemas_of(checks)}, run_code
+        return (
+            checks,
+            conversations,
+            {id: self._contents.schema(id) for id in schemas_of(checks)},
+            run_code,
+        )
 
-    def check(
+    def make_checks(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str, newest: int
     ) -> Evaluation:
-        """What the checks of an evaluation version say of sessions that are judged together."""
-        made = self._made.pop((ids, evaluation), None)
+        """The judgement of an evaluation version's checks on sessions that are judged together."""
+        prepared = self._prepared.pop((ids, evaluation), None)
         size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
-        run = run_check if self._found_quick == (evaluation, size) else run_within_limits
-        checked = made or judge_by_checks(*self._look(sessions, evaluation), run)
+        run = run_check if self._last_quick == (evaluation, size) else run_within_limits
+        checked = prepared or judge_by_checks(*self._check_inputs(sessions, evaluation), run)
         return Evaluation(
             sessions=ids,
             evaluation=evaluation,

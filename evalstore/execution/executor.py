@@ -1,9 +1,12 @@
-"""Plans -> sessions and evaluations: calls within bounds, one writer.
+"""Plans -> sessions and evaluations: calls within limits, one writer.
 
 Every answer is stored as it arrives, and judged as soon as it is there. A failure is
-logged and leaves its answer missing, so the next run asks for just that. Before something is
-worked on a lease is taken on it, so that runs on one store share the work. The clock and
-randomness come in from outside.
+logged and leaves its answer missing, so the next run asks for just that. A lease is taken on each
+question and judgement first, so that runs on one store share the work. The clock and randomness
+are arguments.
+
+`plan_execution` is the loop of one plan, `judgement_queue` what is due to be judged, and
+`plan_progress` what is left.
 """
 
 from __future__ import annotations
@@ -57,8 +60,8 @@ class Executor:
     ) -> None:
         """`candidates` are by display id, `judges` by evaluator id.
 
-        Everything is halted at a cell for which `stops_at`, by its plan and what came of it.
-        Checks run those Python files that `allows` lets them run.
+        The run is halted at the first cell for which `stops_at` is true. Checks run the Python
+        files for which `allows` is true.
         """
         self.sharing = WorkSharing(store, environment.warn)
         accounting = Accounting(store, environment, self.sharing.runner)
@@ -96,7 +99,7 @@ class Executor:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Store what is finished, give everything back."""
+        """Store what is finished, release all leases, close the providers."""
         assert self._background is not None
         self._background.heartbeat.cancel()
         self._python_checks.close()
@@ -105,7 +108,7 @@ class Executor:
             await wait_uninterrupted(writer.finish(self._background.writing))
         finally:
             try:
-                await wait_uninterrupted(asyncio.to_thread(self.sharing.leave))
+                await wait_uninterrupted(asyncio.to_thread(self.sharing.release_all))
             finally:
                 endpoints = self._resources.endpoints.all()
                 for provider in {
@@ -116,12 +119,12 @@ class Executor:
     async def carry_out(self, plan: Plan) -> None:
         """Do everything of a plan that can be done; raises `StoreError` when it cannot be stored.
 
-        The outcome's sessions and votes are those of this plan. When it is cancelled, what is
-        under way is given up, and what is finished is kept.
+        The outcome's sessions and votes are those of this plan. When it is cancelled, calls in
+        flight are cancelled, and what is finished is kept.
         """
         assert self._background is not None
         self.sharing.open(plan)
-        self._resources.evaluators.forget()
+        self._resources.evaluators.forget_prepared()
         self.outcome.sessions.clear()
         self.outcome.votes.clear()
         if self.is_halted:

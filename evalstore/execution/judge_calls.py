@@ -1,4 +1,4 @@
-"""The opinion of a judge: asked for in a form that its server takes, and twice at most."""
+"""The reply of a judge: asked for in a format that its server supports, and twice at most."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import Reply, Request
 
 
-class _Unread(NamedTuple):
+class _UnreadableReply(NamedTuple):
     """A reply that could not be read, and why."""
 
     reply: Reply
@@ -31,38 +31,37 @@ class JudgeCaller:
         self._ask = ask
         self._modes = ReplyModes()
 
-    async def get(
+    async def ask(
         self,
         endpoint: Endpoint,
         request: Request,
-        spent: list[Reply],
+        replies: list[Reply],
         code: str,
         form: ReplyForm | None = None,
     ) -> JudgeReply:
-        """What a judge says; raises `CallFailed`. Each reply is put into `spent`.
+        """The verdict of a judge; raises `CallFailed`. Each reply is added to `replies`.
 
-        A judge that is not held to the schema of a verdict must repeat `code`, which nobody
-        else has seen. A judge whose reply cannot be read is told why and asked once more. If
+        A judge that is not held to the schema of a verdict must repeat `code`, which no
+        answer can know. A judge whose reply cannot be read is told why and asked once more. If
         that does not help, the verdict is `undecided`, or what the form makes of it, but never
         a pass.
         """
         form = form or Verdicts()
-        unread: _Unread | None = None
+        previous: _UnreadableReply | None = None
         for _ in range(2):
-            mode, reply = await self._reply(endpoint, request, code, form, unread)
-            spent.append(reply)
+            mode, reply = await self._reply(endpoint, request, code, form, previous)
+            replies.append(reply)
             try:
-                if not isinstance(
-                    form, Verdicts
-                ):  # what finds a choice or a score may take a moment
+                if not isinstance(form, Verdicts):
+                    # The pattern that finds a choice or a score may take a moment.
                     return await asyncio.to_thread(form.read, reply)
-                return form.read(reply, _demanded(code, mode))
+                return form.read(reply, _required_code(code, mode))
             except Unreadable as unreadable:
-                opinion = form.give_up(reply, unreadable.reason)
-                unread = _Unread(reply, unreadable.reason)
+                verdict = form.give_up(reply, unreadable.reason)
+                previous = _UnreadableReply(reply, unreadable.reason)
                 if not unreadable.is_structured and not _is_scripted(endpoint):
                     self._modes.distrust(_model(endpoint, form), mode)
-        return opinion
+        return verdict
 
     async def _reply(
         self,
@@ -70,40 +69,42 @@ class JudgeCaller:
         request: Request,
         code: str,
         form: ReplyForm,
-        unread: _Unread | None,
+        previous: _UnreadableReply | None,
     ) -> tuple[Mode, Reply]:
         model = _model(endpoint, form)
         structured = endpoint.structured or _is_scripted(endpoint)
         while True:
             mode = self._modes.mode(model, structured=structured, strictest=form.strictest)
             try:
-                return mode, await self._ask(endpoint, _as_asked(request, mode, code, form, unread))
+                return mode, await self._ask(
+                    endpoint, _build_attempt(request, mode, code, form, previous)
+                )
             except CallFailed as failed:
                 if not self._modes.step_down(model, mode, failed.error):
                     raise
 
 
 def _model(endpoint: Endpoint, form: ReplyForm) -> tuple[str, str, Mode]:
-    """What is learnt of a model is about its code and the form that is wanted."""
+    """What the supported formats of a model are remembered by."""
     return endpoint.model.id, endpoint.version.code, form.strictest
 
 
 def _is_scripted(endpoint: Endpoint) -> bool:
-    """Whether the whole reply is what a script says: no server, and nobody to persuade."""
+    """Whether the whole reply comes from a script, so that no format can be refused."""
     return endpoint.version.provider == SCRIPTED
 
 
-def _demanded(code: str, mode: Mode) -> str | None:
-    """The code that a reply must have; none where the server holds the judge to a schema."""
+def _required_code(code: str, mode: Mode) -> str | None:
+    """The code that a reply must repeat; None where the server holds the judge to a schema."""
     return None if mode == "schema" else code
 
 
-def _as_asked(
-    request: Request, mode: Mode, code: str, form: ReplyForm, unread: _Unread | None
+def _build_attempt(
+    request: Request, mode: Mode, code: str, form: ReplyForm, previous: _UnreadableReply | None
 ) -> Request:
-    """The request in this form, with what the judge is told of it at the very end."""
-    demanded = _demanded(code, mode)
-    asked = replace(request, messages=tell(request.messages, form.words(demanded)))
-    if unread is not None:
-        asked = ask_again(asked, unread.reply, unread.reason, form.again(demanded))
+    """The request in this mode; the format is explained at the very end of its messages."""
+    required = _required_code(code, mode)
+    asked = replace(request, messages=tell(request.messages, form.words(required)))
+    if previous is not None:
+        asked = ask_again(asked, previous.reply, previous.reason, form.again(required))
     return in_mode(asked, mode)

@@ -48,7 +48,7 @@ _RUNTIME_NAME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
 
 
 class JudgedConversation(NamedTuple):
-    """A conversation as a judge is told of it: its question, and the candidate's replies."""
+    """A conversation that is judged: its question, and the candidate's replies."""
 
     question: Question
     replies: Sequence[Reply]
@@ -57,8 +57,8 @@ class JudgedConversation(NamedTuple):
 class JudgePrompt:
     """The values of an evaluator prompt's runtime names for one judgement.
 
-    What the question says is read only for a name that shows it; it is that of the first
-    conversation.
+    The names of the question are filled from the first conversation. Its test version is read only
+    for a prompt that shows it.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ def show_sample(expression: str, conversation: HeldConversation, nonce: str) -> 
 
     What it mentions may be missing, such as the JSON of an answer that is not JSON. Raises
     `NotRunError` for what reaches a limit, or cannot be computed here and now: a judge that is
-    told otherwise would judge something else.
+    shown something else would judge something else.
     """
     scope = {SAMPLE: describe_answers([conversation])[SAMPLE]}
     try:

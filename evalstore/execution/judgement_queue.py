@@ -1,7 +1,8 @@
 """What of a plan is due to be judged: stored answers, new ones, and several together.
 
-Whatever makes a subject due, its checks are made first, and the judgements that are left to
-models are returned to be claimed and queued. Those that are queued are read together.
+All of them take one path: the checks of a subject are made first, and the judgements that are
+left to models are returned, to be claimed and queued. The inputs of queued judgements are read
+together.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _CHECKED_AT_ONCE = 200
 """Stored sessions that are read together to be checked."""
 
 DueSubjects = Mapping["Subject", list["Cell"]]
-"""What is to be judged -> the cells that may lack a judgement of it."""
+"""Subject -> the cells that may lack a judgement of it."""
 
 
 class JudgementQueue:
-    """Finds what is due to be judged, and makes the judgements of models when their turn comes."""
+    """Finds what is due to be judged by checks and models, and makes queued judgements."""
 
     def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
         self._resources = resources
@@ -43,7 +44,7 @@ class JudgementQueue:
         self._progress = progress
         self._checks = CheckRunner(resources, progress)
         self._queued: dict[str, dict[JudgementInput, None]] = {}
-        """By account what its queued judgements are about, in order."""
+        """By account the inputs of its queued judgements, in order."""
 
     # --- what is due
 
@@ -71,13 +72,13 @@ class JudgementQueue:
         loaded, contents = await asyncio.to_thread(self._contents.load_uncached, due, evaluations)
         self._contents.add(contents)
         judgements = await self._judge_loaded(due, loaded)
-        await self._accounting.writer.settled()
+        await self._accounting.writer.flush()
         return judgements
 
     async def judge_others(
         self, sessions: Mapping[str, Mapping[str, Session]]
     ) -> list[PlannedJudgement]:
-        """Make the checks of what other runs have asked in the meantime: it counts here too.
+        """Make the checks of answers that other runs have stored since the plan was made.
 
         `sessions` are by question and id. Returns the judgements left to models.
         """
@@ -104,7 +105,7 @@ class JudgementQueue:
             return []
         # Another run that works on the same answers may judge them, too.
         subjects = [subject_of(ids) for ids in due]
-        self._resources.sharing.look_for_votes(
+        self._resources.sharing.find_new_votes(
             {subject: self._progress.votes(subject) for subject in subjects}
         )
         following: Iterator[JudgementInput] = ((ids, None) for ids in due)
@@ -114,7 +115,7 @@ class JudgementQueue:
 
         judgements = await self._checks.check_all(due, read)
         if judgements:
-            await self._accounting.writer.settled()
+            await self._accounting.writer.flush()
         return judgements
 
     async def judge_new(self, question: str, id: str, session: Session) -> list[PlannedJudgement]:
@@ -141,15 +142,15 @@ class JudgementQueue:
     # --- judgements of models
 
     def add(self, judgement: PlannedJudgement) -> None:
-        """A judgement of a model is queued: it is read with others."""
+        """Note that a judgement of a model is queued, to read its input with others."""
         account = self._resources.endpoints.account_of(judgement)
         self._queued.setdefault(account, {})[_input_of(judgement)] = None
 
     async def judge(self, judgement: PlannedJudgement, session: Session | None) -> None:
-        """Make a judgement that was queued; a failure is noted.
+        """Make a judgement that was queued; a failure is logged.
 
-        `session` is what it is about, if that is still in memory. Raises `LeaseLostError` when
-        another run has taken it over.
+        `session` is its input, if it is still in memory. Raises `LeaseLostError` when another run
+        has taken the judgement over.
         """
         subject, judge, cell = judgement.subject, judgement.judge, judgement.cell
         assert subject
@@ -157,7 +158,7 @@ class JudgementQueue:
         assert cell.case.evaluation
         try:
             sessions = await self._take_sessions(judgement, session)
-            evaluation = await self._resources.evaluators.consult(
+            evaluation = await self._resources.evaluators.judge_by_model(
                 judge,
                 judgement.sessions,
                 sessions,
@@ -166,7 +167,7 @@ class JudgementQueue:
             )
         except CallFailed as failed:
             self._progress.fail(key_of(judgement))
-            self._accounting.failure(
+            self._accounting.add_failure(
                 failed,
                 subject=subject,
                 evaluation=cell.case.evaluation,
@@ -175,15 +176,17 @@ class JudgementQueue:
             )
         except NotRunError as error:
             self._progress.fail(key_of(judgement))
-            self._accounting.not_run(error, subject, cell.case.evaluation, judge.evaluator)
+            self._accounting.add_checks_not_run(
+                error, subject, cell.case.evaluation, judge.evaluator
+            )
         else:
-            self._accounting.evaluation(evaluation)
+            self._accounting.add_evaluation(evaluation)
             self._checks.halt_at_failure(cell)
 
     async def _take_sessions(
         self, judgement: PlannedJudgement, session: Session | None
     ) -> Sessions:
-        """The sessions of a judgement; what the next ones are about is read with them."""
+        """The sessions of a judgement; the inputs of the next ones are read with them."""
         queued = self._queued.get(self._resources.endpoints.account_of(judgement), {})
         about = _input_of(judgement)
         sessions = (session,) if session else await self._read(about, queued)
@@ -191,9 +194,9 @@ class JudgementQueue:
         return sessions
 
     async def _read(self, about: JudgementInput, following: Iterable[JudgementInput]) -> Sessions:
-        """The sessions of a subject; what follows is read ahead if they are not in memory."""
+        """The sessions of an input; unless it is in memory, it is read with what follows."""
         if not self._contents.has_input(*about):
-            await self._accounting.writer.settled()
+            await self._accounting.writer.flush()
             if not self._contents.has_input(*about):
                 self._contents.read_ahead(chain([about], following))
         return self._contents.sessions(about[0])

@@ -1,7 +1,7 @@
 """Finds the key of a provider, and decides whether it may be sent where the provider is.
 
-What stands in the workspace's own `.env` goes where the workspace says. A variable of the user's
-environment goes to the service that it belongs to, and elsewhere only with the user's leave.
+A key in the workspace's own `.env` goes where the workspace says. A variable of the user's
+environment goes to the service that it belongs to, and elsewhere only with the user's consent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 """Names of a list that are shown."""
-_ELSEWHERE = ("AI_TESTER_", "MAX_")
+_IMPORT_PREFIXES = ("AI_TESTER_", "MAX_")
 """Beginnings of variables that `init --from` reads: nobody is warned of them."""
 
 
@@ -58,13 +58,13 @@ class Environment:
 
     def origin(self, name: str, value: str | None) -> str | None:
         """Where the value of a variable comes from, in words; None when it is not such a value."""
-        mine, theirs = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
-        if not value or value not in (mine, theirs):
+        user, workspace = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
+        if not value or value not in (user, workspace):
             return None
-        if mine == theirs:
+        if user == workspace:
             return "the same in the environment and in .env"
-        here, there = ("the environment", ".env") if value == mine else (".env", "the environment")
-        return f"from {here}" + (f", not the other one of {there}" if mine and theirs else "")
+        here, there = ("the environment", ".env") if value == user else (".env", "the environment")
+        return f"from {here}" + (f", not the other one of {there}" if user and workspace else "")
 
     def only_workspace(self) -> dict[str, str]:
         """What the workspace sets and the user does not."""
@@ -97,7 +97,7 @@ def read_environment(root: Path, named: Collection[str] = ()) -> Environment:
             if name in named or credentials.is_provider_variable(name)
         }
         ignored = [name for name in read.values if name not in counted]
-        ignored = [name for name in ignored if not name.startswith(_ELSEWHERE)]
+        ignored = [name for name in ignored if not name.startswith(_IMPORT_PREFIXES)]
         if ignored:
             reason = "only keys and addresses of providers are read"
             warnings.append(f"{file}: no effect: {_list(ignored)}; {reason}")
@@ -122,7 +122,7 @@ class KeyAccess:
         """`agrees` asks the user a question; what is agreed to is remembered."""
         self.environment = environment
         self._agrees = agrees
-        self._list: TrustList | None = None
+        self._trust_list: TrustList | None = None
 
     def find(self, provider: ProviderFile) -> ProviderAccess:
         """How a provider is reached; raises `KeyNotAllowedError`."""
@@ -139,20 +139,20 @@ class KeyAccess:
         return self._find_litellm(provider)
 
     def _find_litellm(self, provider: ProviderFile) -> ProviderAccess:
-        own, user = self.environment.only_workspace(), self.environment.user
+        workspace, user = self.environment.only_workspace(), self.environment.user
         kind, base = provider.type, provider.base_url
         if base is None and credentials.find_base(kind, user) is None:
-            found = credentials.find_base(kind, own)
+            found = credentials.find_base(kind, workspace)
             base = found[1].rstrip("/") if found else None
             if found and split_base_url(found[1]) is None:
                 hint = "it looks like 'http://localhost:8000/v1'"
                 raise EvalstoreError(f".env: {found[0]} is not a base URL", hint=hint)
-        parameters = credentials.find_parameters(kind, own)
-        names = _names(provider, {**own, **user})
+        parameters = credentials.find_parameters(kind, workspace)
+        names = _names(provider, {**workspace, **user})
         if base is None:
             if not provider.key_variable:
                 # The user's own variables litellm finds by itself, and takes to its own host.
-                names = [name for name in names if name in own]
+                names = [name for name in names if name in workspace]
             key = self._find_key(provider, names, None, litellm_name(kind))
             return ProviderAccess(None, key, parameters)
         host = host_of(base)
@@ -166,20 +166,21 @@ class KeyAccess:
         self, provider: ProviderFile, names: Sequence[str | None], base: str | None, host: str
     ) -> str | None:
         """The value of the first variable that is set; raises when it must not be sent there."""
-        own, user = self.environment.workspace, self.environment.user
+        environment = self.environment
         for name in filter(None, names):
-            mine, theirs = user.get(name, "").strip(), own.get(name, "").strip()
-            # What also stands in the workspace's own file tells the workspace nothing new.
-            if not mine or mine == theirs:
-                if theirs:
-                    return theirs
+            user_key = environment.user.get(name, "").strip()
+            workspace_key = environment.workspace.get(name, "").strip()
+            # The workspace already knows a key that is also in its own file.
+            if not user_key or user_key == workspace_key:
+                if workspace_key:
+                    return workspace_key
                 continue
             if _is_own_host(provider, name, base, host) or self._allows(name, host):
-                return mine
-            if theirs:
-                return theirs
+                return user_key
+            if workspace_key:
+                return workspace_key
             self._require(name, host, provider)
-            return mine
+            return user_key
         return None
 
     def _allows(self, variable: str, host: str) -> bool:
@@ -206,9 +207,9 @@ class KeyAccess:
         )
 
     def _trusted(self) -> TrustList:
-        if self._list is None:
-            self._list = TrustList(default_place())
-        return self._list
+        if self._trust_list is None:
+            self._trust_list = TrustList(default_place())
+        return self._trust_list
 
 
 def _names(provider: ProviderFile, variables: Mapping[str, str]) -> list[str]:

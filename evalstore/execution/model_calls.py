@@ -1,8 +1,8 @@
-"""One answer from one model: retries within bounds, and an end to what cannot succeed.
+"""One answer from one model: retries within limits, and an end to calls that cannot succeed.
 
-A provider makes exactly one call; how often it is tried, how long is waited in between, how
-fast its account is called and when a model is given up is decided here. A bug in a provider
-is a failed call: other questions are not lost by it.
+A provider makes exactly one call. This module decides how often it is tried, how long to wait in
+between, how fast an account is called, and when a model is not called any more. A bug in a
+provider is a failed call, so that other questions are not lost.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.execution.budget import Budget, OverBudgetError, count_input, likely_cost
-from evalstore.execution.rate_limiter import ANYWHERE, Account, RateLimiter
+from evalstore.execution.budget import Budget, OverBudgetError, count_input, estimate_call_cost
+from evalstore.execution.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
 from evalstore.values import ModelVersion, Reply, Request
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from evalstore.workspace.model_files import Model
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.25, 30.0
-_TOO_FAST = (429, 503, 529)
+_OVERLOADED = (429, 503, 529)
 """Statuses of a server that has more to do than it can."""
-_MOST_IN_A_ROW = 20
-"""After so many failures of the connection without an answer a model is given up."""
+_MOST_FAILURES_IN_A_ROW = 20
+"""After so many connection failures without an answer a model is not called any more."""
 STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
-"""Kinds of a call that was not made: its model was given up, or everything ends."""
+"""Kinds of a call that was not made: its model is not called any more, or the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Endpoint:
     price: Price | None
     temperature: float | None = None
     structured: bool = True
-    account: Account = ANYWHERE
+    account: Account = DEFAULT_ACCOUNT
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of an execution."""
+    """The limits of an execution."""
 
     concurrency: int = 8
     """The most calls at once, for each account."""
@@ -60,13 +60,13 @@ class Limits:
     max_cost: float | None = None
     """USD"""
     requests_per_minute: float | None = None
-    """For accounts that do not say it themselves."""
+    """For accounts without their own limit."""
     tokens_per_minute: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnvironment:
-    """What comes from outside: the clock, randomness, who watches."""
+    """What comes from outside: the clock, randomness, the listeners."""
 
     now: Callable[[], int]
     """Microseconds since 1970, UTC."""
@@ -74,14 +74,14 @@ class RunEnvironment:
     progress: Callable[[str, int], None] = lambda _what, _count: None
     """Called with `asked`, `judged` or `failed` and how many."""
     spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
-    """Called with what a call has cost in USD, None if nobody knows, and its tokens."""
+    """Called with what a call has cost in USD, None if that is not known, and its tokens."""
     warn: Callable[[str], None] = lambda _message: None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits so many seconds, before a call is tried again."""
     monotonic: Callable[[], float] = time.monotonic
     """Seconds of a clock that never goes back, and that `sleep` moves."""
     jitter: Callable[[], float] = random.random
-    """A number from 0 to 1, so that those who failed together do not come back together."""
+    """A number from 0 to 1, so that calls that failed together are not retried together."""
 
 
 class LeaseLostError(Exception):
@@ -93,7 +93,7 @@ async def _always() -> bool:
 
 
 class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itself
-    """A call that brought nothing, after this many attempts."""
+    """A call that failed, after this many attempts."""
 
     def __init__(self, error: ProviderError, attempts: int) -> None:
         super().__init__(error.message)
@@ -115,14 +115,14 @@ class ModelCaller:
         self._environment = environment
         self._is_ours = is_ours
         self.budget = Budget(limits.max_cost)
-        self._paces: dict[str, RateLimiter] = {}
+        self._limiters: dict[str, RateLimiter] = {}
         self._stopped: dict[tuple[str, str], str] = {}
-        """Models that cannot be called any more, and why: display id and code."""
-        self._in_a_row: dict[tuple[str, str], int] = {}
+        """Model (display id and code) -> why it is not called any more."""
+        self._failures_in_a_row: dict[tuple[str, str], int] = {}
         """Model -> failures of its connection since it last answered."""
-        self._longest: dict[tuple[str, str], int] = {}
+        self._longest_output: dict[tuple[str, str], int] = {}
         """Model -> the most output tokens of an answer."""
-        self._told_of_budget = False
+        self._warned_of_budget = False
         self._halted = asyncio.Event()
 
     def is_halted(self) -> bool:
@@ -133,16 +133,16 @@ class ModelCaller:
         """Start nothing more, and wait for no further try."""
         self._halted.set()
 
-    def pace(self, account: Account) -> RateLimiter:
-        """The pace of an account."""
-        if account.name not in self._paces:
+    def rate_limiter(self, account: Account) -> RateLimiter:
+        """What limits the rate of an account's calls."""
+        if account.name not in self._limiters:
             limits = self._limits
-            self._paces[account.name] = RateLimiter(
+            self._limiters[account.name] = RateLimiter(
                 min(limits.concurrency, account.concurrency or limits.concurrency),
                 account.requests_per_minute or limits.requests_per_minute,
                 account.tokens_per_minute or limits.tokens_per_minute,
             )
-        return self._paces[account.name]
+        return self._limiters[account.name]
 
     async def ask(self, endpoint: Endpoint, request: Request) -> Reply:
         """One answer, after as many tries as are allowed.
@@ -150,96 +150,99 @@ class ModelCaller:
         Raises `CallFailed`, or `LeaseLostError` when another run has taken the work over.
         """
         model = (endpoint.model.id, endpoint.version.code)
-        pace = self.pace(endpoint.account)
+        limiter = self.rate_limiter(endpoint.account)
         tokens = count_input(request)
         attempts = 0
-        left = self._limits.timeout
+        remaining = self._limits.timeout
         while True:
-            await self._admit(model, pace, tokens, attempts)
-            likely = likely_cost(endpoint.price, request, self._longest.get(model, 0))
-            await self._afford(likely, attempts)
+            await self._wait_for_turn(model, limiter, tokens, attempts)
+            reserved = estimate_call_cost(
+                endpoint.price, request, self._longest_output.get(model, 0)
+            )
+            await self._reserve_cost(reserved, attempts)
             if not await self._is_ours():
-                self.budget.settle(likely, 0.0)
+                self.budget.settle(reserved, 0.0)
                 raise LeaseLostError
             attempts += 1
             # Only the call and the waits it causes count, not those for its account's turn.
-            began, full = self._environment.monotonic(), not pace.has_room
+            began, full = self._environment.monotonic(), not limiter.has_room
             try:
-                reply = await self._try(endpoint, request, left, likely)
+                reply = await self._call_once(endpoint, request, remaining, reserved)
             except ProviderError as error:
-                self._learn(model, pace, error)
+                self._adapt_to_failure(model, limiter, error)
                 delay = self._delay(error, attempts)
-                left -= self._environment.monotonic() - began + delay
-                if not error.retry or left <= 0 or attempts > self._limits.retries:
-                    self._give_up(model, error)
+                remaining -= self._environment.monotonic() - began + delay
+                if not error.retry or remaining <= 0 or attempts > self._limits.retries:
+                    self._count_connection_failure(model, error)
                     raise CallFailed(error, attempts) from error
                 await self._pause(delay)
                 if self.is_halted():
                     raise CallFailed(error, attempts) from error
                 continue
-            self._in_a_row[model] = 0
-            pace.succeeded(full=full)
-            pace.correct(_tokens(reply) - tokens)
+            self._failures_in_a_row[model] = 0
+            limiter.succeeded(full=full)
+            limiter.correct(_tokens(reply) - tokens)
             if reply.wait:
-                pace.pause(self._environment.monotonic(), min(reply.wait, self._limits.timeout))
+                limiter.pause(self._environment.monotonic(), min(reply.wait, self._limits.timeout))
             return reply
 
-    async def _admit(
-        self, model: tuple[str, str], pace: RateLimiter, tokens: int, attempts: int
+    async def _wait_for_turn(
+        self, model: tuple[str, str], limiter: RateLimiter, tokens: int, attempts: int
     ) -> None:
         """Wait until the account may be called; raises `CallFailed` when it must not be."""
-        self._require_hope(model, attempts)
-        start = pace.reserve(self._environment.monotonic(), tokens)
-        while (wait := max(start, pace.resumes) - self._environment.monotonic()) > 0:
+        self._require_callable(model, attempts)
+        start = limiter.reserve(self._environment.monotonic(), tokens)
+        while (wait := max(start, limiter.paused_until) - self._environment.monotonic()) > 0:
             await self._pause(wait)
-            self._require_hope(model, attempts)
+            self._require_callable(model, attempts)
 
-    def _require_hope(self, model: tuple[str, str], attempts: int) -> None:
-        """Raise `CallFailed` when everything is halted, or the model was given up."""
+    def _require_callable(self, model: tuple[str, str], attempts: int) -> None:
+        """Raise `CallFailed` when the run is halted, or the model is not called any more."""
         if self.is_halted():
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
         if model in self._stopped:
             raise CallFailed(ProviderError(STOPPED, self._stopped[model]), attempts)
 
-    async def _afford(self, likely: float, attempts: int) -> None:
-        """Set aside what the next try may cost; raises `CallFailed` when it must not be made."""
+    async def _reserve_cost(self, reserved: float, attempts: int) -> None:
+        """Reserve what the next try may cost; raises `CallFailed` when it must not be made."""
         try:
-            await self.budget.reserve(likely)
+            await self.budget.reserve(reserved)
         except OverBudgetError:
-            words = (
-                f"the next call may cost up to ${likely:.4f}, and ${self.budget.left:.4f} is left"
-            )
-            if not self._told_of_budget:
-                self._told_of_budget = True
+            left = self.budget.remaining
+            words = f"the next call may cost up to ${reserved:.4f}, and ${left:.4f} is left"
+            if not self._warned_of_budget:
+                self._warned_of_budget = True
                 self._environment.warn(words)
             raise CallFailed(ProviderError(OVER_BUDGET, words), attempts) from None
         if self.is_halted():
-            self.budget.settle(likely, 0.0)
+            self.budget.settle(reserved, 0.0)
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
 
-    async def _try(
-        self, endpoint: Endpoint, request: Request, timeout: float, likely: float
+    async def _call_once(
+        self, endpoint: Endpoint, request: Request, timeout: float, reserved: float
     ) -> Reply:
-        """One call, paid from what was set aside for it."""
+        """One call, paid from the cost that was reserved for it."""
         cost = 0.0
         try:
             reply = await _ask(endpoint.provider, request, timeout)
             model = (endpoint.model.id, endpoint.version.code)
             output = reply.usage.output_tokens or 0
-            self._longest[model] = max(self._longest.get(model, 0), output)
+            self._longest_output[model] = max(self._longest_output.get(model, 0), output)
             if endpoint.price is not None:
                 known = endpoint.price.covers(reply.usage)
-                cost = endpoint.price.cost(reply.usage, reply.latency).usd if known else likely
+                cost = endpoint.price.cost(reply.usage, reply.latency).usd if known else reserved
             self._environment.spent(cost if endpoint.price is not None else None, _tokens(reply))
             return reply
         finally:
-            self.budget.settle(likely, cost)
+            self.budget.settle(reserved, cost)
 
-    def _learn(self, model: tuple[str, str], pace: RateLimiter, error: ProviderError) -> None:
+    def _adapt_to_failure(
+        self, model: tuple[str, str], limiter: RateLimiter, error: ProviderError
+    ) -> None:
         """Slow the account down, or give the model up, as a failure asks for."""
         now = self._environment.monotonic()
-        if error.status in _TOO_FAST or error.kind == "timeout":
-            pace.throttled(now)
+        if error.status in _OVERLOADED or error.kind == "timeout":
+            limiter.throttled(now)
         wait = error.retry_after or 0.0
         if error.stops_model:
             self._stop(model, error.message)
@@ -248,17 +251,17 @@ class ModelCaller:
             self._stop(
                 model, f"{error.message} ({asks}, and the timeout is {self._limits.timeout:g} s)"
             )
-        elif error.retry and error.status in _TOO_FAST:
-            pace.pause(now, wait)
+        elif error.retry and error.status in _OVERLOADED:
+            limiter.pause(now, wait)
 
-    def _give_up(self, model: tuple[str, str], error: ProviderError) -> None:
+    def _count_connection_failure(self, model: tuple[str, str], error: ProviderError) -> None:
         """Count the failures of a connection; after too many of them no more calls are made."""
         if error.kind not in ("connection", "timeout"):
-            self._in_a_row[model] = 0  # somebody is there
+            self._failures_in_a_row[model] = 0  # the server has answered
             return
-        self._in_a_row[model] = self._in_a_row.get(model, 0) + 1
-        if self._in_a_row[model] >= _MOST_IN_A_ROW:
-            self._stop(model, f"{error.message} ({_MOST_IN_A_ROW} times in a row)")
+        self._failures_in_a_row[model] = self._failures_in_a_row.get(model, 0) + 1
+        if self._failures_in_a_row[model] >= _MOST_FAILURES_IN_A_ROW:
+            self._stop(model, f"{error.message} ({_MOST_FAILURES_IN_A_ROW} times in a row)")
 
     def _stop(self, model: tuple[str, str], why: str) -> None:
         if model not in self._stopped:
@@ -266,14 +269,14 @@ class ModelCaller:
             self._environment.warn(f"model '{model[0]}' is not asked any more: {why}")
 
     def _delay(self, error: ProviderError, attempts: int) -> float:
-        """Seconds until the next try: what the server asks for, else a doubling bound's jitter."""
+        """Seconds until the next try: as the server asks, else exponential backoff with jitter."""
         if error.retry_after:
             return error.retry_after
         bound: float = min(_LONGEST_DELAY, _FIRST_DELAY * 2**attempts)
         return bound / 4 + self._environment.jitter() * bound * 3 / 4
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, unless everything is halted in the meantime."""
+        """Wait, unless the run is halted in the meantime."""
         if self.is_halted():
             return
         waits = [
@@ -294,8 +297,8 @@ async def _ask(provider: Provider, request: Request, timeout: float) -> Reply:
     except (ProviderError, EvalstoreError):
         raise
     except Exception as problem:
-        told = f"{type(problem).__name__}: {problem}".removesuffix(": ")
-        words = clean(told, find_secrets(None))
+        description = f"{type(problem).__name__}: {problem}".removesuffix(": ")
+        words = clean(description, find_secrets(None))
         raise ProviderError("bug", f"a bug in the provider: {words}") from problem
 
 

@@ -9,7 +9,7 @@ from evalstore.results import Sample, Vote
 
 @dataclass
 class ModelSpending:
-    """What the calls of one model came to."""
+    """The number, tokens and cost of the calls of one model."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -25,25 +25,25 @@ class Outcome:
 
     asked: int = 0
     recorded: int = 0
-    """Answers that files bring themselves."""
+    """Answers that test files contain."""
     judged: int = 0
     failed: int = 0
-    """Answers and judgements that could not be had."""
+    """Answers and judgements that failed."""
     failures: dict[str, int] = field(default_factory=dict)
     """Message -> how often."""
-    hopeless: int = 0
-    """Of them those that stay as long as nothing is changed, as a missing key does."""
+    permanent_failures: int = 0
+    """Of them those that remain until something is changed, such as a missing key."""
     cost: float = 0.0
     judge_cost: float = 0.0
     priced: bool = True
     """Whether every call had a known price."""
     interrupted: bool = False
     over_budget: bool = False
-    """Whether it ended at its bound on cost or time."""
+    """Whether it ended at its limit of cost or time."""
     time_is_up: bool = False
     stopped_at_failure: bool = False
     spending: dict[tuple[str, str], ModelSpending] = field(default_factory=dict)
-    """Display id and `candidate` or `evaluator` -> what its calls came to."""
+    """Display id and `candidate` or `evaluator` -> its calls."""
     sessions: dict[str, list[Sample]] = field(default_factory=dict)
     """Question id -> new sessions."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)

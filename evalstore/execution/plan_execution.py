@@ -1,7 +1,7 @@
-"""One plan, carried out: each account's queue is worked off until nothing is left to do.
+"""The loop of one plan: the queue of each account is processed until nothing is left.
 
-What a job leads to (a judgement of its answer, a group that is complete) is queued before the
-job ends, so that the plan is done as soon as all queues are idle.
+Jobs that follow from a job (judgements of its answer, or of a group that is complete) are queued
+before it ends, so that the plan is done when all queues are idle.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class PlanExecution:
-    """Carries out one plan; made anew for each."""
+    """Carries out one plan."""
 
     def __init__(self, resources: RunResources, plan: Plan, bursts: BurstLimit) -> None:
         self._resources = resources
@@ -44,14 +44,14 @@ class PlanExecution:
         self._judgements = JudgementQueue(resources, self._progress)
         self._finished = asyncio.Event()
         self._checking: asyncio.Task[None] | None = None
-        """Checks what is stored; None until the plan is begun."""
+        """Makes the checks that stored sessions lack; None until the plan is begun."""
         self._planned = group_by_account(plan, resources.endpoints.account_of)
         accounts = {
             endpoint.account.name: endpoint.account for endpoint in resources.endpoints.all()
         }
         self._queues = {
             name: AccountQueue(
-                resources.calls.pace(account),
+                resources.calls.rate_limiter(account),
                 self._work,
                 self._fetcher(name),
                 self._finish_if_done,
@@ -64,8 +64,8 @@ class PlanExecution:
     async def run(self, writing: asyncio.Task[None], heartbeat: asyncio.Task[None]) -> None:
         """Do everything that can be done; raises `StoreError` when it cannot be stored.
 
-        It ends early when one of these tasks does. When it is cancelled, what is under way is
-        given up, and what is finished is stored.
+        It ends early when one of these tasks does. When it is cancelled, calls in flight are
+        cancelled, and what is finished is stored.
         """
         checking = self._checking = asyncio.create_task(self._check_stored())
         checking.add_done_callback(lambda _: self._finish_if_done())
@@ -85,7 +85,7 @@ class PlanExecution:
                     raise queue.error
         finally:
             await self._stop({finished, sharing, checking})
-            stored = asyncio.ensure_future(self._writer.settled())
+            stored = asyncio.ensure_future(self._writer.flush())
             await wait_uninterrupted(
                 asyncio.wait({stored, writing}, return_when=asyncio.FIRST_COMPLETED)
             )
@@ -99,7 +99,7 @@ class PlanExecution:
         for task in tasks:
             task.cancel()
         await wait_uninterrupted(asyncio.gather(*tasks, return_exceptions=True))
-        self._queues.clear()  # they know this object: so the plan's memory is free at once
+        self._queues.clear()  # they refer to this object: without the cycle its memory is freed
 
     def halt(self) -> None:
         """Begin nothing more; what is in flight may finish."""
@@ -108,7 +108,7 @@ class PlanExecution:
         self._finish_if_done()
 
     def _finish_if_done(self) -> None:
-        """End the loop if nothing is left to do, or something went wrong."""
+        """End the loop if nothing is left to do, or an error has occurred."""
         queues, checking = self._queues.values(), self._checking
         if checking is None:
             return
@@ -123,10 +123,10 @@ class PlanExecution:
         ):
             self._finished.set()
 
-    # --- what comes into the queues
+    # --- filling the queues
 
     def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[Job] | None]]:
-        """A function that claims the next so many of the plan's items; None: none are left."""
+        """A function that claims up to so many of the next items; None when there are none left."""
         items = self._progress.take_open(self._planned.get(account, ()))
 
         async def fetch(count: int) -> list[Job] | None:
@@ -136,7 +136,7 @@ class PlanExecution:
         return fetch
 
     async def _claim(self, items: Sequence[Item]) -> list[Job]:
-        """The jobs of those of these items that nobody else works on, and that are still open."""
+        """Claim items; the jobs of those that are still open and that no other run works on."""
         claimed = await self._resources.sharing.claim(items)
         self._resources.contents.add(claimed.contents)
         self._read_evaluations(item for item in claimed.items if isinstance(item, PlannedAsk))
@@ -147,13 +147,13 @@ class PlanExecution:
             if isinstance(item, PlannedJudgement):
                 self._judgements.add(item)
         for key in claimed.done:
-            self._writer.give(key)
+            self._writer.release_lease(key)
         judgements = await self._judgements.judge_others(claimed.sessions)
         await self._judge_groups()
         return jobs + (await self._claim(judgements) if judgements else [])
 
     def _read_evaluations(self, asks: Iterable[PlannedAsk]) -> None:
-        """Read by what the answers are judged in other cells than the asked ones."""
+        """Read the evaluation versions of other cells that share these questions."""
         evaluations = {
             cell.case.evaluation: None
             for ask in asks
@@ -163,17 +163,17 @@ class PlanExecution:
         self._resources.contents.read_evaluations(id for id in evaluations if id is not None)
 
     async def _take_over(self) -> None:
-        """Take over what other runs have left, and take note of what they have brought."""
+        """Claim what other runs worked on: their results count, and the rest is taken over."""
         sharing = self._resources.sharing
         while True:
             await sharing.until_others_may_be_done()
-            jobs = await self._claim(sharing.take_back())
-            sharing.taken_back()
+            jobs = await self._claim(sharing.take_deferred())
+            sharing.end_reclaiming()
             self._put(jobs)
             self._finish_if_done()
 
     async def _check_stored(self) -> None:
-        """Make the checks that stored sessions lack, and queue what then is left to models."""
+        """Make the checks that stored sessions lack, and queue the judgements left to models."""
         for due in self._judgements.stored_due():
             if self._resources.calls.is_halted():
                 return
@@ -191,10 +191,10 @@ class PlanExecution:
             self._queues[self._resources.endpoints.account_of(job.item)].put([job])
 
     def _put_unclaimed(self, judgements: Iterable[PlannedJudgement], session: Session) -> None:
-        """Queue judgements of a new answer, which nobody else knows yet; the leases come later."""
+        """Queue judgements of a new answer; no other run knows it, so leases are taken later."""
         for judgement in judgements:
             key = key_of(judgement)
-            self._writer.take(key)
+            self._writer.take_lease(key)
             self._progress.begin(key, judgement.count)
             queue = self._queues[self._resources.endpoints.account_of(judgement)]
             kept = session if queue.backlog < _SESSIONS_IN_MEMORY else None
@@ -204,7 +204,7 @@ class PlanExecution:
     # --- work
 
     async def _work(self, job: Job) -> None:
-        """Get one answer or judgement, and queue what it leads to."""
+        """Get one answer or judgement, and queue the jobs that follow from it."""
         self._leases.enter(job)
         if not await self._leases.is_ours():
             await self._claim_again(job)
@@ -220,57 +220,59 @@ class PlanExecution:
             return
         if self._accounting.outcome.over_budget:
             self._resources.halt()
-        # No call is made while what the last one brought could still be lost.
-        await self._writer.settled()
+        # The next call is made when the reply to this one is in the store.
+        await self._writer.flush()
         await self._judge_groups()
 
     async def _ask(self, job: Job, ask: PlannedAsk) -> None:
         question = ask.question_id
         newest = self._progress.plan.newest.get(question, 0)
         try:
-            session = await self._resources.candidates.hold(ask, newest)
+            session = await self._resources.candidates.ask(ask, newest)
         except CallFailed as failed:
             model = self._resources.endpoints.candidates[ask.cell.candidate.id].model.id
             self._progress.fail(question)
-            self._accounting.failure(failed, question=question, model=model)
+            self._accounting.add_failure(failed, question=question, model=model)
         else:
             if ask.count == 1 and self._leases.has_slept_since(job):
-                # It is paid, so it is kept, but another run's answer is not displaced by it.
+                # It is paid for, so it is kept, but does not displace another run's answer.
                 started = max(self._resources.environment.now(), newest + 1)
-                self._accounting.spare_session(replace(session, started=started))
+                self._accounting.add_surplus_session(replace(session, started=started))
                 await self._claim_again(job)
                 return
             try:
                 await self._bursts.wait()
-            finally:  # whatever happens: this is paid
-                id = self._accounting.session(question, session)
+            finally:  # the answer is paid for, so it is stored even when the run is cancelled
+                id = self._accounting.add_session(question, session)
                 judgements = await self._judgements.judge_new(question, id, session)
                 self._put_unclaimed(judgements, session)
         self._finish_one(question)
 
     async def _claim_again(self, job: Job) -> None:
-        """Claim what may be in other hands, or done, by now."""
+        """Claim a job again that another run may have taken over."""
         key = key_of(job.item)
-        await self._writer.settled()
+        await self._writer.flush()
         if job.item.count > 1:
-            self._finish_one(key)  # a part of it may be under way: the rest is for the next run
+            self._finish_one(
+                key
+            )  # other jobs of the item may be in progress: the next run does the rest
         else:
             self._progress.abandon(key)
             self._put(await self._claim([job.item]))
 
     def _finish_one(self, key: str) -> None:
-        """One of the answers or judgements under a key is there, or failed."""
+        """One answer or judgement with this key has arrived, or failed."""
         if not self._progress.finish_one(key):
             return
         if self._progress.is_question(key):
             for answer in self._progress.take_oldest(key):
                 self._put_unclaimed(self._judgements.judge_oldest(answer), answer.session)
             self._progress.add_answered(key)
-        self._writer.give(key)
+        self._writer.release_lease(key)
 
 
 async def wait_uninterrupted(work: Awaitable[T]) -> T:
-    """Wait for what must not be left half done, however often the waiting is cancelled."""
+    """Wait until this has ended, even when the waiting task is cancelled."""
     task = asyncio.ensure_future(work)
     while True:
         try:

@@ -1,6 +1,6 @@
-"""How far a plan is: what is outstanding, answered, queued and failed.
+"""The progress of a plan: what is outstanding, answered, queued and failed.
 
-It knows nothing of calls, leases and the event loop, and changes only when it is told to.
+It does not know calls, leases and the event loop.
 """
 
 from __future__ import annotations
@@ -34,39 +34,43 @@ class PlanProgress:
     """The state of one plan while it is carried out; keys are those of `key_of`."""
 
     def __init__(self, plan: Plan, outcome: Outcome, failures: Counter[str]) -> None:
-        """`failures` says how often a key has failed in this run: other plans may want it, too."""
+        """`failures` counts the failures of each key in this run; plans may share a key."""
         self.plan = plan
         self.outcome = outcome
         self._failures = failures
         self._outstanding: dict[str, int] = {}
-        """Key of what is under way -> how many of its answers or judgements are still to come."""
+        """Key -> how many of its answers or judgements are outstanding."""
         self._queued: set[str] = set()
         """Keys of all judgements that have been queued."""
         self._answers: dict[str, Session] = {}
-        """New sessions, by id, whose question has other answers to come."""
+        """New sessions, by id, of questions with outstanding answers."""
         self._answered: set[str] = set()
-        """Questions that have got all their answers since `take_answered`."""
+        """Questions of groups that have got all their answers since `take_answered`."""
+        self._grouped: set[str] = set()
+        """Questions whose answers are judged together with others."""
         self._cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
         self._most_wanted: dict[str, int] = {}
-        """Question id -> how many answers that one of these cells wants which wants most."""
+        """Question id -> the most answers that one of these cells wants."""
         for cell in plan.cells:
             for question, _, wanted in cell.asked():
                 self._cells.setdefault(question, []).append(cell)
                 self._most_wanted[question] = max(wanted, self._most_wanted.get(question, 0))
+            if len(cell.questions) > 1:
+                self._grouped.update(cell.questions)
 
-    # --- what is under way
+    # --- outstanding answers and judgements
 
     def begin(self, key: str, count: int) -> None:
-        """So many answers or judgements are under way."""
+        """So many answers or judgements are outstanding."""
         self._outstanding[key] = count
 
     def abandon(self, key: str) -> None:
-        """What has this key is not under way any more, as if it had never begun."""
+        """The answers and judgements of this key are not outstanding any more."""
         del self._outstanding[key]
 
     def finish_one(self, key: str) -> bool:
-        """One answer or judgement is there, or failed; returns whether it was the last one."""
+        """One answer or judgement has arrived or failed; returns whether none is outstanding."""
         self._outstanding[key] -= 1
         if self._outstanding[key]:
             return False
@@ -74,7 +78,7 @@ class PlanProgress:
         return True
 
     def fail(self, key: str) -> None:
-        """One answer or judgement could not be had."""
+        """Count a failed answer or judgement."""
         self._failures[key] += 1
 
     def queue(self, key: str) -> bool:
@@ -85,9 +89,9 @@ class PlanProgress:
         return True
 
     def take_open(self, items: Iterable[Item]) -> Iterator[Item]:
-        """What is left of these when it is taken: what has failed or is queued is not tried again.
+        """What is open of these items when it is taken; judgements are then queued.
 
-        Judgements are noted as queued.
+        An answer or judgement that has failed in this run is not tried again.
         """
         for item in items:
             if isinstance(item, PlannedAsk):
@@ -103,7 +107,7 @@ class PlanProgress:
         return key in self._cells
 
     def is_asked(self, question: str) -> bool:
-        """Whether answers to a question are under way."""
+        """Whether answers to a question are outstanding."""
         return question in self._outstanding
 
     def cells_of(self, question: str) -> list[Cell]:
@@ -115,7 +119,7 @@ class PlanProgress:
         return [cell for cell in self._cells[question] if len(cell.questions) == 1]
 
     def cells_wanting_all(self, question: str) -> list[Cell]:
-        """Those of them that judge every answer which is asked for."""
+        """Those of them that judge every answer that is asked for."""
         most = self._most_wanted[question]
         return [cell for cell in self.single_cells(question) if cell.wanted == most]
 
@@ -124,9 +128,9 @@ class PlanProgress:
         self._answers[id] = session
 
     def take_oldest(self, question: str) -> list[NewAnswer]:
-        """What the cells judge that want only some of the answers, which are all there now.
+        """The answers that cells judge which want only some of them, once none is outstanding.
 
-        Those are the oldest, and which these are is known only now.
+        These are the oldest ones, which are known only when all are there.
         """
         new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
         stored = len(self.plan.sessions.get(question, ()))
@@ -145,15 +149,16 @@ class PlanProgress:
 
     @property
     def has_answered(self) -> bool:
-        """Whether a question has got all its answers since `take_answered`."""
+        """Whether a question of a group has got all its answers since `take_answered`."""
         return bool(self._answered)
 
     def add_answered(self, question: str) -> None:
         """A question has all its answers, or as many as can be had."""
-        self._answered.add(question)
+        if question in self._grouped:
+            self._answered.add(question)
 
     def take_answered(self) -> dict[Subject, list[Cell]]:
-        """What can be judged together now, and lacks a judgement under these cells."""
+        """The groups that can be judged now, and the cells for which they lack a judgement."""
         answered, self._answered = self._answered, set()
         cells = {
             (cell.file, cell.index, cell.prompt, cell.candidate.id): cell

@@ -1,7 +1,7 @@
 """Runs Python checks on sessions: what their functions are given, and whether they may run.
 
-Whether a file is trusted is asked here once more, of its very bytes: the plan leaves out what
-is not, but it goes by what the store says.
+The plan leaves out files that are not trusted by what the store says; here the bytes that would
+run are checked once more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Allows = Callable[[str, bool], bool]
 """Whether a file of this SHA-256 may run, with the network or without."""
-_ONE: Json = {"turns": ["response"]}
+_SINGLE_TURN: Json = {"turns": ["response"]}
 
 
 class CodeChecks:
@@ -89,35 +89,35 @@ class CodeChecks:
 
 def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldConversation]) -> Json:
     """What a function is given of sessions that are judged together."""
-    known = list(check.get("conversations", [_ONE]))
-    known += [_ONE] * (len(sessions) - len(known))
+    named = list(check.get("conversations", [_SINGLE_TURN]))
+    named += [_SINGLE_TURN] * (len(sessions) - len(named))
     runs = [
-        list(_name(session.shown, one.get("turns", ())))
-        for session, one in zip(sessions, known, strict=False)
+        list(_name_turns(session.shown, names.get("turns", ())))
+        for session, names in zip(sessions, named, strict=False)
     ]
-    found: dict[str, list[str]] = {}
-    for session, one in zip(sessions, known, strict=False):
+    answers: dict[str, list[str]] = {}
+    for session, names in zip(sessions, named, strict=False):
         texts = [reply.text or "" for reply in session.replies]
-        for name, text in zip(one.get("turns", ()), texts, strict=False):
+        for name, text in zip(names.get("turns", ()), texts, strict=False):
             if name is not None:
-                found.setdefault(name, []).append(text)
-        if "run" in one:
-            found.setdefault(one["run"], []).append(texts[-1])
-    alone = len(sessions) == 1
+                answers.setdefault(name, []).append(text)
+        if "run" in names:
+            answers.setdefault(names["run"], []).append(texts[-1])
+    is_single = len(sessions) == 1
     return {
         **describe_answers(sessions),
         "answer": actual,
         "item": check.get("item", {}),
-        "turns": {name: texts[-1] if alone else texts for name, texts in found.items()},
+        "turns": {name: texts[-1] if is_single else texts for name, texts in answers.items()},
         "messages": runs[-1],
         "runs": runs,
     }
 
 
-def _name(shown: Sequence[Json], names: Sequence[str | None]) -> Iterator[Json]:
+def _name_turns(shown: Sequence[Json], names: Sequence[str | None]) -> Iterator[Json]:
     """The messages of a conversation; the candidate's turns have their names."""
-    left = iter(names)
+    remaining = iter(names)
     for message in shown:
-        told = {"role": message["role"], "content": message["content"]}
-        name = next(left, None) if message.get("filled") else None
-        yield told if name is None else {**told, "name": name}
+        turn = {"role": message["role"], "content": message["content"]}
+        name = next(remaining, None) if message.get("filled") else None
+        yield turn if name is None else {**turn, "name": name}

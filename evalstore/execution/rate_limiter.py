@@ -17,7 +17,7 @@ COOL_DOWN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Calls that a provider counts together: an endpoint with a key; None: no bound of its own."""
+    """Calls that a provider counts together: an endpoint with a key; None: no limit of its own."""
 
     name: str = ""
     concurrency: int | None = None
@@ -25,11 +25,11 @@ class Account:
     tokens_per_minute: float | None = None
 
 
-ANYWHERE = Account()
+DEFAULT_ACCOUNT = Account()
 
 
 class RateLimiter:
-    """The pace of one account; `ceiling` is the most calls at once."""
+    """How fast one account may be called; `ceiling` is the most calls at once."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class RateLimiter:
         self._ceiling = ceiling
         self._limit = float(min(ceiling, max(FIRST, ceiling // 4)))
         self._doubling = True
-        self._cool_until = self._resume = float("-inf")
+        self._cooling_until = self._paused_until = float("-inf")
         self._requests = _Window(requests_per_minute) if requests_per_minute else None
         self._tokens = _Window(tokens_per_minute) if tokens_per_minute else None
         self.busy = 0
-        """Calls that hold a place now."""
+        """Calls in flight."""
 
     @property
     def limit(self) -> int:
@@ -53,7 +53,7 @@ class RateLimiter:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more call may take a place."""
+        """Whether one more call may be started."""
         return self.busy < self.limit
 
     def succeeded(self, *, full: bool) -> None:
@@ -63,21 +63,21 @@ class RateLimiter:
             self._limit = min(float(self._ceiling), grown)
 
     def throttled(self, now: float) -> None:
-        """The provider was called too fast: fewer calls at once, at most one cut in a while."""
-        if now < self._cool_until:
+        """The provider was called too fast: halve the calls at once, at most once in a while."""
+        if now < self._cooling_until:
             return
         self._doubling = False
         self._limit = max(1.0, self._limit / 2)
-        self._cool_until = max(now, self._resume) + COOL_DOWN
+        self._cooling_until = max(now, self._paused_until) + COOL_DOWN
 
     def pause(self, now: float, seconds: float) -> None:
         """Start no call for so long, as the provider has asked."""
-        self._resume = max(self._resume, now + seconds)
+        self._paused_until = max(self._paused_until, now + seconds)
 
     def reserve(self, now: float, tokens: int) -> float:
         """Take a call of so many tokens into account; returns when it may start.
 
-        It may start later than that while the account pauses: `resumes` says until when.
+        It may start later than that while the account pauses: `paused_until` says until when.
         """
         start = now
         if self._requests:
@@ -92,9 +92,9 @@ class RateLimiter:
             self._tokens.correct(tokens)
 
     @property
-    def resumes(self) -> float:
+    def paused_until(self) -> float:
         """When the account's pause ends."""
-        return self._resume
+        return self._paused_until
 
 
 class _Window:
@@ -105,13 +105,13 @@ class _Window:
 
     def __init__(self, per_minute: float) -> None:
         self._rate = per_minute / 60
-        self._free = float("-inf")
+        self._next_free = float("-inf")
 
     def reserve(self, now: float, amount: float) -> float:
-        start = max(now - 1.0, self._free)
-        self._free = start + amount / self._rate
+        start = max(now - 1.0, self._next_free)
+        self._next_free = start + amount / self._rate
         return max(start, now)
 
     def correct(self, amount: float) -> None:
         # Whatever a server counts, it costs a minute at most.
-        self._free += min(amount / self._rate, 60.0)
+        self._next_free += min(amount / self._rate, 60.0)

@@ -1,4 +1,4 @@
-"""Which variables of the user's environment a command would send where nobody has allowed it."""
+"""Which variables of the user's environment a command would send to a host that is not allowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[KeyNotAllowedError]:
-    """The refusals that calls of these models would meet, each once; nobody is asked."""
+    """The refusals that calls of these models would meet, each once; the user is not asked."""
     called = [model for model in models if model.provider.type != SCRIPTED]
     if not called:
         return []
@@ -31,15 +31,15 @@ def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[
 
 def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllowedError]:
     """The refusals for these models, each once."""
-    found: dict[tuple[str, str], KeyNotAllowedError] = {}
+    refused: dict[tuple[str, str], KeyNotAllowedError] = {}
     for model in models:
         try:
             keys.find(model.provider)
         except KeyNotAllowedError as error:
-            found.setdefault((error.variable, error.host), error)
+            refused.setdefault((error.variable, error.host), error)
         except EvalstoreError:  # opening the provider says what is wrong
             continue
-    return list(found.values())
+    return list(refused.values())
 
 
 def combine(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:

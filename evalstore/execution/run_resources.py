@@ -1,4 +1,4 @@
-"""What the plans of one run are carried out with, and which run a piece of work belongs to."""
+"""What the plans of one run share, and the jobs that they are divided into."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evalstore.results import Session
 
 StopsAt = Callable[["Cell", "Plan", "Outcome"], bool]
-"""Whether the verdict on a cell of a plan, by what came of it, ends the run."""
+"""Whether the verdict on a cell of a plan ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Job(NamedTuple):
     sleeps: int
     """How often this process had slept when the item was claimed."""
     session: Session | None = None
-    """What is to be judged, if it is one session and still in memory."""
+    """The session to judge, if it is only one and still in memory."""
 
 
 _current_job: ContextVar[Job] = ContextVar("_current_job")
@@ -62,9 +62,9 @@ _current_job: ContextVar[Job] = ContextVar("_current_job")
 
 
 class JobLeases:
-    """Knows whether what this run has claimed is still its own.
+    """Knows whether this run still has the lease of a job.
 
-    Other runs may take over what a process has claimed that sleeps for long.
+    Other runs may take over the jobs of a process that sleeps for long.
     """
 
     def __init__(self, sharing: WorkSharing, writer: Writer) -> None:
@@ -73,23 +73,23 @@ class JobLeases:
 
     def job(self, item: Item, session: Session | None = None) -> Job:
         """A job for an item that has just been claimed."""
-        return Job(item, self._sharing.look_at_clock(), session)
+        return Job(item, self._sharing.count_sleeps(), session)
 
     def enter(self, job: Job) -> None:
-        """The current task works on a job."""
+        """Make a job the current task's."""
         _current_job.set(job)
 
     def has_slept_since(self, job: Job) -> bool:
         """Whether this process has slept so long that another run may have taken a job over."""
-        return job.sleeps != self._sharing.look_at_clock()
+        return job.sleeps != self._sharing.count_sleeps()
 
     async def is_ours(self) -> bool:
-        """Whether nobody has taken over the current task's job while this process slept."""
+        """Whether no other run has taken over the current task's job while this process slept."""
         job = _current_job.get()
         if not self.has_slept_since(job):
             return True
-        await self._writer.settled()
-        return await self._sharing.still_has(key_of(job.item))
+        await self._writer.flush()
+        return await self._sharing.has_lease(key_of(job.item))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,6 @@ class RunResources:
     evaluators: EvaluatorCaller
     stops_at: StopsAt | None
     halt: Callable[[], None]
-    """Starts nothing more, in this plan and those after it."""
+    """Called to start nothing more, in this plan and those after it."""
     failures: Counter[str]
     """Key -> how often it has failed in this run."""

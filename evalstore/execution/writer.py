@@ -1,6 +1,6 @@
-"""The one writer of an execution: facts are committed in order, as soon as they come.
+"""The one writer of an execution: facts are committed in order, as soon as they arrive.
 
-What comes while a commit is under way is committed together with the next one.
+Facts that arrive during a commit are part of the next one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from evalstore.results import Evaluation, Failure, Session
     from evalstore.store import Store
 
-_SHARE = 40
+_LATENCY_PER_DELAY = 40
 """A commit waits for others to join it, but no longer than this part of what an answer took."""
-_LONGEST = 0.01
+_LONGEST_DELAY = 0.01
 """Seconds of such a wait."""
 _TRIES = 6
-"""Each waits for a lock as long as the store does: a minute in all. What was paid is kept."""
+"""Each waits for a lock as long as the store does: a minute in all."""
 
 
 class Writer:
-    """Commits what it is given; what cannot be committed is kept, and tried again at the end."""
+    """Commits facts; those that cannot be committed are kept, and tried again at the end."""
 
     def __init__(self, store: Store, runner: str) -> None:
         """`runner` is the id under which leases are taken."""
@@ -36,42 +36,42 @@ class Writer:
         self._sessions: dict[str, tuple[Session, str]] = {}
         self._evaluations: dict[str, tuple[Evaluation, str]] = {}
         self._failures: list[Failure] = []
-        self._taken: list[str] = []
-        self._given: list[str] = []
+        self._taken_leases: list[str] = []
+        self._released_leases: list[str] = []
         self._wake = asyncio.Event()
         self._closing = False
-        self._patience = 0.0
+        self._delay = 0.0
         """Seconds that a commit waits for others to join it."""
         self._waiting: list[asyncio.Future[None]] = []
-        """Who waits for what has been taken since the last commit."""
+        """Callers of `flush` since the last commit."""
 
     def put_session(self, session: Session) -> str:
-        """Take a session to be stored; returns its id."""
-        self._patience = min(session.turns[-1].latency / _SHARE, _LONGEST)
+        """Store a session with the next commit; returns its id."""
+        self._delay = min(session.turns[-1].latency / _LATENCY_PER_DELAY, _LONGEST_DELAY)
         id, content = hashing.identify(hashing.describe_session(session))
         self._sessions[id] = (session, content)
         self._wake.set()
         return id
 
     def put_evaluation(self, evaluation: Evaluation) -> str:
-        """Take an evaluation to be stored; returns its id."""
+        """Store an evaluation with the next commit; returns its id."""
         id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
         self._evaluations[id] = (evaluation, content)
         self._wake.set()
         return id
 
     def put_failure(self, failure: Failure) -> None:
-        """Take a failure to be logged."""
+        """Log a failure with the next commit."""
         self._failures.append(failure)
         self._wake.set()
 
-    def take(self, lease: str) -> None:
-        """Take a lease together with what is committed next."""
-        self._taken.append(lease)
+    def take_lease(self, lease: str) -> None:
+        """Take a lease with the next commit."""
+        self._taken_leases.append(lease)
 
-    def give(self, lease: str) -> None:
-        """Give a lease back together with what is committed next."""
-        self._given.append(lease)
+    def release_lease(self, lease: str) -> None:
+        """Give a lease back with the next commit."""
+        self._released_leases.append(lease)
         self._wake.set()
 
     async def run(self) -> None:
@@ -79,12 +79,12 @@ class Writer:
         while not self._closing:
             await self._wake.wait()
             if not self._closing:
-                await asyncio.sleep(self._patience)
+                await asyncio.sleep(self._delay)
             self._wake.clear()
             await self._commit()
 
-    async def settled(self) -> None:
-        """Wait until all that was taken so far is in the store."""
+    async def flush(self) -> None:
+        """Wait until everything that was put so far is in the store."""
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(committed)
         self._wake.set()
@@ -99,13 +99,13 @@ class Writer:
 
     async def _commit(self) -> None:
         batch = (self._sessions, self._evaluations, self._failures)
-        taken, given = self._taken, self._given
+        taken, released = self._taken_leases, self._released_leases
         waiting, self._waiting = self._waiting, []
         self._sessions, self._evaluations, self._failures = {}, {}, []
-        self._taken, self._given = [], []
+        self._taken_leases, self._released_leases = [], []
         try:
-            if any(batch) or taken or given:
-                await self._record(*batch, LeaseChange(self._runner, taken, given))
+            if any(batch) or taken or released:
+                await self._record(*batch, LeaseChange(self._runner, taken, released))
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
@@ -115,7 +115,10 @@ class Writer:
             self._sessions = {**batch[0], **self._sessions}
             self._evaluations = {**batch[1], **self._evaluations}
             self._failures = [*batch[2], *self._failures]
-            self._taken, self._given = [*taken, *self._taken], [*given, *self._given]
+            self._taken_leases, self._released_leases = (
+                [*taken, *self._taken_leases],
+                [*released, *self._released_leases],
+            )
             raise
 
     async def _record(

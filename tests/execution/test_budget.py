@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 
 import pytest
 
-from evalstore.execution.budget import Budget, OverBudgetError, count_input, likely_cost
+from evalstore.execution.budget import Budget, OverBudgetError, count_input, estimate_call_cost
 from evalstore.planning.pricing import Price
 from evalstore.values import FilePart, OutgoingMessage, Request, Text, ToolVersion
 
@@ -69,7 +69,7 @@ def test_the_schema_and_the_tools_are_part_of_the_input() -> None:
 
 def test_input_tokens_are_part_of_what_is_set_aside() -> None:
     price = Price("t", per_input_token=0.01, per_output_token=1.0)
-    assert likely_cost(price, request(Text("a" * 297), max_output_tokens=2), 0) == 3.0
+    assert estimate_call_cost(price, request(Text("a" * 297), max_output_tokens=2), 0) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_the_longest_answer_seen_is_set_aside_unless_there_is_a_limit(
     limit: int | None, longest: int, tokens: int
 ) -> None:
     price = Price("t", per_output_token=1.0)
-    assert likely_cost(price, request(max_output_tokens=limit), longest) == tokens
+    assert estimate_call_cost(price, request(max_output_tokens=limit), longest) == tokens
 
 
 def test_without_a_price_nothing_is_set_aside() -> None:
-    assert likely_cost(None, request(Text("a")), 1_000) == 0.0
+    assert estimate_call_cost(None, request(Text("a")), 1_000) == 0.0
 
 
 # --- reserving
@@ -107,12 +107,12 @@ def test_what_is_spent_and_set_aside_never_exceeds_the_most() -> None:
         await budget.reserve(0.6)
         budget.settle(0.6, 0.5)
         assert budget.spent == 0.5
-        assert budget.left == 0.5
+        assert budget.remaining == 0.5
         with pytest.raises(OverBudgetError):
             await budget.reserve(0.51)
         await budget.reserve(0.5)
         budget.settle(0.5, 0.5)
-        assert (budget.spent, budget.left) == (1.0, 0.0)
+        assert (budget.spent, budget.remaining) == (1.0, 0.0)
 
     run(scenario())
 
@@ -176,7 +176,7 @@ def test_all_that_wait_are_woken() -> None:
         await asyncio.gather(*waiting)
         for _ in waiting:
             budget.settle(0.3, 0.3)
-        assert budget.left == pytest.approx(0.1)
+        assert budget.remaining == pytest.approx(0.1)
 
     run(scenario())
 
@@ -201,11 +201,11 @@ def test_a_call_that_is_cancelled_while_it_waits_wakes_nobody_and_hinders_nobody
 def test_without_a_bound_everything_fits_and_what_is_left_is_nothing() -> None:
     async def scenario() -> None:
         budget = Budget()
-        assert budget.left == 0.0
+        assert budget.remaining == 0.0
         for _ in range(3):
             await budget.reserve(1e9)
         budget.settle(1e9, 2.0)
-        assert (budget.spent, budget.left) == (2.0, 0.0)
+        assert (budget.spent, budget.remaining) == (2.0, 0.0)
 
     run(scenario())
 
@@ -219,7 +219,7 @@ def test_rounding_leaves_nothing_set_aside_when_all_calls_are_over() -> None:
             budget.settle(0.1, 0.0)
         await budget.reserve(0.3)  # exactly all of it, whatever 0.1 + 0.1 + 0.1 is
         budget.settle(0.3, 0.3)
-        assert budget.left == 0.0
+        assert budget.remaining == 0.0
 
     run(scenario())
 

@@ -94,7 +94,7 @@ class Panel:
             structured=self.structured,
         )
         request = Request(model, (OutgoingMessage("user", (Text(text),)),))
-        return await self.opinions.get(door, request, self.spent, CODE)
+        return await self.opinions.ask(door, request, self.spent, CODE)
 
     def run(self, *texts: str, at_once: bool = False) -> list[JudgeReply]:
         async def ask_all() -> list[JudgeReply]:
