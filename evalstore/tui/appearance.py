@@ -9,7 +9,7 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.files.fields import suggest
-from evalstore.tui.keys.keymap import Appearance, key_problems, normal
+from evalstore.tui.keys.keymap import Appearance, key_problems, normal_keys
 from evalstore.workspace.settings import BrowserSettings, browser_settings
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def read_appearance(where: Location, theme: str | None, keys: Sequence[str]) -> 
         raise WorkspaceError(problems)
     return Appearance(
         theme or shared.theme,
-        {id: ",".join(normal(text)) for id, text in {**shared.keys, **chosen}.items()},
+        {id: ",".join(normal_keys(text)) for id, text in {**shared.keys, **chosen}.items()},
     )
 
 

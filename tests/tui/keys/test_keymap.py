@@ -11,7 +11,7 @@ from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.planning.options import Location
 from evalstore.tui.appearance import find_problems, read_appearance
-from evalstore.tui.keys.keymap import normal
+from evalstore.tui.keys.keymap import normal_keys
 from evalstore.workspace.settings import BrowserSettings, read_settings
 from tests.builders import tree
 
@@ -79,7 +79,7 @@ def test_keys_without_conflict_are_taken(keys: str) -> None:
 
 
 def test_keys_are_read_as_they_are_typed() -> None:
-    assert normal("?, ctrl+/ ,G,space") == ("question_mark", "ctrl+slash", "G", "space")
+    assert normal_keys("?, ctrl+/ ,G,space") == ("question_mark", "ctrl+slash", "G", "space")
 
 
 def test_ones_own_stand_over_the_settings(tmp_path: Path) -> None:
