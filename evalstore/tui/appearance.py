@@ -38,7 +38,7 @@ def read_appearance(where: Location, theme: str | None, keys: Sequence[str]) -> 
         raise WorkspaceError(problems)
     return Appearance(
         theme or shared.theme,
-        {id: ",".join(normal(text)) for id, text in {**shared.keys, **chosen}.items()},
+        {id: ",".join(normal_keys(text)) for id, text in {**shared.keys, **chosen}.items()},
     )
 
 

@@ -60,7 +60,7 @@ class BrowserRuns:
                     line.refresh()
 
     def refuse_second(self) -> bool:
-        """Whether another run cannot begin now; the user is told."""
+        """Whether another run cannot begin now; with a message."""
         if self.is_running:
             key = self._key_of("page.run")
             text = f"A run is under way already: {key} shows how far it is."

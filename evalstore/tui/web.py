@@ -95,26 +95,26 @@ class Site:
 
         @web.middleware
         async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
-            self.refuse_strangers(request)
+            self.check_request(request)
             try:
                 return await handler(request)  # type: ignore[no-any-return]
             except OSError as problem:  # a name that no file can have
                 raise web.HTTPNotFound from problem
 
-        found = web.Application(middlewares=[guard])
+        application = web.Application(middlewares=[guard])
         base = f"/{self.token}"
-        found.router.add_get(base, self.add_slash)
-        found.router.add_get(f"{base}/", self.page)
-        found.router.add_get(f"{base}/web.js", self.script)
-        found.router.add_get(f"{base}/ws", self.talk)
+        application.router.add_get(base, self.add_slash)
+        application.router.add_get(f"{base}/", self.page)
+        application.router.add_get(f"{base}/web.js", self.script)
+        application.router.add_get(f"{base}/ws", self.websocket)
         static = Path(str(textual_serve.__file__)).parent / "static"
-        found.router.add_static(f"{base}/static", static)
-        found.on_response_prepare.append(self.add_headers)
-        found.on_shutdown.append(self.close)
-        return found
+        application.router.add_static(f"{base}/static", static)
+        application.on_response_prepare.append(self.add_headers)
+        application.on_shutdown.append(self.close)
+        return application
 
-    def refuse_strangers(self, request: web.Request) -> None:
-        """Let only requests pass that know the token and come from this machine's own page."""
+    def check_request(self, request: web.Request) -> None:
+        """Refuse requests without the token, and those of other pages and machines."""
         from aiohttp import web
 
         if not _LOCAL.fullmatch(request.host):
@@ -126,7 +126,7 @@ class Site:
             raise web.HTTPNotFound
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Say that nothing may be kept, framed, or loaded from elsewhere."""
+        """Forbid to keep the page, to frame it, and to load anything from elsewhere."""
         known = _LOCAL.fullmatch(request.host)
         for name, value in _HEADERS.items():
             response.headers[name] = value.format(socket=f"ws://{request.host}" if known else "")
@@ -151,7 +151,7 @@ class Site:
 
         return web.FileResponse(Path(__file__).with_name("web.js"))
 
-    async def talk(self, request: web.Request) -> web.WebSocketResponse:
+    async def websocket(self, request: web.Request) -> web.WebSocketResponse:
         """One browser: a process of its own, as long as the socket is open."""
         from aiohttp import web
         from textual_serve.app_service import AppService
@@ -159,41 +159,41 @@ class Site:
 
         if "Origin" not in request.headers:
             raise web.HTTPForbidden(text="only for the page")
-        found = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST)
-        await found.prepare(request)
-        self._sockets.add(found)
+        websocket = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST)
+        await websocket.prepare(request)
+        self._sockets.add(websocket)
 
         async def close() -> None:
-            await found.close()
+            await websocket.close()
 
         service = AppService(
             self.command,
-            write_bytes=found.send_bytes,
-            write_str=found.send_str,
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
             close=close,
             download_manager=DownloadManager(),
         )
         try:
             width, height = (_size(request.query.get(name)) for name in ("width", "height"))
             await service.start(width, height)
-            if service._task:  # a program that cannot start says no goodbye
-                service._task.add_done_callback(lambda _: asyncio.ensure_future(found.close()))
-            async for message in found:
+            if service._task:  # a program that cannot start does not close it
+                service._task.add_done_callback(lambda _: asyncio.ensure_future(websocket.close()))
+            async for message in websocket:
                 if message.type is web.WSMsgType.TEXT:
-                    await _pass_on(message.data, service, found)
+                    await _pass_on(message.data, service, websocket)
         finally:
-            self._sockets.discard(found)
+            self._sockets.discard(websocket)
             await service.stop()
-        return found
+        return websocket
 
     async def close(self, _application: web.Application) -> None:
         """End all browsers."""
-        for one in list(self._sockets):
-            await one.close()
+        for websocket in list(self._sockets):
+            await websocket.close()
 
 
-async def _pass_on(text: str, service: Any, found: web.WebSocketResponse) -> None:
-    """Do what the page says; what it cannot have said is passed over."""
+async def _pass_on(text: str, service: Any, websocket: web.WebSocketResponse) -> None:
+    """Handle a message of the page; ignore anything else."""
     try:
         kind, *rest = json.loads(text)
         if kind == "stdin" and isinstance(rest[0], str):
@@ -201,7 +201,7 @@ async def _pass_on(text: str, service: Any, found: web.WebSocketResponse) -> Non
         elif kind == "resize":
             await service.set_terminal_size(_size(rest[0]["width"]), _size(rest[0]["height"]))
         elif kind == "ping" and isinstance(rest[0], str | int | float):
-            await found.send_json(["pong", rest[0]])
+            await websocket.send_json(["pong", rest[0]])
         elif kind == "blur":
             await service.blur()
         elif kind == "focus":
@@ -211,7 +211,7 @@ async def _pass_on(text: str, service: Any, found: web.WebSocketResponse) -> Non
 
 
 def _size(given: Any) -> int:
-    """Columns or lines as the page says them."""
+    """Columns or lines, as the page sends them."""
     try:
         return max(1, min(int(given), _WIDEST))
     except (TypeError, ValueError, OverflowError):

@@ -41,7 +41,7 @@ def key_problems(
         is_own = own.keys.get(id) is text
         line = None if is_own else shared.lines[f"keys.{id}"]
         place = Problem("--key" if is_own else file, "", line)
-        keys = normal(text)
+        keys = normal_keys(text)
         unknown = [key for key in keys if not _is_key(key)]
         fixed = [key for key in keys if key in FIXED]
         if id not in known:
@@ -80,7 +80,7 @@ def _at(place: Problem, message: str, hint: str) -> Problem:
     return Problem(place.file, message, place.line, hint=hint)
 
 
-def normal(keys: str) -> tuple[str, ...]:
+def normal_keys(keys: str) -> tuple[str, ...]:
     """Keys as Textual names them: `?` is `question_mark`."""
     names = []
     for text in keys.split(","):

@@ -40,7 +40,9 @@ def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledL
         (
             StyledSpan(f"{cell.text}  ", cell.colour),
             StyledSpan(safe(result.model)),
-            StyledSpan(safe("".join(f"  {one}" for one in result_facts(result, attempt))), "faint"),
+            StyledSpan(
+                safe("".join(f"  {fact}" for fact in result_facts(result, attempt))), "faint"
+            ),
         )
     )
 
@@ -121,12 +123,16 @@ def _judgement(judgement: JudgementView) -> Iterator[StyledLine]:
         )
     )
     for check in judgement.checks:
-        found = verdict_cell(check.verdict) if check.verdict else None
+        check_cell = verdict_cell(check.verdict) if check.verdict else None
         text = check.feedback or check.name
         if not text.startswith(check.name):
             text = f"{check.name}: {text}"
         for number, line in enumerate(text_lines(text)):
-            sign = (StyledSpan(f"{found.text}  ", found.colour),) if found and not number else ()
+            sign = (
+                (StyledSpan(f"{check_cell.text}  ", check_cell.colour),)
+                if check_cell and not number
+                else ()
+            )
             yield StyledLine((*sign, *line.spans), 2 * _INDENT)
     if judgement.feedback and not any(check.feedback for check in judgement.checks):
         yield from text_lines(judgement.feedback, indent=_INDENT)
@@ -202,24 +208,28 @@ def _facts(facts: SessionFacts) -> Iterator[str]:
 # --- two answers side by side
 
 
-def compared_lines(one: AnswerView, other: AnswerView) -> tuple[list[StyledLine], list[StyledLine]]:
+def compared_lines(
+    first: AnswerView, second: AnswerView
+) -> tuple[list[StyledLine], list[StyledLine]]:
     """Two answers below the question, with the words marked that the other one does not have."""
-    apart = words_apart(one.answer, other.answer)
-    note = "" if apart else "(too long to be compared word by word)"
-    if apart and one.answer and other.answer:
-        same = sum(len(piece.text) for line in apart[0] for piece in line if not piece.differs)
-        if same < MIN_SHARED * max(len(one.answer), len(other.answer)):
+    differences = words_apart(first.answer, second.answer)
+    note = "" if differences else "(too long to be compared word by word)"
+    if differences and first.answer and second.answer:
+        same = sum(
+            len(piece.text) for line in differences[0] for piece in line if not piece.differs
+        )
+        if same < MIN_SHARED * max(len(first.answer), len(second.answer)):
             note = "(too little in common to be compared word by word)"
     sides: list[list[StyledLine]] = []
-    for number, view in enumerate((one, other)):
+    for number, view in enumerate((first, second)):
         users = [turn.text for turn in view.said if turn.role == "user" and turn.answer is None]
         lines = [*question_lines(users[-1] if users else ""), BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
-        elif note or not apart or None in (one.id, other.id):
+        elif note or not differences or None in (first.id, second.id):
             lines += [*(text_lines(note, "faint") if note else ()), *text_lines(view.answer)]
         else:
-            lines += [_piece_line(pieces, ("old", "new")[number]) for pieces in apart[number]]
+            lines += [_piece_line(pieces, ("old", "new")[number]) for pieces in differences[number]]
         for judgement in view.opinions:
             if not judgement.why_not:
                 lines += _judgement(judgement)

@@ -103,13 +103,13 @@ def _as_markdown(table: ExportedTable) -> str:
     lines = [list(table.titles), ["---"] * len(table.titles), *table.rows]
     return "".join(
         "| "
-        + " | ".join(text if number == 1 else in_line(text) for text in _padded(line, table))
+        + " | ".join(text if number == 1 else markdown_line(text) for text in _padded(line, table))
         + " |\n"
         for number, line in enumerate(lines)
     )
 
 
-def in_line(text: str) -> str:
+def markdown_line(text: str) -> str:
     """One line that no reader of Markdown takes for anything but text."""
     return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
 
@@ -124,12 +124,12 @@ def _as_csv(table: ExportedTable) -> str:
 
 def _plain(text: str) -> str:
     """A verdict without its sign; the sign of a label is replaced by words."""
-    found = _VERDICT.fullmatch(text)
-    if not found:
+    match = _VERDICT.fullmatch(text)
+    if not match:
         return text
-    if found[3]:
-        return f"{found[1]}, labelled {_WORDS[found[3]]}"
-    return f"{found[1]}, by a person" if found[2] else found[1]
+    if match[3]:
+        return f"{match[1]}, labelled {_WORDS[match[3]]}"
+    return f"{match[1]}, by a person" if match[2] else match[1]
 
 
 def _padded(line: Sequence[str], table: ExportedTable) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import safe, short
 from evalstore.tui.render.answer import result_facts, turn_title
-from evalstore.tui.render.export import in_line
+from evalstore.tui.render.export import markdown_line
 from evalstore.tui.render.verdicts import verdict_cell
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ def as_markdown(case: CaseRow, result: Result, number: int, view: AnswerView) ->
 
 def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iterator[str]:
     place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
-    yield f"# {in_line(' '.join(part for part in place if part))}\n"
+    yield f"# {markdown_line(' '.join(part for part in place if part))}\n"
     summary = (verdict_cell(result.word).text, result.model, *result_facts(result, number))
-    yield f"{in_line(', '.join(summary))}\n"
+    yield f"{markdown_line(', '.join(summary))}\n"
     for judgement in view.opinions:
         yield from _judgement(judgement)
     yield ""
     for turn in view.said:
-        yield f"## {in_line(turn_title(turn, view))}\n"
+        yield f"## {markdown_line(turn_title(turn, view))}\n"
         yield f"{safe(turn.text, lines=True)}\n"
     if view.id is None:
         yield "There is no answer yet.\n"
@@ -40,7 +40,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
             yield f"## instructions\n\n{safe(criteria.instructions, lines=True)}\n"
         if criteria.checks:
             yield "## checks\n"
-            yield from (f"- {in_line(check)}" for check in criteria.checks)
+            yield from (f"- {markdown_line(check)}" for check in criteria.checks)
             yield ""
     if view.id:
         yield f"session {short(view.id)}"
@@ -51,8 +51,8 @@ def _judgement(judgement: JudgementView) -> Iterator[str]:
     score = "" if judgement.score is None else f", score {judgement.score:g}"
     feedback = "" if any(check.feedback for check in judgement.checks) else judgement.feedback
     words = f"{verdict_cell(judgement.verdict).text} by {judgement.by}{score}{why_not}"
-    yield f"- {in_line(words + (f': {feedback}' if feedback else ''))}"
+    yield f"- {markdown_line(words + (f': {feedback}' if feedback else ''))}"
     for check in judgement.checks:
         sign = f"{verdict_cell(check.verdict).text} " if check.verdict else ""
         feedback = f": {check.feedback}" if check.feedback else ""
-        yield f"  - {in_line(f'{sign}{check.name}{feedback}')}"
+        yield f"  - {markdown_line(f'{sign}{check.name}{feedback}')}"

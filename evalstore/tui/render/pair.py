@@ -42,23 +42,28 @@ def answers_to_compare(pair: Pair) -> tuple[str | None, str | None]:
 
 
 def pair_lines(
-    found: Diff,
+    diff: Diff,
     pair: Pair,
     feedback: Mapping[str, str],
     answers: Mapping[str, str] | None = None,
     question: str = "",
 ) -> Iterator[StyledLine]:
     """A pair in detail, with the answers and the question when they are known."""
-    one = pair.either
-    prompt = found.prompts.get(one.file, {}).get(one.prompt)
-    parts = (one.file, one.row, f"({prompt})" if prompt else "", "" if found.models else one.model)
+    result = pair.either
+    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
+    parts = (
+        result.file,
+        result.row,
+        f"({prompt})" if prompt else "",
+        "" if diff.models else result.model,
+    )
     yield heading("  ".join(part for part in parts if part))
     yield from question_lines(question)
-    reason = found.reason(pair)
+    reason = diff.reason(pair)
     if reason:
         yield StyledLine((StyledSpan(safe(reason), "undecided"),))
-        yield from _edits(found, one.file, reason)
-    for name, side in zip(found.names, (pair.was, pair.now), strict=True):
+        yield from _edits(diff, result.file, reason)
+    for name, side in zip(diff.names, (pair.was, pair.now), strict=True):
         if side is not None:
             yield from _side(name, side, feedback)
     if answers is not None:
@@ -73,9 +78,9 @@ def question_lines(question: str) -> Iterator[StyledLine]:
         yield StyledLine((StyledSpan("user  ", "faint"), StyledSpan(safe(text))))
 
 
-def _edits(found: Diff, file: str, reason: str) -> Iterator[StyledLine]:
+def _edits(diff: Diff, file: str, reason: str) -> Iterator[StyledLine]:
     """What was edited in the test file, when the case changed with it."""
-    edits = found.edits.get(file, []) if "changed" in reason else []
+    edits = diff.edits.get(file, []) if "changed" in reason else []
     for edit in edits[:_EDITS]:
         yield from text_lines(str(edit), "faint", indent=2)
         if not edit.fits:
@@ -103,8 +108,8 @@ def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
     if old is None and new is None:
         yield from text_lines("no answer", "faint")
     elif old is None or new is None or old == new:
-        what = "the same answer" if old == new else "answer"
-        yield heading(f"{what}{_number(pair)}")
+        title = "the same answer" if old == new else "answer"
+        yield heading(f"{title}{_number(pair)}")
         yield from text_lines(old or new or "")
     else:
         stretches = compare_words(old, new)
@@ -113,20 +118,20 @@ def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
             yield heading(f"how the answers differ{_number(pair)}")
             yield from stretch_lines(stretches)
         else:
-            for what, text, colour in (("was", old, "old"), ("now", new, "new")):
-                yield StyledLine((StyledSpan(f"answer, {what}{_number(pair)}", colour),))
+            for title, text, colour in (("was", old, "old"), ("now", new, "new")):
+                yield StyledLine((StyledSpan(f"answer, {title}{_number(pair)}", colour),))
                 yield from text_lines(text)
 
 
 def _number(pair: Pair) -> str:
     """Which of several attempts."""
-    one = pair.either
-    if len(one.sessions) < 2:
+    result = pair.either
+    if len(result.sessions) < 2:
         return ""
     was, now = answers_to_compare(pair)
-    session = now if one is pair.now else was
-    number = one.sessions.index(session) + 1 if session in one.sessions else 1
-    return f" ({number} of {len(one.sessions)})"
+    session = now if result is pair.now else was
+    number = result.sessions.index(session) + 1 if session in result.sessions else 1
+    return f" ({number} of {len(result.sessions)})"
 
 
 def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[StyledLine]:

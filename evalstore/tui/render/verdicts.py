@@ -33,13 +33,13 @@ def bar(share: float | None, width: int) -> str:
     return "█" * full + (_EIGHTHS[rest] if rest else "")
 
 
-def spark(shares: Sequence[float | None], width: int) -> str:
+def sparkline(shares: Sequence[float | None], width: int) -> str:
     """The last shares as a line of small bars, the newest at the right."""
     shown = shares[-width:]
     return "".join(" " if number is None else _BLOCKS[1 + round(number * 7)] for number in shown)
 
 
-def interval(rate: Rate) -> str:
+def rate_text(rate: Rate) -> str:
     """`94.1% of 55 (95% interval 90.1 to 96.6%)`."""
     if rate.interval is None:
         return "nothing judged"

@@ -52,7 +52,7 @@ class RunControl(Protocol):
         """Show the progress on a screen of its own."""
 
     def refuse_second(self) -> bool:
-        """Whether another run cannot begin now; the user is told."""
+        """Whether another run cannot begin now; then a message says so."""
 
     def begin(self, request: RunRequest, preview: PlanPreview) -> None:
         """Start what was planned, and show its progress."""

@@ -32,8 +32,8 @@ class Labelling:
         self._title = "taking labels back"
 
     @property
-    def _has_results(self) -> bool:
-        """Whether anything can be labelled; the user is told otherwise."""
+    def _can_label(self) -> bool:
+        """Whether anything can be labelled; otherwise a message says so."""
         if not self._results:
             self._page.warn(
                 "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
@@ -42,7 +42,7 @@ class Labelling:
 
     def ask(self, word: Verdict, prompt_name: Callable[[Result], str]) -> None:
         """Ask for a note, then store the label; the note of a label that is there can be edited."""
-        if not self._has_results:
+        if not self._can_label:
             return
         self._word, self._title = word, f"{word}: {self._subject(prompt_name)}"
         if len(self._results) > 1:
@@ -57,7 +57,7 @@ class Labelling:
 
     def take_back(self) -> None:
         """Take back this person's labels."""
-        if self._has_results:
+        if self._can_label:
             self._store("")
 
     def _subject(self, prompt_name: Callable[[Result], str]) -> str:

@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import money, plural
-from evalstore.tui.render.verdicts import bar, spark, when
+from evalstore.tui.render.verdicts import bar, sparkline, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.state.verdict_order import verdict_counts
 from evalstore.tui.widgets.footer import KeyFooter
@@ -91,7 +91,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         yield self.title_line()
         yield self.problem_line()
         yield Grid(id="runs", marks=True)
-        yield TextView(id="did").add_class("detail")
+        yield TextView(id="details").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -115,7 +115,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         grid = self.query_one("#runs", Grid)
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
-        cursor = next((n for n, one in enumerate(runs, 1) if one.id == highlighted), 0)
+        cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
         self.set_title("evalstore", plural(len(runs), "run"))
         grid.show(_COLUMNS, len(runs) + 1, self._cells, cursor=cursor)
         ids = ["", *(run.id for run in runs)]
@@ -125,13 +125,13 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
-            what = "its cases now" if self._runs else "no run yet"
+            text = "its cases now" if self._runs else "no run yet"
             blank = [StyledCell("")] * (len(_COLUMNS) - 3)
             return (
                 StyledCell("workspace", "group"),
                 StyledCell("now"),
                 *blank,
-                StyledCell(what, "faint"),
+                StyledCell(text, "faint"),
             )
         run = self._runs[row - 1]
         rate = run.rate
@@ -153,8 +153,8 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     @on(Grid.Moved, "#runs")
     def follow_cursor(self, message: Grid.Moved) -> None:
-        """Tell what the highlighted run did."""
-        self.query_one("#did", TextView).show(
+        """Show the details of the highlighted run."""
+        self.query_one("#details", TextView).show(
             self._describe(message.row - 1) if message.row else self._describe_workspace()
         )
 
@@ -167,8 +167,8 @@ run under the cursor with the run before it, and the workspace with the newest r
                     "now."
                 )
             )
-            words = self.with_keys("{history.status} says what a run would do, why, and its price.")
-            yield from text_lines(words, "faint")
+            text = self.with_keys("{history.status} says what a run would do, why, and its price.")
+            yield from text_lines(text, "faint")
         else:
             yield from text_lines(self.with_keys(_NEVER))
 
@@ -189,14 +189,14 @@ run under the cursor with the run before it, and the workspace with the newest r
         )
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
-            helps = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
-            yield from text_lines(f"{why}: {helps}", "pending")
+            hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
+            yield from text_lines(f"{why}: {hint}", "pending")
         yield from text_lines(", ".join(run.models), "faint")
         if run.is_partial:
             yield from text_lines(f"arguments: {run.selection}", "pending")
         yield BLANK
-        shares = [one.rate for one in reversed(self._runs[number:]) if not one.is_partial]
-        yield StyledLine((StyledSpan("trend  ", "faint"), StyledSpan(spark(shares, 60))))
+        shares = [other.rate for other in reversed(self._runs[number:]) if not other.is_partial]
+        yield StyledLine((StyledSpan("trend  ", "faint"), StyledSpan(sparkline(shares, 60))))
 
     @property
     def copy_text(self) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import interval_bar, money, plural, short
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import interval, spark
+from evalstore.tui.render.verdicts import rate_text, sparkline
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.state.verdict_order import verdict_counts
 from evalstore.tui.widgets.footer import KeyFooter
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 _BAR = 20
 _TREND = 60
 """Runs that the trend shows."""
-_APART = re.compile(r'["\s,]+')
+_SEPARATORS = re.compile(r'["\s,]+')
 _DIMENSIONS = ("model", "prompt", "tag", "file")
 _NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
 _TITLES = {name: f"{word}s" for name, word in _NAMES.items()}
 
 
-class _Read(NamedTuple):
+class _PageData(NamedTuple):
     """What the page shows."""
 
     stats: Sequence[Stats]
@@ -79,11 +79,11 @@ tag and by file. {list.open} shows the cases that a line is about."""
     def __init__(self, revision: str) -> None:
         super().__init__()
         self.revision = revision
-        self._read: _Read | None = None
+        self._data: _PageData | None = None
         self._shown = 0
 
     def compose(self) -> ComposeResult:
-        """The names of the tables, a table, and what is to be said of a group and of the runs."""
+        """The names of the tables, a table, and the details of a group and of the runs."""
         yield self.title_line()
         yield self.problem_line()
         tables = TextView(id="tables")
@@ -102,18 +102,18 @@ tag and by file. {list.open} shows the cases that a line is about."""
 
     def reload(self, *, stay: bool = True) -> None:
         """Read it; what a run holds stays as it is, but the runs become more."""
-        before = self._read.stats if self._read else None
+        before = self._data.stats if self._data else None
 
-        def read() -> _Read:
-            return _Read(
+        def read() -> _PageData:
+            return _PageData(
                 before or self.source.stats(self.revision, _DIMENSIONS), self.source.runs()
             )
 
-        self.fetch(read, self.show_read)
+        self.fetch(read, self.show_data)
 
-    def show_read(self, found: _Read) -> None:
+    def show_data(self, data: _PageData) -> None:
         """Show it."""
-        self._read = found
+        self._data = data
         self.show_table(self.query_one("#groups", Grid).cursor)
 
     # --- the tables
@@ -121,7 +121,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
     @property
     def stats(self) -> Stats | None:
         """The table that is shown."""
-        return self._read.stats[self._shown] if self._read else None
+        return self._data.stats[self._shown] if self._data else None
 
     @property
     def group(self) -> ResultGroup | None:
@@ -132,15 +132,15 @@ tag and by file. {list.open} shows the cases that a line is about."""
 
     def show_table(self, cursor: int = 0) -> None:
         """Show the table of the chosen dimension."""
-        found = self.stats
-        if found is None:
+        stats = self.stats
+        if stats is None:
             return
-        total = found.total
-        self.set_title("statistics", f"run {self.revision[:8]}", interval(total.rate))
+        total = stats.total
+        self.set_title("statistics", f"run {self.revision[:8]}", rate_text(total.rate))
         self.query_one("#tables", TextView).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
-        grid.opens = lambda row: _filter(found.by[0], found.groups[row]) != ""
-        grid.show(_columns(found), len(found.groups), self._cells, cursor=cursor)
+        grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
+        grid.show(_columns(stats), len(stats.groups), self._cells, cursor=cursor)
         nothing = not total.rate.judged
         self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
         grid.display = not (nothing and not total.sessions)
@@ -158,36 +158,36 @@ tag and by file. {list.open} shows the cases that a line is about."""
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self.stats
-        one, currency = self.stats.groups[row], self.stats.currency
-        rate = one.rate
+        group, currency = self.stats.groups[row], self.stats.currency
+        rate = group.rate
         colour = "pass" if rate.rate == 1 else "fail" if rate.rate is not None else "faint"
         return (
-            StyledCell(one.name, "faint" if None in one.key else ""),
+            StyledCell(group.name, "faint" if None in group.key else ""),
             StyledCell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),
             StyledCell(interval_bar(rate.interval, rate.rate, _BAR), colour),
             StyledCell(f"{rate.passed:,}/{rate.judged:,}"),
-            StyledCell(f"{one.cases:,}"),
-            StyledCell(f"{one.sessions:,}"),
-            StyledCell("" if one.latency is None else f"{one.latency:.2f}s"),
-            StyledCell(_money(one.per_100(one.answering), currency)),
-            StyledCell(_money(one.cost, currency)),
-            StyledCell("" if one.flip is None else f"{100 * one.flip:.0f}%"),
+            StyledCell(f"{group.cases:,}"),
+            StyledCell(f"{group.sessions:,}"),
+            StyledCell("" if group.latency is None else f"{group.latency:.2f}s"),
+            StyledCell(_money(group.per_100(group.answering), currency)),
+            StyledCell(_money(group.cost, currency)),
+            StyledCell("" if group.flip is None else f"{100 * group.flip:.0f}%"),
         )
 
     @on(Grid.Moved, "#groups")
     def follow_cursor(self) -> None:
-        """Tell all of the highlighted group."""
+        """Show the details of the highlighted group."""
         if self.group:
-            self.query_one("#facts", TextView).show(self._facts(self.group))
+            self.query_one("#facts", TextView).show(self._group_lines(self.group))
 
-    def _facts(self, group: ResultGroup) -> Iterator[StyledLine]:
-        assert self._read
+    def _group_lines(self, group: ResultGroup) -> Iterator[StyledLine]:
+        assert self._data
         assert self.stats
         currency = self.stats.currency
         yield heading(group.name)
         covered = f"{100 * group.coverage:.0f}% judged" if group.coverage is not None else ""
         yield from text_lines(
-            f"{interval(group.rate)}; {covered} of {plural(group.results, 'result')}"
+            f"{rate_text(group.rate)}; {covered} of {plural(group.results, 'result')}"
         )
         yield from text_lines(
             f"{plural(group.tests, 'test')}, {plural(group.cases, 'case')}, "
@@ -209,23 +209,23 @@ tag and by file. {list.open} shows the cases that a line is about."""
         if rerolls:
             yield from text_lines(f"in all, {rerolls}", "pending")
         yield BLANK
-        yield from self._trend()
+        yield from self._trend_lines()
 
-    def _trend(self) -> Iterator[StyledLine]:
+    def _trend_lines(self) -> Iterator[StyledLine]:
         """How the runs went until this one; those of a selection are left out."""
-        assert self._read
-        runs = self._read.runs
-        number = next((n for n, one in enumerate(runs) if one.id == self.revision), 0)
+        assert self._data
+        runs = self._data.runs
+        number = next((n for n, run in enumerate(runs) if run.id == self.revision), 0)
         this = runs[number : number + 1]
-        before = [one for one in reversed(runs[number:]) if not one.is_partial][-_TREND:]
+        before = [run for run in reversed(runs[number:]) if not run.is_partial][-_TREND:]
         if len(before) > 1:
-            shares = spark([one.rate for one in before], _TREND)
+            shares = sparkline([run.rate for run in before], _TREND)
             yield StyledLine((StyledSpan("rate by run  ", "faint"), StyledSpan(shares)))
-            costs = [one.cost for one in before]
+            costs = [run.cost for run in before]
             most = max((cost for cost in costs if cost), default=0.0)
             if most:
                 heights = [None if cost is None else cost / most for cost in costs]
-                line = spark(heights, _TREND)
+                line = sparkline(heights, _TREND)
                 yield StyledLine(
                     (
                         StyledSpan("cost by run  ", "faint"),
@@ -248,7 +248,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
     def open_group(self) -> None:
         """Show the cases of the run that belong to the group."""
         if self.group:
-            self.browser.show_cases(self.revision, _filter(_DIMENSIONS[self._shown], self.group))
+            self.browser.show_cases(self.revision, _filter_of(_DIMENSIONS[self._shown], self.group))
 
     @property
     def copy_text(self) -> tuple[str, str]:
@@ -272,9 +272,9 @@ The run has no answers.
 {page.run} asks and judges what is missing."""
 
 
-def _columns(found: Stats) -> list[Column]:
+def _columns(stats: Stats) -> list[Column]:
     return [
-        Column(_NAMES[found.by[0]], 14, grows=True),
+        Column(_NAMES[stats.by[0]], 14, grows=True),
         Column("passed", 6, right=True),
         Column("", _BAR, since=60),
         Column("of", 11, right=True, since=38),
@@ -287,14 +287,14 @@ def _columns(found: Stats) -> list[Column]:
     ]
 
 
-def _filter(dimension: str, group: ResultGroup) -> str:
-    """What somebody would type to see its cases; empty when no filter says it."""
+def _filter_of(dimension: str, group: ResultGroup) -> str:
+    """The filter that lists its cases; empty when there is none."""
     if dimension == "prompt":
         return f"prompt:{short(group.key[0])}" if group.key[0] else 'prompt:"no prompt"'
     if None in group.key:
         return ""
     if '"' in group.name:  # which cannot be typed within quotes: a part of it
-        return f"{dimension}:{max(_APART.split(group.name), key=len)}"
+        return f"{dimension}:{max(_SEPARATORS.split(group.name), key=len)}"
     return f'{dimension}:"{group.name}"' if group.name else ""
 
 

@@ -1,4 +1,4 @@
-"""What is to do: what changed since the last run, what a run would do, why and its price."""
+"""The pending work: changes since the last run, what a run would do, why, and its price."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ price; or what is wrong with the files."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._listed: list[_Title | FileChange | PlanItem | Problem] = []
+        self._lines: list[_Title | FileChange | PlanItem | Problem] = []
         self._prompts: dict[str, dict[str | None, str]] = {}
         """Of test files with several system prompts, what to call each."""
 
@@ -74,12 +74,12 @@ price; or what is wrong with the files."""
         yield self.problem_line()
         yield self.empty_state()
         yield Grid(id="items")
-        yield TextView(id="why").add_class("detail")
+        yield TextView(id="details").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the workspace."""
-        self.query_one(Grid).opens = lambda row: not isinstance(self._listed[row], _Title)
+        self.query_one(Grid).opens = lambda row: not isinstance(self._lines[row], _Title)
         self.set_title("what is to do", READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
@@ -94,62 +94,62 @@ price; or what is wrong with the files."""
         except WorkspaceError as problem:
             return problem.problems
 
-    def _show(self, found: Status | list[Problem]) -> None:
+    def _show(self, status: Status | list[Problem]) -> None:
         before = self._highlighted
-        if isinstance(found, list):
-            self._listed = [_Title("wrong", plural(len(found), "problem") + " in the files")]
-            self._listed += found
+        if isinstance(status, list):
+            self._lines = [_Title("wrong", plural(len(status), "problem") + " in the files")]
+            self._lines += status
             self.set_title("what is to do", "nothing, before the files are put right")
             self.set_empty("")
         else:
-            self._listed = list(_listed(found))
-            self._prompts = found.prompts
-            price = likely_price(found.cost, found.guess, brief=True)
-            what = f"{work_summary(found)}: {price}" if found.items else "nothing"
-            self.set_title("what is to do", what, f"{found.reuse:,} answers reused")
-            self.set_empty("" if self._listed else self.with_keys(_nothing(found)))
+            self._lines = list(_status_lines(status))
+            self._prompts = status.prompts
+            price = likely_price(status.cost, status.guess, brief=True)
+            summary = f"{work_summary(status)}: {price}" if status.items else "nothing"
+            self.set_title("what is to do", summary, f"{status.reuse:,} answers reused")
+            self.set_empty("" if self._lines else self.with_keys(_nothing_text(status)))
         grid = self.query_one(Grid)
-        grid.display = bool(self._listed)
-        self.query_one("#why", TextView).set_class(not self._listed, "gone")
-        cursor = self._listed.index(before) if before in self._listed else 1
-        grid.show(_COLUMNS, len(self._listed), self._cells, cursor=cursor)
+        grid.display = bool(self._lines)
+        self.query_one("#details", TextView).set_class(not self._lines, "gone")
+        cursor = self._lines.index(before) if before in self._lines else 1
+        grid.show(_COLUMNS, len(self._lines), self._cells, cursor=cursor)
 
     @property
     def _highlighted(self) -> _Title | FileChange | PlanItem | Problem | None:
         number = self.query_one(Grid).cursor
-        return self._listed[number] if number < len(self._listed) else None
+        return self._lines[number] if number < len(self._lines) else None
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         from evalstore.operations.status_report import FileChange
 
-        one = self._listed[row]
-        if isinstance(one, _Title):
-            return (StyledCell(one.name, "group"), StyledCell(one.rest, "group"))
-        if isinstance(one, Problem):
-            kind = "error" if one.severity == "error" else "pending"
-            line = "" if one.line is None else f"line {one.line}"
+        item = self._lines[row]
+        if isinstance(item, _Title):
+            return (StyledCell(item.name, "group"), StyledCell(item.rest, "group"))
+        if isinstance(item, Problem):
+            kind = "error" if item.severity == "error" else "pending"
+            place = "" if item.line is None else f"line {item.line}"
             return (
-                StyledCell(one.severity, kind),
-                StyledCell(one.file),
-                StyledCell(line),
+                StyledCell(item.severity, kind),
+                StyledCell(item.file),
+                StyledCell(place),
                 *[StyledCell("")] * 2,
-                StyledCell(one.message),
+                StyledCell(item.message),
             )
-        if isinstance(one, FileChange):
+        if isinstance(item, FileChange):
             return (
-                StyledCell(one.code),
-                StyledCell(one.file),
+                StyledCell(item.code),
+                StyledCell(item.file),
                 *[StyledCell("")] * 3,
-                StyledCell(what_changed(one)),
+                StyledCell(change_text(item)),
             )
-        count = f" ({one.count}x)" if one.count > 1 else ""
+        count = f" ({item.count}x)" if item.count > 1 else ""
         return (
-            StyledCell(one.kind),
-            StyledCell(one.file),
-            StyledCell(self._row_of(one)),
-            StyledCell(one.model, "faint"),
-            StyledCell(one.evaluator or "", "faint"),
-            StyledCell(one.reason + count),
+            StyledCell(item.kind),
+            StyledCell(item.file),
+            StyledCell(self._row_of(item)),
+            StyledCell(item.model, "faint"),
+            StyledCell(item.evaluator or "", "faint"),
+            StyledCell(item.reason + count),
         )
 
     def _row_of(self, item: PlanItem) -> str:
@@ -161,40 +161,40 @@ price; or what is wrong with the files."""
 
     @on(Grid.Moved, "#items")
     def follow_cursor(self) -> None:
-        """Say what it is about."""
-        self.query_one("#why", TextView).show(self._why())
+        """Show the details of the highlighted line."""
+        self.query_one("#details", TextView).show(self._detail_lines())
 
-    def _why(self) -> Iterator[StyledLine]:
+    def _detail_lines(self) -> Iterator[StyledLine]:
         from evalstore.operations.status_report import FileChange
 
-        one = self._highlighted
-        if isinstance(one, Problem):
-            yield heading(one.place)
-            yield from text_lines(one.message, "error")
-            if one.excerpt is not None:
-                yield from text_lines(one.excerpt, "faint", 4)
-            if one.hint:
-                yield from text_lines(f"hint: {one.hint}")
+        line = self._highlighted
+        if isinstance(line, Problem):
+            yield heading(line.place)
+            yield from text_lines(line.message, "error")
+            if line.excerpt is not None:
+                yield from text_lines(line.excerpt, "faint", 4)
+            if line.hint:
+                yield from text_lines(f"hint: {line.hint}")
             yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
-        elif isinstance(one, _Title):
-            yield heading(f"{one.name} {one.rest}")
+        elif isinstance(line, _Title):
+            yield heading(f"{line.name} {line.rest}")
             yield from text_lines(
                 self.with_keys("{page.run} does it, after it has shown the price."), "faint"
             )
-        elif one is not None:
-            row = "" if isinstance(one, FileChange) else self._row_of(one)
-            yield heading(f"{one.file} {row}".rstrip())
-            who = (getattr(one, name, None) for name in ("model", "evaluator"))
+        elif line is not None:
+            row = "" if isinstance(line, FileChange) else self._row_of(line)
+            yield heading(f"{line.file} {row}".rstrip())
+            who = (getattr(line, name, None) for name in ("model", "evaluator"))
             names = " by ".join(name for name in who if name)
             if names:
                 yield from text_lines(names, "faint")
-            yield from text_lines(one.reason)
-            if one.was is not None and one.now is not None:
+            yield from text_lines(line.reason)
+            if line.was is not None and line.now is not None:
                 yield StyledLine(
-                    (StyledSpan("was  ", "faint"), StyledSpan(safe(one.was), "old")), 0
+                    (StyledSpan("was  ", "faint"), StyledSpan(safe(line.was), "old")), 0
                 )
                 yield StyledLine(
-                    (StyledSpan("now  ", "faint"), StyledSpan(safe(one.now), "new")), 0
+                    (StyledSpan("now  ", "faint"), StyledSpan(safe(line.now), "new")), 0
                 )
 
     @on(Grid.Chosen, "#items")
@@ -205,25 +205,25 @@ price; or what is wrong with the files."""
     @property
     def file_and_line(self) -> tuple[str, int | None] | None:
         """The file of the highlighted line."""
-        one = self._highlighted
-        if one is None or isinstance(one, _Title):
+        line = self._highlighted
+        if line is None or isinstance(line, _Title):
             return None
-        return one.file, one.line if isinstance(one, Problem) else None
+        return line.file, line.line if isinstance(line, Problem) else None
 
     @property
     def copy_text(self) -> tuple[str, str]:
         """The place of the highlighted line, as a command line names it."""
-        one = self._highlighted
-        if one is None or isinstance(one, _Title):
+        line = self._highlighted
+        if line is None or isinstance(line, _Title):
             return "", ""
-        if isinstance(one, Problem):
-            return one.place, "the place"
-        row = getattr(one, "row", "")
-        return f"{one.file}::{row}" if row else one.file, "the case"
+        if isinstance(line, Problem):
+            return line.place, "the place"
+        row = getattr(line, "row", "")
+        return f"{line.file}::{row}" if row else line.file, "the case"
 
 
-def what_changed(change: FileChange) -> str:
-    """What a changed file means, in words."""
+def change_text(change: FileChange) -> str:
+    """The effect of a changed file, in words."""
     if change.code.strip() == "A":
         return f"{plural(change.asked, 'case')} new"
     if change.code.strip() == "D":
@@ -240,32 +240,32 @@ def what_changed(change: FileChange) -> str:
     return ": ".join(part for part in (parts, change.reason) if part)
 
 
-def _listed(found: Status) -> Iterator[_Title | FileChange | PlanItem]:
+def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
     from evalstore.operations.status_report import summed
 
-    if found.changes and found.last_run:
-        last = f"run {(found.last_run or '')[:8]} ({when(found.last_started or 0)})"
+    if status.changes and status.last_run:
+        last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
         yield _Title("changed", f"since {last}")
-        yield from found.changes
+        yield from status.changes
     for kind, name in (("ask", "ask"), ("record", "take"), ("judge", "judge")):
-        items = [item for item in found.items if item.kind == kind]
+        items = [item for item in status.items if item.kind == kind]
         if items:
-            what = "recorded answer" if kind == "record" else _WORDS[kind]
-            yield _Title(name, plural(sum(item.count for item in items), what))
+            unit = "recorded answer" if kind == "record" else _UNITS[kind]
+            yield _Title(name, plural(sum(item.count for item in items), unit))
             yield from summed(items)
-    rest = [line.spans[0].text for line in left_lines(found) if line.spans]
+    rest = [line.spans[0].text for line in left_lines(status) if line.spans]
     if rest:
         yield _Title("left_lines")
         for text in rest:
             yield _Title("", text)
 
 
-_WORDS = {"ask": "answer", "judge": "judgement"}
+_UNITS = {"ask": "answer", "judge": "judgement"}
 
 
-def _nothing(found: Status) -> str:
+def _nothing_text(status: Status) -> str:
     return (
-        f"Nothing to do: {plural(found.reuse, 'answer')} of {plural(found.models, 'candidate')}\n"
+        f"Nothing to do: {plural(status.reuse, 'answer')} of {plural(status.models, 'candidate')}\n"
         "and all judgements are stored.\n\n{case.edit} in the cases edits a test; "
         "{history.status} then says what it means."
     )

@@ -1,4 +1,4 @@
-"""The versions of a test: when it was edited, how, and what came of it."""
+"""The versions of a test: when it was edited, how, and the verdicts on each."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ the case in that run."""
         grid = self.query_one(Grid)
         self.set_class(not versions, "-none")
         self.query_one(Grid).styles.max_height = len(versions) + 1
-        cursor = next((n for n, one in enumerate(versions) if one.run == run), 0)
+        cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
 
     def _columns(self) -> list[Column]:
@@ -121,14 +121,14 @@ the case in that run."""
         ]
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
-        one = self._versions[row]
-        is_other = one.edits == ("other rows",)
+        version = self._versions[row]
+        is_other = version.edits == ("other rows",)
         return (
-            StyledCell(short(one.run)) if one.run else StyledCell("workspace", "group"),
-            StyledCell(when(one.started) if one.run else "not run yet"),
-            StyledCell(", ".join(one.edits), "faint" if is_other else ""),
+            StyledCell(short(version.run)) if version.run else StyledCell("workspace", "group"),
+            StyledCell(when(version.started) if version.run else "not run yet"),
+            StyledCell(", ".join(version.edits), "faint" if is_other else ""),
             *(
-                _summed(one.verdicts[name]) if name in one.verdicts else StyledCell("")
+                _worst_cell(version.verdicts[name]) if name in version.verdicts else StyledCell("")
                 for name in self._candidates
             ),
         )
@@ -137,7 +137,7 @@ the case in that run."""
 
     @on(Grid.Moved, "#versions")
     def follow_cursor(self, message: Grid.Moved) -> None:
-        """Tell what differs from the version before."""
+        """Show what differs from the previous version."""
         versions, number = self._versions, message.row
         if number >= len(versions):
             return
@@ -147,7 +147,7 @@ the case in that run."""
         def work() -> list[StyledLine]:
             from evalstore.operations.views.test_history import edits_between
 
-            return list(_tell(now, was, edits_between(was, now)))
+            return list(_version_lines(now, was, edits_between(was, now)))
 
         self.fetch(work, lambda lines: self._show_edits(now, lines), group="edits")
 
@@ -184,12 +184,16 @@ the case in that run."""
             super().action_back()
 
 
-def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[StyledLine]:
+def _version_lines(
+    now: Version, was: Version | None, edits: Sequence[Edit]
+) -> Iterator[StyledLine]:
     name = f"run {short(now.run)}" if now.run else "the workspace"
     before = f" (before: run {short(was.run)})" if was and was.run else ""
     yield heading(f"{', '.join(now.edits)} in {name}{before}")
     for model, words in now.verdicts.items():
-        yield StyledLine((StyledSpan(safe(model)), *_worded(words, now.prompts.get(model, ()))))
+        yield StyledLine(
+            (StyledSpan(safe(model)), *_verdict_spans(words, now.prompts.get(model, ())))
+        )
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:
@@ -216,7 +220,7 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
                 )
 
 
-def _summed(words: Sequence[str]) -> StyledCell:
+def _worst_cell(words: Sequence[str]) -> StyledCell:
     """The worst of the verdicts on a candidate; when there are others, how many are so."""
     worst = min(words, key=URGENCY.index)
     cell = verdict_cell(worst)
@@ -225,7 +229,7 @@ def _summed(words: Sequence[str]) -> StyledCell:
     return StyledCell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
 
 
-def _worded(words: Sequence[str], prompts: Sequence[str]) -> Iterator[StyledSpan]:
+def _verdict_spans(words: Sequence[str], prompts: Sequence[str]) -> Iterator[StyledSpan]:
     for number, word in enumerate(words):
         cell = verdict_cell(word)
         yield StyledSpan(f"  {cell.text}", cell.colour)

@@ -86,7 +86,7 @@ class FilteredCases:
         """How many results of these rows have each verdict, of the candidates in the filter."""
         named = [field for field in query.fields if field.name == "model"] if query else []
         meant = [
-            all(has_any(model, field.values) != field.is_negated for field in named)
+            all(matches_any(model, field.values) != field.is_negated for field in named)
             for model in self._folded_models
         ]
         kinds = (
@@ -130,17 +130,19 @@ class FilteredCases:
     ) -> Sequence[int]:
         rows, values, negated = self._rows, field.values, field.is_negated
         if field.name == "file":
-            files = {file for file in self._files if has_any(file.casefold(), values) != negated}
+            files = {
+                file for file in self._files if matches_any(file.casefold(), values) != negated
+            }
             return [number for number in numbers if rows[number].file in files]
         if field.name == "tag":
             tags = {
                 one
                 for one in self._tags
-                if any(has_any(tag.casefold(), values) for tag in one) != negated
+                if any(matches_any(tag.casefold(), values) for tag in one) != negated
             }
             return [number for number in numbers if rows[number].tags in tags]
         if field.name == "prompt":
-            return [n for n in numbers if has_any(_prompt_of(rows[n]), values) != negated]
+            return [n for n in numbers if matches_any(_prompt_of(rows[n]), values) != negated]
         among = [field] if field.name == "model" else named
         words = ("",) if field.name == "model" else values
         kinds = [self._has_verdict(kind, words, among) != negated for kind in self._kinds]
@@ -152,7 +154,7 @@ class FilteredCases:
         return any(
             word is not None
             and word.startswith(words)
-            and all(has_any(model, field.values) for field in among)
+            and all(matches_any(model, field.values) for field in among)
             for model, word in zip(self._folded_models, kind, strict=True)
         )
 
@@ -242,7 +244,7 @@ class FilteredCases:
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
                 names = self._names(name)
-                if not any(has_any(one.casefold(), (value,)) for one in names):
+                if not any(matches_any(one.casefold(), (value,)) for one in names):
                     listed = [*names[:_SUGGESTED], *["…"] * (len(names) > _SUGGESTED)]
                     what = "candidate" if name == "model" else name
                     is_whole = value.startswith("=") and len(value) > 1

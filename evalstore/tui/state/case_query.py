@@ -48,7 +48,7 @@ def _value(name: str, typed: str) -> str:
     return f"={value}" if is_whole else value
 
 
-def has_any(text: str, values: Iterable[str]) -> bool:
+def matches_any(text: str, values: Iterable[str]) -> bool:
     """Whether one of the values matches: as a part of the text, or behind `=` as the whole."""
     return any(
         value[1:] == text if value.startswith("=") and len(value) > 1 else value in text

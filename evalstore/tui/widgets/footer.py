@@ -48,28 +48,28 @@ class KeyFooter(Static):
         """The keys that are named, one for each action."""
         shown: dict[str, ActiveBinding] = {}
         more: dict[str, ActiveBinding] = {}
-        for one in self.screen.active_bindings.values():
-            if one.binding.description:
-                named = shown if one.binding.show else more
-                named.setdefault(one.binding.action, one)
+        for active in self.screen.active_bindings.values():
+            if active.binding.description:
+                named = shown if active.binding.show else more
+                named.setdefault(active.binding.action, active)
         width = self.size.width
         fitting = _fit([*shown.values()], width)
         if len(fitting) == len(shown) and width >= _MORE_FROM:
             known = {*shown, *more}
-            others = [one for action, one in more.items() if not _is_back(action, known)]
+            others = [active for action, active in more.items() if not _is_back(action, known)]
             fitting += _fill(self._page_keys(others), width - sum(map(_width, fitting)))
         return fitting
 
     def _page_keys(self, keys: Sequence[ActiveBinding]) -> list[ActiveBinding]:
         """Those that are the page's, first those that no other page has."""
         ids = [
-            one.id
+            binding.id
             for owner in type(self.screen).__mro__
-            for one in owner.__dict__.get("BINDINGS", ())
-            if isinstance(one, Binding) and one.id
+            for binding in owner.__dict__.get("BINDINGS", ())
+            if isinstance(binding, Binding) and binding.id
         ]
         own = [key for key in keys if key.node is self.screen and key.binding.id in ids]
-        return sorted(own, key=lambda one: ids.index(one.binding.id or ""))
+        return sorted(own, key=lambda key: ids.index(key.binding.id or ""))
 
     def render(self) -> Content:
         """All on one line; what cannot be done at the moment is dim."""
@@ -109,11 +109,11 @@ def _fit(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
     """As many as there is room for, whole, in their order; the ways out and the help first."""
     room = width
     chosen = set()
-    for one in sorted(keys, key=lambda one: one.binding.id not in _FIRST):
-        if _width(one) > room:
+    for key in sorted(keys, key=lambda it: it.binding.id not in _FIRST):
+        if _width(key) > room:
             break
-        room -= _width(one)
-        chosen.add(one.binding.action)
+        room -= _width(key)
+        chosen.add(key.binding.action)
     return [key for key in keys if key.binding.action in chosen]
 
 

@@ -49,10 +49,10 @@ class VisibleColumns(NamedTuple):
 def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) -> VisibleColumns:
     """Share a width among the columns; of those that can be picked `picked` is always seen.
 
-    `first` is the one that was seen first: it stays so as far as that is possible.
+    `first` is the column that was seen first: it stays so as far as that is possible.
     """
-    fixed = [n for n, one in enumerate(columns) if one.since <= width and not one.picks]
-    picks = [n for n, one in enumerate(columns) if one.picks]
+    fixed = [n for n, column in enumerate(columns) if column.since <= width and not column.picks]
+    picks = [n for n, column in enumerate(columns) if column.picks]
     made = {n: replace(columns[n], width=_narrow(columns[n])) for n in (*fixed, *picks)}
     room = width - MARGIN + GAP - sum(made[n].width + GAP for n in fixed)
     fits, taken = 0, 0

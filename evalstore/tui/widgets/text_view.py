@@ -124,7 +124,7 @@ class TextView(ScrollView, can_focus=True):
 
     def _wrap(self) -> None:
         width = max(1, self.scrollable_content_region.width)
-        self._wrapped = [part for line in self._lines for part in wrapped(line, width)]
+        self._wrapped = [part for line in self._lines for part in wrap_line(line, width)]
         self.virtual_size = Size(width, len(self._wrapped))
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -158,11 +158,11 @@ def _text(line: StyledLine) -> str:
     return "".join(span.text for span in line.spans)
 
 
-def wrapped(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
+def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
     """The parts of a line that fit; broken between words where there are any."""
     room = max(10, width - line.indent)
     pad = (StyledSpan(" " * line.indent),) if line.indent else ()
-    text = line.spans[0].text if len(line.spans) == 1 else "".join(one.text for one in line.spans)
+    text = line.spans[0].text if len(line.spans) == 1 else "".join(span.text for span in line.spans)
     if len(text) <= room and (text.isascii() or cell_len(text) <= room):
         yield (*pad, *line.spans)
         return

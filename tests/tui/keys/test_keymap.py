@@ -80,7 +80,7 @@ def test_keys_without_conflict_are_taken(keys: str) -> None:
 
 
 def test_keys_are_read_as_they_are_typed() -> None:
-    assert normal("?, ctrl+/ ,G,space") == ("question_mark", "ctrl+slash", "G", "space")
+    assert normal_keys("?, ctrl+/ ,G,space") == ("question_mark", "ctrl+slash", "G", "space")
 
 
 def test_ones_own_stand_over_the_settings(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from evalstore.cli.main import main
 from evalstore.errors import StoreError
 from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.state.case_query import has_any, read_query
+from evalstore.tui.state.case_query import matches_any, read_query
 from evalstore.tui.state.data_source import WorkspaceSource
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
@@ -171,9 +171,9 @@ def test_a_name_in_quotes_is_meant_as_a_whole() -> None:
         ("=a.md", "b"),
         ("fail",),
     ]
-    assert not has_any("numbers", ("=num",))
-    assert has_any("num", ("=num",))
-    assert has_any("numbers", ("num",))
+    assert not matches_any("numbers", ("=num",))
+    assert matches_any("num", ("=num",))
+    assert matches_any("numbers", ("num",))
 
 
 def test_the_heading_counts_the_candidate_that_is_meant(workspace: Path) -> None:

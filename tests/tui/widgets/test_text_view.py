@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, text_lines, wrapped
+from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, text_lines, wrap_line
 
 parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x" * 30])
 spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size=4)
@@ -17,7 +17,7 @@ def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int)
     line = StyledLine(
         tuple(StyledSpan(text, str(number)) for number, text in enumerate(texts)), indent
     )
-    rows = list(wrapped(line, width + indent))
+    rows = list(wrap_line(line, width + indent))
     assert all(sum(cell_len(span.text) for span in row) <= width + indent for row in rows)
     shown = "".join(span.text for row in rows for span in row)
     assert shown.replace(" ", "") == "".join(texts).replace(" ", "")
@@ -28,7 +28,7 @@ def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int)
 
 def test_lines_are_broken_between_words() -> None:
     (line,) = text_lines("one two three fourteen")
-    assert [row[0].text.rstrip() for row in wrapped(line, 10)] == ["one two", "three", "fourteen"]
+    assert [row[0].text.rstrip() for row in wrap_line(line, 10)] == ["one two", "three", "fourteen"]
 
 
 def test_control_characters_are_escapes_and_tabs_are_blanks() -> None:
