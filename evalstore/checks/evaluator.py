@@ -9,6 +9,7 @@ from evalstore.checks.answer_binding import HeldConversation, bind_answers, text
 from evalstore.checks.base import BLOCK, CheckInput, CheckOutcome
 from evalstore.checks.bounds import reaches
 from evalstore.checks.limited_runner import run_within_limits
+from evalstore.checks.runner import run_check
 from evalstore.errors import NotRunError
 from evalstore.values import Json, Verdict
 
@@ -145,6 +146,7 @@ def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) 
             names=bound.names,
             answers=tuple(texts_of(sessions)),
             run_code=_with(means.run_code, sessions),
+            run_check=run_check,
         )
         outcome = means.run(bound.check, subject)
     except NotRunError:
