@@ -107,7 +107,7 @@ def run(
             reused=recorded.reused,
             failed=outcome.failed,
             failures=outcome.failures,
-            hopeless=outcome.hopeless,
+            hopeless=outcome.permanent_failures,
             cost=recorded.cost,
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),

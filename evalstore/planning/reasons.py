@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.project import Project
     from evalstore.results import Failure
-    from evalstore.runs import Run, RunCandidate
+    from evalstore.runs import RunCandidate
     from evalstore.store.failures import Place
 
 _NAMED = (

@@ -12,8 +12,9 @@ from evalstore import hashing
 from evalstore.errors import StoreError
 from evalstore.execution import content_cache
 from evalstore.execution.content_cache import ContentCache
+from evalstore.results import Session
 from evalstore.store import Store
-from evalstore.values import EvaluationVersion, Question, Reply, Session, Text
+from evalstore.values import EvaluationVersion, Question, Reply, Text
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from evalstore.execution.plan_progress import PlanProgress, group_by_account
 from evalstore.execution.work_sharing import Item, key_of
 from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
-from evalstore.values import Case, CaseFile, Question, Reply, Sample, Session
+from evalstore.results import Sample, Session
+from evalstore.values import Case, CaseFile, Question, Reply
 
 _JUDGES = (Judge("judge", "e" * 32, "p" * 32),)
 

@@ -12,7 +12,8 @@ import pytest
 from evalstore.results import Session
 from evalstore.store import Store
 from evalstore.store import search_index as module
-from evalstore.store.search_index import SearchIndex, find_places, split_words
+from evalstore.store.search_index import SearchIndex
+from evalstore.store.search_words import find_places, split_words
 from evalstore.values import Question, Reply, ToolCall
 from tests.store.facts import a_test, an_evaluation, session_row
 

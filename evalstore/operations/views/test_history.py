@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
-    from evalstore.store import Store
 
 NEW, GONE, CANDIDATES, OTHERS = "new", "gone", "candidates", "other rows"
 

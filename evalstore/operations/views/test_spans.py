@@ -19,8 +19,8 @@ from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.values import Result
 
 Asked = Mapping[str, tuple[str, Json]]
 """Candidates: from display ids to the id of the model version and the temperature."""
