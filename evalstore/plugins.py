@@ -4,7 +4,7 @@ A package names what it adds in an entry point group: `evalstore.checks` a `Chec
 `evalstore.formats` an `Importer`, and `evalstore.providers` a class that is made with the
 model's code and is a `Provider`, or has LangBiTe's `execute_prompt`. The name of the entry
 point is the name of the check, the format or the provider; those of evalstore itself cannot be
-replaced..
+replaced.
 """
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from evalstore.api import options
 from evalstore.api.calls import outside_of_a_loop, system_errors
+from evalstore.api.names import run_revision, session_id
 from evalstore.api.options import RunSettings, Selection, StrPath
 from evalstore.api.progress import CallbackListener, Progress
 from evalstore.api.values import Answer, Run, answer_from, restore_run
@@ -71,19 +72,31 @@ class Workspace:
             if on_warning is not None:
                 on_warning(message)
 
-        self._closed = False
-        self._location = Location(
-            Path(path).absolute(),
-            None if config is None else Path(config),
-            None if store is None else os.fspath(store),
-            allow_outside=allow_outside,
-            overrides=options.overrides_of(settings),
-            warn=warn,
+        self._begin(
+            Location(
+                Path(path).absolute(),
+                None if config is None else Path(config),
+                None if store is None else os.fspath(store),
+                allow_outside=allow_outside,
+                overrides=options.overrides_of(settings),
+                warn=warn,
+            )
         )
-        with self._use() as where:
-            from evalstore.planning.opening import open_workspace
+        from evalstore.planning.opening import open_workspace
 
-            self._root = open_workspace(where).root
+        with self._use() as where:
+            open_workspace(where)
+
+    @classmethod
+    def at(cls, location: Location) -> Workspace:
+        """The workspace that a command is about; it is looked for when a method is called."""
+        made = cls.__new__(cls)
+        made._begin(location)
+        return made
+
+    def _begin(self, location: Location) -> None:
+        self._location = location
+        self._closed = False
 
     def __enter__(self) -> Workspace:
         return self
@@ -103,7 +116,9 @@ class Workspace:
     @property
     def root(self) -> Path:
         """The folder with `evalstore.yaml`."""
-        return self._root
+        from evalstore.workspace.settings import find_root
+
+        return find_root(self.location.directory)
 
     @property
     def location(self) -> Location:
@@ -207,7 +222,7 @@ class Workspace:
         from evalstore.store.revisions import resolve_run
 
         with self._use() as where, open_store(where) as store:
-            _, content = resolve_run(store, _revision(run))
+            _, content = resolve_run(store, run_revision(run))
             return read_results(store, content)
 
     def answer(self, result: Result | str, *, session: str | None = None) -> Answer:
@@ -220,7 +235,7 @@ class Workspace:
 
         with self._use() as where:
             if isinstance(result, str):
-                return answer_from(session_of(where, _session_id(where, result)))
+                return answer_from(session_of(where, session_id(where, result)))
             if session is None and not result.sessions:
                 return answer_from(question_of(where, result, None))
             return answer_from(session_of(where, session or result.sessions[0], result))
@@ -245,7 +260,7 @@ class Workspace:
             paths=options.texts("paths", paths), models=options.texts("models", models)
         )
         with self._use() as where:
-            sides = (None if one is None else _revision(one) for one in (was, now))
+            sides = (None if one is None else run_revision(one) for one in (was, now))
             return diff(where, *sides, wanted=wanted, answers=answers)
 
     def diff_models(
@@ -264,7 +279,7 @@ class Workspace:
         from evalstore.operations.diff import diff_models
 
         wanted = SelectionOptions(paths=options.texts("paths", paths))
-        revision = None if run is None else _revision(run)
+        revision = None if run is None else run_revision(run)
         with self._use() as where:
             return diff_models(where, revision, (was, now), wanted=wanted, answers=answers)
 
@@ -286,7 +301,7 @@ class Workspace:
 
         names = options.texts("by", by)
         with self._use() as where:
-            return stats(where, _revision(run), names, query=query, currency=currency)
+            return stats(where, run_revision(run), names, query=query, currency=currency)
 
     def search(
         self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None
@@ -324,6 +339,8 @@ class Workspace:
         """
         from evalstore.operations import label as labels
 
+        if verdict not in ("pass", "fail", "none"):
+            raise EvalstoreError(f"a label cannot be '{verdict}'", hint="it is pass, fail or none")
         with self._use() as where:
             if isinstance(case, str):
                 chosen = options.texts("models", models)
@@ -371,22 +388,3 @@ class Workspace:
         if found.is_there and not where.was_seen:
             self._location = replace(where, was_seen=True)
         return found
-
-
-def _revision(run: Run | str) -> str:
-    return run if isinstance(run, str) else run.id
-
-
-def _session_id(where: Location, text: str) -> str:
-    """The full id of a session; raises `RevisionError` when the text names none."""
-    from evalstore.errors import RevisionError
-    from evalstore.planning.opening import open_store
-    from evalstore.store.revisions import resolve
-
-    with open_store(where) as store:
-        kind, id = resolve(store, text)
-    if kind != "session":
-        raise RevisionError(
-            f"'{text}' is a {kind}, not a session", hint="a result lists its sessions"
-        )
-    return id

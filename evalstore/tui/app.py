@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.tui.state.data_source import DataSource
+    from evalstore.tui.state.data_source import WorkspaceSource
 
 _LOOK_SECONDS = 1.0
 """How often it is looked whether somebody has written to the store."""
@@ -69,7 +69,7 @@ class Browser(App[None]):
     """
 
     def __init__(
-        self, source: DataSource, revision: str | None = None, look: Appearance | None = None
+        self, source: WorkspaceSource, revision: str | None = None, look: Appearance | None = None
     ):
         """With a revision its cases are shown first."""
         # Without colours the terminal's own are used, and nothing is painted grey instead.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,6 +169,14 @@ def test_a_label_decides_and_can_be_taken_back(workspace: Workspace) -> None:
     assert back.now == "fail"
     with pytest.raises(evalstore.EvalstoreError, match="Bob has not labelled"):
         workspace.label(FRENCH, "none", by="Bob")
+
+
+def test_a_label_is_pass_fail_or_none(workspace: Workspace) -> None:
+    workspace.run()
+    wrong: Any = "passed"
+    with pytest.raises(evalstore.EvalstoreError, match="a label cannot be 'passed'"):
+        workspace.label(FRENCH, wrong, by="Ada")
+    assert workspace.label(FRENCH, "pass", by="Ada")[0].subject.verdict == "fail"
 
 
 def test_statistics_are_grouped(workspace: Workspace) -> None:

@@ -22,7 +22,7 @@ from evalstore.tui.render.run import words_of
 
 if TYPE_CHECKING:
     from evalstore.tui.app import Browser
-    from evalstore.tui.state.data_source import DataSource
+    from evalstore.tui.state.data_source import WorkspaceSource
 
 T = TypeVar("T")
 _NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
@@ -113,7 +113,7 @@ class Page(Screen[None]):
         group: str
 
     @property
-    def source(self) -> DataSource:
+    def source(self) -> WorkspaceSource:
         """Where what is shown comes from."""
         return self.browser.source
 
