@@ -79,8 +79,8 @@ class Run:
     """What its command line selected; empty: everything."""
     git: GitState | None
     """None: the workspace was not in a checkout."""
-    origin: str
-    """`run`, or `imported`."""
+    origin: str | None
+    """`import` for the verdicts of another system, else None."""
 
 
 def restore_run(id: str, content: Json) -> Run:
@@ -110,7 +110,7 @@ def restore_run(id: str, content: Json) -> Run:
         message=content.get("message"),
         selection=dict(content.get("selection", {})),
         git=GitState(git["commit"], git.get("dirty")) if git else None,
-        origin=content.get("origin", "run"),
+        origin=content.get("origin"),
     )
 
 

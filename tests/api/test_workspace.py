@@ -63,7 +63,7 @@ def test_runs_are_values_newest_first(workspace: Workspace) -> None:
     assert (oldest.asked, oldest.judged, oldest.reused, oldest.cost) == (2, 2, 0, 0.0)
     assert (newest.asked, newest.judged, newest.reused) == (0, 0, 2)
     assert (newest.status, newest.failed, newest.recorded) == ("complete", 0, 0)
-    assert (newest.origin, newest.git, newest.snapshot) == ("run", None, oldest.snapshot)
+    assert (newest.origin, newest.git, newest.snapshot) == (None, None, oldest.snapshot)
     assert [candidate.id for candidate in newest.candidates] == ["scripted/parrot"]
     assert [judge.id for judge in newest.evaluators] == ["scripted/judge"]
     assert oldest.started <= oldest.ended <= newest.started
