@@ -3,6 +3,87 @@
 Tests are Markdown files. What a model is shown and what a judge is told become
 versions, named by their content, in one store: a run asks only what has no answer
 yet and judges only what has no verdict yet. Read `values` first.
+
+As a library it is `Workspace`, whose methods are the commands; what is named here is loaded
+when it is first used, so that `import evalstore` takes no time. `evalstore.plugins` has the
+names for packages that add checks, providers and importers.
 """
 
+TYPE_CHECKING = False
+"""As that of `typing`, which takes longer to load than all of this."""
+
+if TYPE_CHECKING:
+    from evalstore.api import Answer, Judgement, Run, Workspace, import_tests, init
+    from evalstore.errors import (
+        EvalstoreError,
+        NothingSelectedError,
+        Problem,
+        RevisionError,
+        StoreError,
+        WorkspaceError,
+    )
+    from evalstore.operations.diff import Diff
+    from evalstore.operations.run_report import RunReport
+    from evalstore.operations.status_report import Status
+    from evalstore.planning.plan import PlanItem
+    from evalstore.reports.statistics import Rate
+    from evalstore.results import Result
+    from evalstore.values import Verdict
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "Diff",
+    "EvalstoreError",
+    "Judgement",
+    "NothingSelectedError",
+    "PlanItem",
+    "Problem",
+    "Rate",
+    "Result",
+    "RevisionError",
+    "Run",
+    "RunReport",
+    "Status",
+    "StoreError",
+    "Verdict",
+    "Workspace",
+    "WorkspaceError",
+    "__version__",
+    "import_tests",
+    "init",
+]
+
+_MODULES = {
+    "evalstore.api": ("Answer", "Judgement", "Run", "Workspace", "import_tests", "init"),
+    "evalstore.errors": (
+        *("EvalstoreError", "NothingSelectedError", "Problem", "RevisionError", "StoreError"),
+        "WorkspaceError",
+    ),
+    "evalstore.operations.diff": ("Diff",),
+    "evalstore.operations.run_report": ("RunReport",),
+    "evalstore.operations.status_report": ("Status",),
+    "evalstore.planning.plan": ("PlanItem",),
+    "evalstore.reports.statistics": ("Rate",),
+    "evalstore.values": ("Result", "Verdict"),
+}
+"""Where the names of `__all__` are."""
+
+
+if not TYPE_CHECKING:  # a type checker would believe in any name
+
+    def __getattr__(name: str) -> object:
+        """A name of `__all__`, whose module is loaded now."""
+        for module, names in _MODULES.items():
+            if name in names:
+                from importlib import import_module
+
+                value: object = getattr(import_module(module), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module 'evalstore' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

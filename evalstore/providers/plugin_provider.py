@@ -1,8 +1,9 @@
-"""The door to services that packages bring: the entry point group `evalstore.providers`.
+"""The door to providers that packages bring: the entry point group `evalstore.providers`.
 
-An entry point is named as the kind of provider, and names a class in LangBiTe's manner:
-made with `model` (and `provider`) if it takes them, with `execute_prompt(prompt) -> text`.
-`temperature` and `tokens` are set before a call on services that have such attributes.
+An entry point is named as the kind of provider, and names a class that is made with `model`
+(and `provider`) if it takes them. It is a `Provider`, and asked as any other is; or a service in
+LangBiTe's manner, with `execute_prompt(prompt) -> text`, where `temperature` and `tokens` are set
+before a call on services that have such attributes.
 """
 
 from __future__ import annotations
@@ -10,33 +11,77 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from evalstore.providers.base import ProviderError
+from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean
+from evalstore.providers.errors import clean, find_secrets
 from evalstore.providers.plugins import plugged_in
 from evalstore.values import Reply, Request, Text
 
 
 class PluggedProvider:
-    """One service for each model; it is called in a thread, and one call at a time."""
+    """What a package brings, made once for each model.
+
+    A service is called in a thread, and one call at a time.
+    """
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._services: dict[str, Any] = {}
+        self._providers: dict[str, Provider] = {}
+        self._is_provider: bool | None = None
+        """None: the class is not loaded yet."""
         self._busy = asyncio.Lock()
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """The text that the service gives; a service that is late is left to itself."""
+        """The reply of a provider, or the text of a service; a late service is left to itself."""
+        began = time.monotonic()
+        if self._is_provider is None:  # what a package loads may take long
+            async with deadline(timeout):
+                self._is_provider = hasattr(await asyncio.to_thread(self._load), "ask")
+        if self._is_provider:
+            async with deadline(timeout):
+                reply = await self._provider(request.code).ask(request, timeout=timeout)
+            if not isinstance(reply, Reply):
+                raise self._no_reply("no reply", reply)
+            return reply if reply.latency else replace(reply, latency=time.monotonic() - began)
         prompt = _as_prompt(request)
         async with self._busy:
             began = time.monotonic()
             async with deadline(timeout):
                 text = await asyncio.to_thread(self._call, request, prompt)
         return replace(Reply(text), finish_reason="stop", latency=time.monotonic() - began)
+
+    def _load(self) -> Any:
+        """The class that the entry point names; raises `ProviderError` when it cannot be loaded."""
+        try:
+            return plugged_in()[self._kind].load()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _provider(self, code: str) -> Provider:
+        if code not in self._providers:
+            try:
+                self._providers[code] = _construct(self._load(), self._told(code))
+            except ProviderError:
+                raise
+            except Exception as error:
+                raise self._failed(error) from error
+        return self._providers[code]
+
+    def _told(self, code: str) -> dict[str, str]:
+        return {"provider": self._kind, "model": code}
+
+    def _failed(self, error: Exception) -> ProviderError:
+        words = clean(str(error), find_secrets(None)) or type(error).__name__
+        return ProviderError("service", f"the service '{self._kind}' failed: {words}")
+
+    def _no_reply(self, what: str, given: object) -> ProviderError:
+        words = f"the service '{self._kind}' gave {what} but {type(given).__name__}"
+        return ProviderError("malformed", words)
 
     def _call(self, request: Request, prompt: str) -> str:
         try:
@@ -49,34 +94,38 @@ class PluggedProvider:
                     setattr(service, name, value)
             text = service.execute_prompt(prompt)
         except Exception as error:
-            words = clean(str(error)) or type(error).__name__
-            raise ProviderError("service", f"the service '{self._kind}' failed: {words}") from error
+            raise self._failed(error) from error
         if not isinstance(text, str):
-            what = type(text).__name__
-            raise ProviderError("malformed", f"the service '{self._kind}' gave no text but {what}")
+            raise self._no_reply("no text", text)
         return text
 
     def _service(self, code: str) -> Any:
         if code not in self._services:
-            self._services[code] = _make(plugged_in()[self._kind].load(), self._kind, code)
+            self._services[code] = _make(plugged_in()[self._kind].load(), self._told(code))
         return self._services[code]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close the providers; of services nothing is open."""
+        for provider in self._providers.values():
+            await provider.close()
 
 
-def _make(factory: Callable[..., Any], kind: str, code: str) -> Any:
+def _make(factory: Callable[..., Any], given: Mapping[str, str]) -> Any:
     """A service, told its provider and its model in the way that it knows."""
-    given = {"provider": kind, "model": code}
-    try:
-        known = inspect.signature(factory).parameters
-    except ValueError:
-        known = inspect.signature(lambda: None).parameters
-    service = factory(**{name: value for name, value in given.items() if name in known})
+    service = _construct(factory, given)
     for name, value in given.items():
         if getattr(service, name, None) is None:
             setattr(service, name, value)
     return service
+
+
+def _construct(factory: Callable[..., Any], given: Mapping[str, str]) -> Any:
+    """An instance, made with those of the arguments that its class takes."""
+    try:
+        known = inspect.signature(factory).parameters
+    except ValueError:
+        known = inspect.signature(lambda: None).parameters
+    return factory(**{name: value for name, value in given.items() if name in known})
 
 
 def _as_prompt(request: Request) -> str:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.interactive_run import RunRequest
-    from evalstore.tui.state.data_source import DataSource
+    from evalstore.tui.state.data_source import WorkspaceSource
 
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store."""
@@ -80,7 +80,7 @@ class Browser(App[None]):
 
     def __init__(
         self,
-        source: DataSource,
+        source: WorkspaceSource,
         revision: str | None = None,
         appearance: Appearance | None = None,
     ):

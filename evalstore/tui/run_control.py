@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
-    from evalstore.tui.state.data_source import DataSource
+    from evalstore.tui.state.data_source import WorkspaceSource
 
 _DRAW_SECONDS = 0.2
 """How often the progress is drawn."""
@@ -26,7 +26,9 @@ _DRAW_SECONDS = 0.2
 class BrowserRuns:
     """Starts runs, shows their progress and stops them before the browser ends."""
 
-    def __init__(self, app: App[None], source: DataSource, key_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, app: App[None], source: WorkspaceSource, key_of: Callable[[str], str]
+    ) -> None:
         """`key_of` names the key of an action."""
         self._app = app
         self._source = source

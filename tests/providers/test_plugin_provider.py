@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from evalstore.providers import ProviderError, open_provider, plugins
 from evalstore.providers.price_table import is_known_provider
-from evalstore.values import FilePart, OutgoingMessage, Reply, Request, Text, ToolVersion
+from evalstore.values import FilePart, OutgoingMessage, Reply, Request, Text, ToolVersion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,3 +93,81 @@ def test_what_one_prompt_cannot_hold_is_refused(
     with pytest.raises(ProviderError, match=word) as caught:
         ask(*messages, **more)
     assert caught.value.kind == "unsupported"
+
+
+class Model:
+    """A provider in evalstore's own manner."""
+
+    made: ClassVar[list[str]] = []
+    closed = 0
+
+    def __init__(self, model: str) -> None:
+        if model == "broken":
+            raise RuntimeError("no such model sk-secret-of-the-test")
+        self.made.append(model)
+
+    async def ask(self, request: Request, *, timeout: float) -> Any:
+        if request.tools:
+            raise ProviderError("unsupported", "no tools here")
+        if request.schema is not None:
+            await asyncio.Event().wait()
+        text = "".join(message.text for message in request.messages)
+        return text if text == "plain" else Reply(text, usage=Usage(3, 4), finish_reason="length")
+
+    async def close(self) -> None:
+        Model.closed += 1
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> type[Model]:
+    monkeypatch.setattr(EntryPoint, "load", lambda _self: Model)
+    monkeypatch.setattr(Model, "made", [])
+    monkeypatch.setattr(Model, "closed", 0)
+    return Model
+
+
+def test_a_provider_gets_the_whole_request_and_gives_the_whole_reply(model: type[Model]) -> None:
+    reply = ask(user("a"), OutgoingMessage("assistant", (Text("b"),)), user("c"))
+    assert (reply.text, reply.usage, reply.finish_reason) == ("abc", Usage(3, 4), "length")
+    assert reply.latency > 0
+
+
+def test_a_provider_is_made_once_for_each_model_and_closed(model: type[Model]) -> None:
+    async def use() -> None:
+        opened = open_provider("oracle")
+        for code in ("m1", "m2", "m1"):
+            await opened.ask(Request(code, (user("Hi"),)), timeout=10)
+        await opened.close()
+
+    asyncio.run(use())
+    assert (model.made, model.closed) == (["m1", "m2"], 2)
+
+
+def test_failures_of_a_provider_are_its_own_and_hide_keys(
+    model: type[Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORACLE_API_KEY", "sk-secret-of-the-test")
+    with pytest.raises(ProviderError, match="no tools here"):
+        ask(user("Hi"), tools=(ToolVersion("t", "", {}),))
+    with pytest.raises(ProviderError, match="the service 'oracle' gave no reply but str"):
+        ask(user("plain"))
+    request = Request("broken", (user("Hi"),))
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(open_provider("oracle").ask(request, timeout=10))
+    assert caught.value.message == "the service 'oracle' failed: no such model ***"
+
+
+def test_a_provider_that_is_late_is_a_failure(model: type[Model]) -> None:
+    request = Request("m1", (user("Hi"),), schema={})
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(open_provider("oracle").ask(request, timeout=0.01))
+    assert caught.value.kind == "timeout"
+
+
+def test_a_package_that_cannot_be_loaded_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_self: EntryPoint) -> None:
+        raise ImportError("no module named 'oracle'")
+
+    monkeypatch.setattr(EntryPoint, "load", load)
+    with pytest.raises(ProviderError, match="the service 'oracle' failed: no module"):
+        ask(user("Hi"))

@@ -19,7 +19,7 @@ from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
 from evalstore.tui.keys.keymap import Appearance
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.state.data_source import DataSource, WorkspaceSource
+from evalstore.tui.state.data_source import WorkspaceSource
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
 _SECONDS = 60
@@ -86,7 +86,7 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 def drive(
     scenario: Scenario,
     *,
-    source: DataSource | None = None,
+    source: WorkspaceSource | None = None,
     revision: str | None = None,
     size: tuple[int, int] = (100, 30),
     appearance: Appearance | None = None,

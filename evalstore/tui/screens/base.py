@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
-    from evalstore.tui.state.data_source import DataSource
+    from evalstore.tui.state.data_source import WorkspaceSource
 
 T = TypeVar("T")
 _ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
@@ -70,7 +70,7 @@ class BrowserApp(Protocol):
     """Labels that could not be stored, until the user was told."""
 
     @property
-    def source(self) -> DataSource:
+    def source(self) -> WorkspaceSource:
         """Where screens get their data."""
 
     @property
@@ -205,7 +205,7 @@ class Page(Screen[None]):
         group: str
 
     @property
-    def source(self) -> DataSource:
+    def source(self) -> WorkspaceSource:
         """Where what is shown comes from."""
         return self.browser.source
 

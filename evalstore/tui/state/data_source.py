@@ -1,13 +1,16 @@
-"""What the browser is fed with: a small protocol, so that a screen can be tried without a store.
+"""What the browser is fed with: the library's `Workspace`, and what only the browser reads.
 
-All of it may be called from any thread, and raises `EvalstoreError`.
+That is tables and texts in the shape of its screens, read in bulk (`views`), a search that goes
+on as somebody types, and runs that are planned, shown and agreed to first. All of it may be
+called from any thread, and raises `EvalstoreError`. A test of a screen overrides a method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from evalstore.api import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,102 +35,14 @@ if TYPE_CHECKING:
     from evalstore.values import Word
 
 
-class DataSource(Protocol):
-    """Where screens get what they show."""
-
-    def runs(self) -> list[RunLine]:
-        """All runs, newest first."""
-
-    def cases(self, revision: str | None) -> Cases:
-        """The cases of a run, or of the workspace as it is now."""
-
-    def files(self) -> list[str]:
-        """The test files of the workspace."""
-
-    def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
-        """The feedback of these judgements by id."""
-
-    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
-        """A run with a run or the workspace, or with models two candidates of `now`."""
-
-    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
-        """The last answers of these sessions by id."""
-
-    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
-        """The last thing that a user says in each of these test versions."""
-
-    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
-        """The results of a run, added up in each of these ways."""
-
-    def session(self, id: str, result: Result) -> AnswerView:
-        """An answer of a case with all that belongs to it."""
-
-    def question(self, result: Result, run: str | None) -> AnswerView:
-        """What is asked of a candidate that has not answered."""
-
-    def versions(self, file: str, row: str) -> list[Version]:
-        """The versions of a test, newest first."""
-
-    def search(
-        self, words: Sequence[str], report: Callable[[int, int], bool]
-    ) -> frozenset[str] | None:
-        """The sessions in whose answer, feedback or test all words are, the last as a beginning.
-
-        `report` is told how many texts are in the index, and of how many, and says whether to
-        go on; None when it did not.
-        """
-
-    def stamp(self) -> object:
-        """What differs when anybody has written to the store."""
-
-    # --- what a person does
-
-    def label(
-        self, results: Sequence[Result], verdict: Word, note: str, session: str | None
-    ) -> list[LabelReport]:
-        """Append a person's verdict on what these came to; with a session, on that alone.
-
-        `none` takes back what this person has said.
-        """
-
-    def note(self, result: Result, session: str | None) -> str:
-        """The note of the label that this person has given to it; or empty."""
-
-    def status(self) -> Status:
-        """What changed since the last run, what a run would do, why, and its price."""
-
-    def all_that_lacks(self) -> RunRequest:
-        """To run what is missing."""
-
-    def of_file(self, file: str) -> RunRequest:
-        """To run what is missing of a test file."""
-
-    def again(self, results: Sequence[Result]) -> RunRequest:
-        """To judge these again."""
-
-    def plan(self, intent: RunRequest) -> PlanPreview:
-        """What would be done, why, and its price."""
-
-    def carry_out(
-        self, intent: RunRequest, listener: ProgressListener, planned: PlanPreview
-    ) -> RunEnd:
-        """Do it, unless it is more than was planned by now; the watcher can stop it."""
-
-    def flips(self, run: str) -> VerdictChanges | None:
-        """What broke and what was fixed since the run before, if there is one."""
-
-    def path_of(self, file: str) -> Path:
-        """Where a file of the workspace is."""
-
-
 class WorkspaceSource:
-    """The source that reads a workspace and its store."""
+    """Where screens get what they show."""
 
     def __init__(
         self, where: Location, *, offline: bool = False, max_cost: float | None = None
     ) -> None:
         """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
-        self._where = where
+        self.workspace = Workspace.at(where)
         self.offline = offline
         self.max_cost = max_cost
         self._searcher: Searcher | None = None
@@ -135,7 +50,7 @@ class WorkspaceSource:
     @property
     def where(self) -> Location:
         """The workspace; once its store has been seen no other is made in its place."""
-        return self._where
+        return self.workspace.location
 
     def runs(self) -> list[RunLine]:
         """All runs, newest first."""
@@ -163,11 +78,9 @@ class WorkspaceSource:
 
     def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
         """A run with a run or the workspace, or with models two candidates of `now`."""
-        from evalstore.operations import diff
-
         if models:
-            return diff.diff_models(self.where, now, models)
-        return diff.diff(self.where, was, now)
+            return self.workspace.diff_models(*models, run=now)
+        return self.workspace.diff(was, now)
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """The last answers of these sessions by id."""
@@ -208,7 +121,11 @@ class WorkspaceSource:
     def search(
         self, words: Sequence[str], report: Callable[[int, int], bool]
     ) -> frozenset[str] | None:
-        """The sessions in whose answer, feedback or test all words are, the last as a beginning."""
+        """The sessions in whose answer, feedback or test all words are, the last as a beginning.
+
+        `report` is told how many texts are in the index, and of how many, and says whether to
+        go on; None when it did not.
+        """
         from evalstore.operations.grep import Searcher
 
         self._searcher = self._searcher or Searcher(self.where)
@@ -216,12 +133,7 @@ class WorkspaceSource:
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
-        from evalstore.operations.views import cases
-
-        found = cases.stamp(self.where)
-        if found.is_there and not self._where.was_seen:
-            self._where = replace(self._where, was_seen=True)
-        return found
+        return self.workspace.stamp()
 
     # --- what a person does
 
@@ -244,10 +156,7 @@ class WorkspaceSource:
 
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""
-        from evalstore.operations import status
-        from evalstore.planning.options import SelectionOptions
-
-        return status.status(self.where, SelectionOptions(offline=self.offline))
+        return self.workspace.status(offline=self.offline)
 
     def all_that_lacks(self) -> RunRequest:
         """To run what is missing."""

@@ -1,0 +1,23 @@
+"""evalstore as a library: one facade, `Workspace`, over the operations that the commands call.
+
+Nothing here prints, asks on a terminal or needs one, and what can go wrong is an
+`EvalstoreError`. `import evalstore` offers all of it by name, loaded when it is first used.
+"""
+
+from evalstore.api.progress import Progress
+from evalstore.api.setup import import_tests, init
+from evalstore.api.values import Answer, Judgement
+from evalstore.api.workspace import Workspace
+from evalstore.runs import Run, RunCandidate, RunEvaluator
+
+__all__ = [
+    "Answer",
+    "Judgement",
+    "Progress",
+    "Run",
+    "RunCandidate",
+    "RunEvaluator",
+    "Workspace",
+    "import_tests",
+    "init",
+]

@@ -1,0 +1,29 @@
+"""What a caller names runs and answers by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.runs import Run
+
+
+def run_revision(run: Run | str) -> str:
+    """The revision that names a run; a text is one already."""
+    return run if isinstance(run, str) else run.id
+
+
+def session_id(where: Location, text: str) -> str:
+    """The full id of a session; raises `RevisionError` when the text names none."""
+    from evalstore.errors import RevisionError
+    from evalstore.planning.opening import open_store
+    from evalstore.store.revisions import resolve
+
+    with open_store(where) as store:
+        kind, id = resolve(store, text)
+    if kind != "session":
+        raise RevisionError(
+            f"'{text}' is a {kind}, not a session", hint="a result lists its sessions"
+        )
+    return id

@@ -1,0 +1,126 @@
+"""The options of the facade: named, bounded and understood as those of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, TypedDict, get_args
+
+from evalstore.errors import EvalstoreError
+from evalstore.planning.options import FailOn, RunOptions, SelectionOptions
+
+StrPath = str | os.PathLike[str]
+
+
+class Selection(TypedDict, total=False):
+    """Which cases, models and answers a call is about, as `evalstore run --help` says."""
+
+    paths: Iterable[StrPath]
+    """`PATH` or `PATH::row`, relative to the folder the workspace was opened with."""
+    tags: Iterable[str]
+    exclude_tags: Iterable[str]
+    name: str | None
+    models: Iterable[str]
+    evaluators: Iterable[str]
+    attempts: int | None
+    changed: bool
+    last_failed: bool
+    sample: int | None
+    seed: int | None
+    shard: str | None
+    """`i/n`"""
+    limit: int | None
+    refresh: bool
+    max_age: str | None
+    retry_errors: bool
+    offline: bool
+    keep_going: bool
+
+
+class RunSettings(Selection, total=False):
+    """The same, and how a run is to go."""
+
+    concurrency: int | None
+    timeout: float | None
+    """Seconds for one call with all its tries."""
+    retries: int | None
+    threshold: float | None
+    """0..1"""
+    fail_on: FailOn
+    max_time: float | None
+    """Seconds"""
+    exit_first: bool
+    message: str | None
+
+
+BOUNDS: Mapping[str, tuple[float, float | None]] = {
+    "attempts": (1, 10_000),
+    "sample": (1, None),
+    "limit": (1, None),
+    "concurrency": (1, 1024),
+    "timeout": (0.001, None),
+    "retries": (0, 100),
+    "threshold": (0, 1),
+    "max_cost": (0, None),
+    "max_time": (0, None),
+}
+"""The least and the most of each number, as on the command line."""
+
+_SELECTING = {field.name: field.default for field in fields(SelectionOptions)}
+
+
+def selection_of(given: Mapping[str, Any]) -> SelectionOptions:
+    """The selection in keyword arguments; others are left alone."""
+    named = {name: value for name, value in given.items() if name in _SELECTING}
+    _require_bounds(named)
+    several = [name for name, default in _SELECTING.items() if isinstance(default, tuple)]
+    named |= {name: texts(name, named[name]) for name in several if name in named}
+    return SelectionOptions(**named)
+
+
+def run_options_of(given: Mapping[str, Any], *, judge_only: bool) -> RunOptions:
+    """How a run is to go; a bound on its cost is leave to spend as much."""
+    named = {name: value for name, value in given.items() if name not in _SELECTING}
+    _require_bounds(named)
+    if (fail_on := named.get("fail_on", "failure")) not in get_args(FailOn):
+        hint = f"it can be {', '.join(get_args(FailOn))}"
+        raise EvalstoreError(f"'fail_on' cannot be '{fail_on}'", hint=hint)
+    if message := named.get("message"):
+        named["message"] = message.encode(errors="backslashreplace").decode()
+    named["yes"] = bool(named.get("yes")) or named.get("max_cost") is not None
+    return RunOptions(**named, judge_only=judge_only)
+
+
+def require_known(method: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
+    """Raise `TypeError` for a keyword argument that there is not, as Python does."""
+    for name in sorted(given.keys() - known):
+        raise TypeError(f"{method}() got an unexpected keyword argument '{name}'")
+
+
+def texts(name: str, given: Iterable[StrPath]) -> tuple[str, ...]:
+    """Several texts or paths; one alone is a mistake, as its letters would be taken."""
+    if isinstance(given, str | os.PathLike):
+        raise EvalstoreError(
+            f"'{name}' is one text, and several are expected",
+            hint=f"write {name}=[{os.fspath(given)!r}]",
+        )
+    return tuple(os.fspath(one) for one in given)
+
+
+def overrides_of(settings: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Settings in the form `KEY=VALUE` of `--set`."""
+    return tuple(
+        f"{name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in (settings or {}).items()
+    )
+
+
+def _require_bounds(given: Mapping[str, Any]) -> None:
+    for name, (least, most) in BOUNDS.items():
+        value = given.get(name)
+        if value is None or (value >= least and (most is None or value <= most)):
+            continue
+        words = f"at least {least:g}" if most is None else f"from {least:g} to {most:g}"
+        raise EvalstoreError(f"'{name}' must be {words}, not {value!r}")

@@ -1,0 +1,99 @@
+"""The values that only the library has: runs, answers and judgements as a program reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.values import Word
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.answer import AnswerView, SessionFacts, TurnView
+    from evalstore.operations.views.judgements import CheckResult, JudgementView
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What checks, a model or a person said of an answer."""
+
+    id: str
+    verdict: Word
+    """`none`: a person takes a label back."""
+    by: str
+    """`checks`, the display id of a model, or a person's name."""
+    is_person: bool
+    counts: bool
+    """Whether the verdict on the case is made of it."""
+    score: float | None
+    """0..1"""
+    label: str
+    """What a judge that classifies chose; or empty."""
+    feedback: str
+    reasoning: str
+    checks: tuple[CheckResult, ...]
+    """What each check found: `verdict`, `name`, `feedback`."""
+    started: int
+    """Microseconds since 1970, UTC."""
+    cost: float | None
+    """USD"""
+    latency: float
+    """Seconds of the judge's call."""
+    evaluation: str
+    """Id of the evaluation version that it was judged under."""
+    sessions: tuple[str, ...]
+    """Ids of the answers that it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with all that belongs to it; without an answer, what is asked."""
+
+    session: str | None
+    """Id; None: there is no answer."""
+    file: str
+    row: str
+    text: str
+    """The last answer, JSON indented; empty when there is none."""
+    conversation: tuple[TurnView, ...]
+    """`role`, `text` and `name` of each turn after the system prompt, with `answer` where the
+    candidate speaks."""
+    judgements: tuple[Judgement, ...]
+    """Those that count first, then the newest."""
+    failures: tuple[str, ...]
+    """Why an answer or a judgement is missing, newest first."""
+    facts: SessionFacts | None
+    """Tokens, cost (USD), latency (seconds), temperature and more; None: there is no answer."""
+
+
+def answer_from(view: AnswerView) -> Answer:
+    """An answer from what a reader of it sees."""
+    return Answer(
+        session=view.id,
+        file=view.file,
+        row=view.row,
+        text=view.answer,
+        conversation=view.said,
+        judgements=tuple(map(_judgement_from, view.opinions)),
+        failures=view.failures,
+        facts=view.facts,
+    )
+
+
+def _judgement_from(view: JudgementView) -> Judgement:
+    return Judgement(
+        id=view.id,
+        verdict=view.verdict,  # type: ignore[arg-type]  # a stored one is always one of these
+        by=view.by,
+        is_person=view.is_person,
+        counts=not view.why_not,
+        score=view.score,
+        label=view.label,
+        feedback=view.feedback,
+        reasoning=view.reasoning,
+        checks=view.checks,
+        started=view.started,
+        cost=view.cost,
+        latency=view.latency,
+        evaluation=view.evaluation,
+        sessions=view.sessions,
+    )

@@ -1,0 +1,1 @@
+"""A check, an importer and a provider for evalstore."""

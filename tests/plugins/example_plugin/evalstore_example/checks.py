@@ -1,0 +1,34 @@
+"""The check `palindrome`: the answer reads the same from both ends.
+
+~~~checks
+- palindrome                           # letters and digits count, their case does not
+- {type: palindrome, least: 5}         # it must have at least so many of them
+~~~
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+
+
+def _read(arguments: CheckArguments) -> dict[str, Any]:
+    """The settings that are not as they are by default: these are hashed."""
+    least = arguments.whole("least", 1, least=1)
+    return {} if least == 1 else {"least": least}
+
+
+def _judge(settings: Mapping[str, Any], subject: CheckInput) -> CheckFinding:
+    letters = [letter for letter in subject.text.casefold() if letter.isalnum()]
+    least = settings.get("least", 1)
+    if len(letters) < least:
+        return CheckFinding(0.0, f"expected at least {least} letters, found {len(letters)}")
+    if letters != letters[::-1]:
+        return CheckFinding(0.0, f"expected a palindrome, found '{subject.text}'")
+    return CheckFinding(1.0)
+
+
+PALINDROME = CheckType(revision=1, read=_read, judge=_judge, main=None)
+"""Raise the revision when the behaviour changes: what it judged is judged again then."""

@@ -1,0 +1,165 @@
+"""The names that other programs may rely on are there, complete, and cost nothing to import."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import evalstore
+from evalstore import api, plugins
+from evalstore.cli.main import commands
+
+LIBRARY = (
+    *("Workspace", "init", "import_tests"),
+    *("Status", "PlanItem", "RunReport", "Run", "Result", "Answer", "Judgement", "Diff", "Rate"),
+    *("Verdict", "Problem", "EvalstoreError", "RevisionError", "NothingSelectedError"),
+    *("StoreError", "WorkspaceError", "__version__"),
+)
+PLUGINS = (
+    *("CheckType", "CheckArguments", "CheckInput", "CheckFinding"),
+    *("Importer", "Imported", "ImportOptions", "SkippedItem"),
+    *("Provider", "ProviderError", "Request", "Reply"),
+)
+
+
+def type_checked_names(module: ModuleType) -> set[str]:
+    """The names that a module imports at its top, as type checkers see them."""
+    tree = ast.parse(inspect.getsource(module))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {alias.name for node in imports for alias in node.names} - {"import_module"}
+
+
+def public_names(module: ModuleType) -> set[str]:
+    """What a module offers that is not a module or a helper of its own."""
+    return {
+        name
+        for name in dir(module)
+        if not name.startswith("_")
+        and not isinstance(getattr(module, name), ModuleType)
+        and name != "TYPE_CHECKING"
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "names"), [(evalstore, LIBRARY), (plugins, PLUGINS)], ids=["evalstore", "plugins"]
+)
+def test_exported_members(module: ModuleType, names: tuple[str, ...]) -> None:
+    assert module.__all__ == sorted(names)
+    assert len(set(names)) == len(names)
+    assert set(names) <= set(dir(module))
+    assert {name: getattr(module, name, None) for name in names if not hasattr(module, name)} == {}
+    assert public_names(module) == set(names) - {"__version__"}
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    assert type_checked_names(evalstore) == set(LIBRARY) - {"__version__"}
+
+
+def test_each_name_is_the_one_of_its_module() -> None:
+    for module, names in evalstore._MODULES.items():
+        for name in names:
+            assert getattr(evalstore, name) is getattr(import_module(module), name)
+
+
+def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'evalstore' has no attribute 'Session'"):
+        _ = evalstore.Session  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [*LIBRARY[:-1], "plugins"])
+def test_each_name_can_be_the_first_that_is_imported(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"from evalstore import {name}"], capture_output=True, text=True
+    )
+    assert done.stderr == ""
+
+
+def test_importing_the_package_loads_no_other_module() -> None:
+    probe = (
+        "import sys; before = set(sys.modules); import evalstore; dir(evalstore);"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", probe],
+        cwd=Path(evalstore.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "['evalstore']"
+
+
+def test_opening_a_workspace_loads_nothing_slow(tmp_path: Path) -> None:
+    (tmp_path / "evalstore.yaml").touch()
+    slow = {
+        "asyncio",
+        "ssl",
+        "aiohttp",
+        "jinja2",
+        "jsonschema",
+        "litellm",
+        "sqlalchemy",
+        "sqlmodel",
+    }
+    slow |= {"typer", "rich", "textual", "pydantic", "alembic"}
+    probe = (
+        "import sys, evalstore; evalstore.Workspace(sys.argv[1]).status;"
+        f"print(sorted({slow} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("arguments", ["--help", "status", "log"])
+def test_the_command_line_does_not_load_the_library(tmp_path: Path, arguments: str) -> None:
+    for command in ("init", "run"):
+        subprocess.run([sys.executable, "-m", "evalstore", command], cwd=tmp_path, check=False)
+    probe = (
+        "import sys; from evalstore.cli.main import main; main(sys.argv[1:]);"
+        "print([name for name in sys.modules if name.startswith(('evalstore.api', "
+        "'evalstore.plugins'))], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout
+    assert done.stderr.strip() == "[]"
+
+
+COMMANDS = {
+    *("status", "run", "judge", "diff", "stats", "label", "check", "fsck"),
+}
+"""Commands that are methods of the same name; `log` is `runs`, `show` is `answer`, and `grep` is
+`search`."""
+
+
+def test_the_methods_are_named_as_the_commands() -> None:
+    commands()
+    assert set(vars(evalstore.Workspace)) >= COMMANDS | {"runs", "results", "answer", "search"}
+
+
+def test_every_public_thing_has_a_docstring_and_types() -> None:
+    for name in api.__all__:
+        thing = getattr(api, name)
+        assert inspect.getdoc(thing), name
+        members = inspect.getmembers(thing, inspect.isfunction) if inspect.isclass(thing) else []
+        for member, function in members:
+            if member.startswith("_") and member != "__init__":
+                continue
+            assert inspect.getdoc(function), f"{name}.{member}"
+            hinted = set(inspect.get_annotations(function)) | {"self"}
+            assert hinted >= set(inspect.signature(function).parameters), f"{name}.{member}"
+            assert member == "__init__" or "return" in hinted, f"{name}.{member}"

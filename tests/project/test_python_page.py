@@ -1,0 +1,70 @@
+"""The examples of docs/python.md run, and print what the page says.
+
+`python tests/project/test_python_page.py` writes their output, and the sources that the page
+shows, into it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/python.md"
+EXAMPLE = re.compile(
+    r"(<!-- run -->\n```python\n(.*?)^```\n\n```text\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE
+)
+SOURCE = re.compile(r"(<!-- source: (\S+) -->\n```\w+\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
+
+
+def replay(text: str, folder: Path) -> str:
+    """The page with the output of every example as it is now."""
+    names: dict[str, object] = {}
+
+    def renew(found: re.Match[str]) -> str:
+        told = io.StringIO()
+        with contextlib.chdir(folder), contextlib.redirect_stdout(told):
+            exec(compile(found[2], str(PAGE), "exec"), names)
+        return found[1] + told.getvalue()
+
+    return EXAMPLE.sub(renew, text)
+
+
+def with_sources(text: str) -> str:
+    """The page with the files that it shows as they are now."""
+    return SOURCE.sub(lambda found: found[1] + (ROOT / found[2]).read_text(encoding="utf-8"), text)
+
+
+def test_the_examples_print_what_the_page_says(tmp_path: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert len(EXAMPLE.findall(page)) == page.count("<!-- run -->") > 5
+    assert all(output for _, _, output in EXAMPLE.findall(page))
+    assert replay(page, tmp_path) == page
+
+
+def test_every_block_of_python_is_run_or_is_a_source() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^(.*)\n```python$", page, re.MULTILINE)
+    assert [line for line in blocks if not line.startswith(("<!-- run", "<!-- source"))] == []
+
+
+def test_the_sources_are_those_of_the_example_package() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert len(SOURCE.findall(page)) == page.count("<!-- source") == 4
+    assert with_sources(page) == page
+
+
+def write_again() -> None:
+    """Bring the page up to date."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = replay(PAGE.read_text(encoding="utf-8"), Path(folder))
+    PAGE.write_text(with_sources(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_again()
