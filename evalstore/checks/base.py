@@ -185,7 +185,8 @@ class CheckArguments:
         texts = [as_text(one) for one in values]
         if len(texts) > 1 and "" in texts and not self.allow_empty:
             raise self.problem(
-                f"one of the texts of '{name}' is empty", "say 'allowEmpty: true' if that is meant"
+                f"one of the texts of '{name}' is empty",
+                "write 'allowEmpty: true' if this is intended",
             )
         return texts
 

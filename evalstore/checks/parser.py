@@ -82,7 +82,7 @@ def _read_own(
         raise FileProblem(
             f"the check '{name}' has an empty '{kind.main}'",
             arguments.line,
-            hint="say 'allowEmpty: true' if that is meant",
+            hint="write 'allowEmpty: true' if this is intended",
         )
     own = kind.read(arguments)
     arguments.finish(name)
@@ -194,7 +194,7 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
     if kind.joint and scope == "answer":
         raise arguments.problem(
             f"the check '{name}' looks at several answers, so it needs a 'scope'",
-            "say 'scope: case' (all runs of a row) or 'scope: group' (all rows)",
+            "write 'scope: case' (all runs of a row) or 'scope: group' (all rows)",
         )
     if scope not in (None, "answer"):
         found["scope"] = scope

@@ -377,7 +377,7 @@ def _limited(function: str, *arguments: Json) -> Any:
     try:
         reply = call(__name__, "compute", function, *arguments)
     except LimitReached as limit:
-        raise _GivenUp(f"{limit}, so it was given up") from None
+        raise _GivenUp(f"{limit}, so it was stopped") from None
     except NotRunError as error:
         raise _GivenUp(str(error)) from None
     if "message" in reply:

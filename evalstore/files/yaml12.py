@@ -234,7 +234,7 @@ class _Values:
     def read(self, node: yaml.Node, depth: int) -> Json:
         self._count += 1
         if self._count > _MOST_NODES:
-            raise _problem(node, "the aliases stand for too much")
+            raise _problem(node, "the document is too large once its aliases are expanded")
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
         if depth > _DEEPEST:  # an alias that refers to what contains it ends here too

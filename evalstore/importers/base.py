@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SkippedItem:
-    """Something that is not taken over, with its place and the reason."""
+    """Something that is not imported, with its place and the reason."""
 
     file: str
     reason: str

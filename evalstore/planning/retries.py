@@ -87,7 +87,7 @@ def only_tried(
     """The cells that lack what was tried and brought nothing; raises when there are none."""
     if wanted.refresh:
         raise EvalstoreError(
-            "'--retry-errors' and '--refresh' do not go together",
+            "'--retry-errors' and '--refresh' cannot be combined",
             hint="'--refresh' asks everything that is selected again, with what failed",
         )
     plan = Plan(cells=list(cells))

@@ -53,7 +53,7 @@ class ScriptEntry:
         try:
             return is_found(self.when, text, _WHEN_FLAGS)
         except (LimitReached, NotRunError) as limit:
-            words = f"'when' was given up: {limit}: {self.when[:_SHOWN]}"
+            words = f"'when' was stopped: {limit}: {self.when[:_SHOWN]}"
             raise ProviderError("unsupported", words, stops_model=True) from None
 
     def is_cheap(self, size: int) -> bool:

@@ -315,7 +315,7 @@ def ensure(
         id = as_digits(digits)
         if content != missing.pop(id)["content"]:
             raise StoreError(
-                f"id {id} stands for other content in the store",
+                f"id {id} has other content in the store",
                 hint="run 'evalstore fsck': the store is damaged",
             )
     _insert(connection, "INSERT", table, missing)

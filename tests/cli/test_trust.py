@@ -162,7 +162,7 @@ def test_status_and_check_say_that_it_waits(coded: Path, evalstore: Evalstore) -
     evalstore("run")
     status, check = evalstore("status"), evalstore("check")
     assert "2 judgements wait for trust:" in status.stdout
-    assert "Nothing else to do." in status.stdout
+    assert "No other pending work." in status.stdout
     assert f"warning: tests/weather.md: {FILE} is not trusted on this machine" in check.stderr
     assert check.exit_code == 0
 
@@ -223,8 +223,8 @@ def test_no_file_of_a_workspace_says_what_is_trusted(
         ((), "no file is named"),
         (("nobody.py",), "there is no file 'nobody.py'"),
         (("--revoke", FILE), f"'{FILE}' is not trusted"),
-        (("--list", FILE), "'--list' goes with nothing else"),
-        (("--revoke", "--network", FILE), "'--revoke' does not go with '--network'"),
+        (("--list", FILE), "'--list' cannot be combined with anything else"),
+        (("--revoke", "--network", FILE), "'--revoke' cannot be combined with '--network'"),
     ],
 )
 def test_what_trust_cannot_do_is_an_error(

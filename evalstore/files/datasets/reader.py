@@ -177,7 +177,7 @@ def read_dataset(
         format = _SUFFIXES[suffix] if suffix else _sniff(spec, source)
     for option, formats in _OPTIONS.items():
         if getattr(spec, option) is not None and format not in formats:
-            hint = f"it is read as '{format}'; 'format' says what else it is"
+            hint = f"it is read as '{format}'; set 'format' if this is wrong"
             raise spec.problem(option, f"'{option}' is only for {' and '.join(formats)}", hint)
     rows: _Rows
     if format == "jsonl":
@@ -207,6 +207,6 @@ def _sniff(spec: DatasetSpec, source: TextSource) -> str:
             return format
     raise spec.problem(
         "path",
-        "nobody can tell the format of this file from its name or its first line",
-        "say it, as in 'format: csv'",
+        "the format of this file is not clear from its name or its first line",
+        "set it, as in 'format: csv'",
     )

@@ -113,7 +113,7 @@ class _Reader:
             self._imported.conversed.append(found)
         if passed:
             sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
-            reason = f"{sessions} passed over: switched off ('active' is false there)"
+            reason = f"{sessions} skipped: switched off ('active' is false there)"
             self._imported.warnings.append(SkippedItem(str(self._path), reason))
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:

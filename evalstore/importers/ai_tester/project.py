@@ -200,7 +200,7 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
         if not (root / path).is_dir():
             notes.append(f"the folder '{path}' is not there")
         for hidden in _hidden_folders(root, root / path):
-            notes.append(f"the folder '{hidden}' is passed over: its name begins with '.'")
+            notes.append(f"the folder '{hidden}' is ignored: its name begins with '.'")
         lines.append(f"  {kind}: {_scalar(path)}\n")
     return lines
 

@@ -94,7 +94,7 @@ def read_function(text: str, definition: LveTest, *place: str) -> Function:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         words = getattr(error, "msg", None) or str(error)
-        raise NotTakenError(f"the function is no Python: {words}", *place) from None
+        raise NotTakenError(f"the function is not valid Python: {words}", *place) from None
     if not isinstance(tree, ast.Lambda):
         raise NotTakenError("the function must be a lambda", *place)
     return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
@@ -192,7 +192,7 @@ def marks(
             yield (*offsets.of(node), number)
     if _MARKS.search(_MARKS.sub(_blank_known(function), function.source)):
         raise NotTakenError(
-            "a placeholder of the function stands where Python takes no value", *place
+            "a placeholder of the function is at a place where Python allows no value", *place
         )
 
 

@@ -14,7 +14,7 @@ ENOUGH = ">= 0.5"
 
 
 class MetricNotTakenError(Exception):
-    """Why a metric cannot be taken over."""
+    """Why a metric cannot be imported."""
 
 
 _STRING = {

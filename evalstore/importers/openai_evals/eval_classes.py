@@ -39,7 +39,7 @@ def find_class(found: Eval) -> Writer:
         "ModelBasedClassify": write_graded,
     }
     if found.kind not in known:
-        hint = suggest(found.kind, known, "classes that can be taken over")
+        hint = suggest(found.kind, known, "classes that can be imported")
         raise EvalNotTakenError(f"its class '{found.kind}' has its own code ({hint})")
     return known[found.kind]
 

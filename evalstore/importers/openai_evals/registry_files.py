@@ -27,7 +27,7 @@ _IGNORED = ("n_samples", "shuffle", "seed")
 
 
 class EvalNotTakenError(Exception):
-    """Why an eval as a whole cannot be taken over."""
+    """Why an eval as a whole cannot be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +179,9 @@ def generation(found: Eval) -> dict[str, Json]:
 
 
 def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
-    """A warning for each argument that is not taken over."""
+    """A warning for each argument that is not imported."""
     return [
-        found.warning(f"the argument '{name}' is not taken over")
+        found.warning(f"the argument '{name}' is not imported")
         for name in found.args
         if name not in (*known, *_IGNORED)
     ]

@@ -40,7 +40,7 @@ class Assertion:
     others: tuple[str, ...] = ()
     """Fields that mean nothing here."""
     problem: str = ""
-    """Why it cannot be taken over, when that is known before its type is looked at."""
+    """Why it cannot be imported, when that is known before its type is looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def find_problems(
             hint = nearest(wrong[0], _NAMES) or _KEYS_HINT
             yield _at(at, f"'{wrong[0]}' is not a key", hint)
         elif kept:
-            yield _at(at, f"'{kept[0]}' cannot be given away", "it always leads out")
+            yield _at(at, f"'{kept[0]}' cannot be reassigned", "it always leaves the screen")
         else:
             sound[id] = at, keys
     yield from _conflicts(sound)

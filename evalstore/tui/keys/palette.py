@@ -148,12 +148,12 @@ class PlaceCommands(_Listed):
         except EvalstoreError:
             return []
         return [
-            Command(f"File {file}", "its cases", partial(self._show_file, file)) for file in files
+            Command(f"File {file}", "show cases", partial(self._show_file, file)) for file in files
         ]
 
     def _themes(self) -> list[Command]:
         return [
-            Command(f"Theme {name}", "as long as the browser runs", partial(self._paint, name))
+            Command(f"Theme {name}", "until you quit", partial(self._paint, name))
             for name in BUILTIN_THEMES
         ]
 

@@ -205,11 +205,11 @@ def _facts(facts: SessionFacts) -> Iterator[str]:
 def tell_beside(one: AnswerView, other: AnswerView) -> tuple[list[StyledLine], list[StyledLine]]:
     """Two answers below the question, with the words marked that the other one does not have."""
     apart = words_apart(one.answer, other.answer)
-    note = "" if apart else "(too long to be compared word by word)"
+    note = "" if apart else "(too long for a comparison word by word)"
     if apart and one.answer and other.answer:
         same = sum(len(piece.text) for line in apart[0] for piece in line if not piece.differs)
         if same < ALIKE * max(len(one.answer), len(other.answer)):
-            note = "(too little in common to be compared word by word)"
+            note = "(too different for a comparison word by word)"
     sides: list[list[StyledLine]] = []
     for number, view in enumerate((one, other)):
         users = [said.text for said in view.said if said.role == "user" and said.answer is None]

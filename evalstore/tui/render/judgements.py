@@ -47,7 +47,7 @@ def _labels(said: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]
     for (person, word, note, is_later), some in alike.items():
         count = sum(len(label.sessions) for label in some)
         facts = [
-            f"label taken back by {person}" if word == "none" else f"{word}  by {person}",
+            f"label removed by {person}" if word == "none" else f"{word}  by {person}",
             when(max(label.at for label in some)),
             *(["after this run"] if is_later else []),
             *([plural(count, "answer")] if count > 1 else []),

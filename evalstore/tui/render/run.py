@@ -189,7 +189,7 @@ def result_lines(ended: RunEnd, flips: VerdictChanges | None = None) -> Iterator
     if ended.status in ("interrupted", "over budget"):
         why = {"interrupted": "Interrupted", "over budget": "Stopped at the bound on the cost"}
         word = "Stopped at the bound on the time" if ended.time_is_up else why[ended.status]
-        yield from text_lines(f"{word}: what was finished is stored, R goes on from there.")
+        yield from text_lines(f"{word}: what was finished is stored, R continues from there.")
     yield from _again_lines(ended)
     for trouble in ended.troubles:
         yield BLANK
@@ -214,9 +214,7 @@ def _flips_line(flips: VerdictChanges) -> StyledLine:
         StyledSpan(", "),
         StyledSpan(f"{flips.fixed:,} fixed", "pass" if flips.fixed else ""),
     )
-    flipped = (
-        parts if flips.broke or flips.fixed else (StyledSpan("nothing broke, nothing was fixed"),)
-    )
+    flipped = parts if flips.broke or flips.fixed else (StyledSpan("nothing broke or was fixed"),)
     return StyledLine((*flipped, StyledSpan(since, "faint")))
 
 

@@ -47,10 +47,10 @@ class ActionsPage(Page):
     """A page from which things can be run, copied and saved."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Run what is missing", show=False, id="page.run"),
+        Binding("R", "run", "Run pending work", show=False, id="page.run"),
         Binding("y", "copy", "Copy", show=False, id="page.copy"),
-        Binding("o", "save", "Save what is shown", show=False, id="page.save"),
-        Binding("w", "status", "What is to do", show=False, id="history.status"),
+        Binding("o", "save", "Save view", show=False, id="page.save"),
+        Binding("w", "status", "Pending work", show=False, id="history.status"),
     ]
     saved_as = "page"
     """A word for the name of a file."""
@@ -97,7 +97,9 @@ class ActionsPage(Page):
         is_short = len(text) <= _SHOWN and "\n" not in text
         words = f"copied {what}: {safe(text) if is_short else plural(len(text), 'character')}"
         if len(text) > _TERMINALS_TAKE:
-            words += self.with_keys("\nSome terminals refuse so much; {page.save} writes a file.")
+            words += self.with_keys(
+                "\nSome terminals refuse texts of this size; {page.save} writes a file."
+            )
         self.notify(words, markup=False)
 
     # --- save
@@ -119,8 +121,8 @@ class ActionsPage(Page):
         shown = self.shown
         self.app.push_screen(
             PromptDialog(
-                "Save what is shown as",
-                f"{', '.join(forms(shown))}  Enter writes it, Escape leaves it",
+                "Save view as",
+                f"{', '.join(forms(shown))}  Enter to save, Escape to cancel",
                 text=name_for(self.saved_as, shown),
                 do=lambda name: self._save(shown, name),
             )
@@ -137,7 +139,7 @@ class CaseActionsPage(ActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "label('pass')", "Label pass", show=False, id="case.pass"),
         Binding("f", "label('fail')", "Label fail", show=False, id="case.fail"),
-        Binding("u", "unlabel", "Take the label back", show=False, id="case.unlabel"),
+        Binding("u", "unlabel", "Remove label", show=False, id="case.unlabel"),
         Binding("J", "judge_again", "Judge again", show=False, id="case.judge"),
         Binding("e", "edit", "Edit the file", show=False, id="case.edit"),
         Binding("Y", "copy_answer", "Copy the answer", show=False, id="case.copy_answer"),
@@ -201,7 +203,7 @@ class CaseActionsPage(ActionsPage):
     def _ask_why(self, said: LabelRequest, note: str = "", *, waits: bool = False) -> PromptDialog:
         window = PromptDialog(
             said.title,
-            "Enter says so, with or without a note; Escape leaves it",
+            "Enter to label (the note is optional), Escape to cancel",
             text=note,
             placeholder="why",
             waits=waits,
@@ -251,7 +253,7 @@ class CaseActionsPage(ActionsPage):
 
     def _show_labelled(self, labels: list[LabelReport]) -> None:
         if not labels:
-            self.complain("There is no label of yours here. What other people say stays.")
+            self.complain("You have no label here. The labels of other people are kept.")
             return
         self.notify(self._tell_labelled(labels), markup=False)
         self.browser.mark_stale(self)
@@ -260,7 +262,7 @@ class CaseActionsPage(ActionsPage):
     def _tell_labelled(self, labels: list[LabelReport]) -> str:
         """What was said, and what the cases have come to by now."""
         one = labels[0]
-        what = "label taken back" if one.verdict == "none" else one.verdict
+        what = "label removed" if one.verdict == "none" else one.verdict
         count = sum(len(label.subject.sessions) for label in labels)
         lines = [f"{what}: {plural(count, 'answer')}, by {safe(one.person)}"]
         now = {label.subject.cell: label.now for label in labels}

@@ -39,7 +39,7 @@ class CasesPage(FilterablePage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", id="cases.filter"),
         Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
-        Binding("N", "failure(-1)", "Failure before", show=False, id="cases.last_failure"),
+        Binding("N", "failure(-1)", "Previous failure", show=False, id="cases.last_failure"),
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),
         Binding("t", "group", "Group", show=False, id="cases.group"),
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),
@@ -50,9 +50,9 @@ class CasesPage(FilterablePage):
     WAY = "{list.open} on a line of the runs"
     HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer.
-Below is what was said of the case under the cursor, first of the candidate in the picked column.
+Below is what was said of the case under the cursor, first of the candidate in the selected column.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
-all of them, each with the answers of the candidate in the picked column.
+all of them, each with the answers of the candidate in the selected column.
 
 {cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
     words            in the file, the row, the answers and the feedback
@@ -262,7 +262,7 @@ all of them, each with the answers of the candidate in the picked column.
 
     @property
     def chosen(self) -> list[Result]:
-        """What the candidate in the picked column came to in these."""
+        """What the candidate in the selected column came to in these."""
         picked = self.query_one("#cases", Grid).picked
         found = (chosen_case.results[picked : picked + 1] for chosen_case in self._chosen_cases)
         return [result for some in found for result in some if result]

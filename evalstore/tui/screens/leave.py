@@ -24,8 +24,8 @@ class LeavePage(Dialog):
         Binding("escape,backspace", "back", "Go on", id="page.back"),
         Binding("q", "app.quit", "Stop it and quit", id="quit"),
     ]
-    TITLE = "Quit while a run goes"
-    WAY = "{quit} while a run goes on"
+    TITLE = "Quit during a run"
+    WAY = "{quit} during a run"
     HELP = """\
 A run goes on, so {quit} asks first. {quit} again stops it and quits as soon as what is in flight
 is finished and stored; a third time it quits at once. {page.back} goes on, with the run."""
@@ -59,7 +59,7 @@ is finished and stored; a third time it quits at once. {page.back} goes on, with
             )
         else:
             back = self.browser.key_of("page.back")
-            yield from text_lines(f"A run is going: {how_far}.")
+            yield from text_lines(f"A run is in progress: {how_far}.")
             yield from text_lines(
                 f"{key} again stops it and quits; what was answered is kept. {back} goes on."
             )

@@ -64,7 +64,7 @@ class BrowserRuns:
     def refuse(self) -> bool:
         """Whether another one cannot begin now; the user is told."""
         if self.is_going:
-            words = f"A run is under way already: {self.key} shows how far it is."
+            words = f"A run is already in progress: {self.key} shows how far it is."
             self._browser.notify(words, severity="warning", markup=False)
         return self.is_going
 
@@ -157,8 +157,8 @@ class PlanPage(Dialog):
     """What would be done, why and at which price; Enter does it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "do", "Do it", id="plan.do"),
-        Binding("escape,backspace", "back", "Leave it", id="page.back"),
+        Binding("enter", "do", "Run", id="plan.do"),
+        Binding("escape,backspace", "back", "Cancel", id="page.back"),
         Binding("e", "edit", "Edit again", id="plan.edit"),
     ]
     TITLE = "Plan of a run"
@@ -200,7 +200,7 @@ class PlanPage(Dialog):
         """Say what is wrong; nothing can be done then."""
         self._planned = None
         self.told.show(())
-        self.set_title("what would be done", "nothing, before this is put right")
+        self.set_title("what would be done", "nothing, until this is fixed")
         if isinstance(problem, WorkspaceError):
             self._line = next((one.line for one in problem.problems if one.line), None)
         super().show_problem(problem)
@@ -238,13 +238,13 @@ class RunPage(Dialog):
     """How far the run is, then how it ended; below it the cases go on changing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "cases", "Its cases", id="run.cases"),
+        Binding("enter", "cases", "Show cases", id="run.cases"),
         Binding("escape,backspace,b", "hide", "Go on browsing", id="run.hide"),
         Binding("c", "stop", "Cancel the run", id="run.stop"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
         Binding("d", "compare", "Compare", id="run.compare"),
     ]
-    TITLE = "Run under way"
+    TITLE = "Run in progress"
     WAY = "{plan.do} on the plan of a run; {page.run} while it goes"
     HELP = """\
 How far the run is. It goes on while you browse: the right end of each title says how far it is,
@@ -325,7 +325,7 @@ end it is said what broke and what was fixed since the run before; {run.compare}
     def action_hide(self) -> None:
         """Leave the run to itself."""
         self.app.pop_screen()
-        words = f"The run goes on; {self.browser.runs.key} leads back to it."
+        words = f"The run continues; {self.browser.runs.key} leads back to it."
         self.notify(words, markup=False)
 
     def action_cases(self) -> None:

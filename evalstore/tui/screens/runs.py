@@ -61,7 +61,7 @@ class RunsPage(ActionsPage):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "run", "Run", id="page.run"),
-        Binding("w", "status", "What is to do", id="history.status"),
+        Binding("w", "status", "Pending work", id="history.status"),
         Binding("d", "compare", "Compare", id="history.compare"),
         Binding("S,s", "stats", "Statistics", id="history.stats"),
     ]
@@ -124,7 +124,7 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
-            what = "its cases now" if self._runs else "no run yet"
+            what = "current cases" if self._runs else "no run yet"
             blank = [StyledCell("")] * (len(_COLUMNS) - 3)
             return (
                 StyledCell("workspace", "group"),
@@ -166,7 +166,7 @@ run under the cursor with the run before it, and the workspace with the newest r
                     "now."
                 )
             )
-            words = self.with_keys("{history.status} says what a run would do, why, and its price.")
+            words = self.with_keys("{history.status} shows what a run would do, why, and its cost.")
             yield from text_lines(words, "faint")
         else:
             yield from text_lines(self.with_keys(_NEVER))

@@ -48,10 +48,10 @@ class StatusPage(CaseActionsPage):
     """Each thing a run would do, with its reason; or what is wrong with the files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Do it", id="page.run"),
+        Binding("R", "run", "Run", id="page.run"),
         Binding("e", "edit", "Edit the file", id="case.edit"),
     ]
-    TITLE = "What is to do"
+    TITLE = "Pending work"
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
@@ -79,7 +79,7 @@ price; or what is wrong with the files."""
     def on_mount(self) -> None:
         """Read the workspace."""
         self.query_one(Grid).opens = lambda row: not isinstance(self._listed[row], _Title)
-        self.set_title("what is to do", READING)
+        self.set_title("pending work", READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
 
@@ -98,14 +98,14 @@ price; or what is wrong with the files."""
         if isinstance(found, list):
             self._listed = [_Title("wrong", plural(len(found), "problem") + " in the files")]
             self._listed += found
-            self.set_title("what is to do", "nothing, before the files are put right")
+            self.set_title("pending work", "nothing, until the files are fixed")
             self.set_empty("")
         else:
             self._listed = list(_listed(found))
             self._prompts = found.prompts
             price = likely_price(found.cost, found.guess, brief=True)
             what = f"{what_to_do(found)}: {price}" if found.items else "nothing"
-            self.set_title("what is to do", what, f"{found.reuse:,} answers reused")
+            self.set_title("pending work", what, f"{found.reuse:,} answers reused")
             self.set_empty("" if self._listed else self.with_keys(_nothing(found)))
         grid = self.query_one(Grid)
         grid.display = bool(self._listed)
@@ -266,5 +266,5 @@ def _nothing(found: Status) -> str:
     return (
         f"Nothing to do: {plural(found.reuse, 'answer')} of {plural(found.models, 'candidate')}\n"
         "and all judgements are stored.\n\n{case.edit} in the cases edits a test; "
-        "{history.status} then says what it means."
+        "{history.status} then shows what it means."
     )

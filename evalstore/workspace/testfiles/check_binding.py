@@ -317,7 +317,7 @@ def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[AnswerNames])
                 raise FileProblem(
                     f"'{name}' is one of several conversations, and this check sees one at a time",
                     entry.entry.line,
-                    hint="say 'scope: case' to check all of them together",
+                    hint="write 'scope: case' to check all of them together",
                 )
         if not places or entry.scope == "group":
             raise FileProblem(

@@ -131,7 +131,7 @@ class FillContext:
         if self.told and not library.silent.isdisjoint(versions):
             raise FileProblem(
                 f"the evaluator prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
-                "'---' would reach nobody",
+                "'---' would have no effect",
                 line,
                 hint=f"write `{SHOWN}` into the prompt, or remove the text",
             )

@@ -151,7 +151,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     if tools and schema:
         collector.found.append(
             FileProblem(
-                "'availableTools' and 'structuredResponseSchema' do not go together",
+                "'availableTools' and 'structuredResponseSchema' cannot be combined",
                 fields.line("structuredResponseSchema"),
                 hint="remove one of them",
             )
@@ -160,9 +160,9 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     if tools and any(turn.name is not None for run in runs for turn in run.turns):
         collector.found.append(
             FileProblem(
-                "'availableTools' and turns that the candidate fills do not go together",
+                "'availableTools' and turns that the candidate fills cannot be combined",
                 fields.line("availableTools"),
-                hint="tools are not executed, so the conversation cannot go on after a call",
+                hint="tools are not executed, so the conversation cannot continue after a call",
             )
         )
     checks_itself = schema or {"_json_mode", "_tools_only"} & set(tags)
@@ -233,7 +233,7 @@ def _from_field(
     for line in above:
         if line.text.strip(SPACE):
             raise FileProblem(
-                "'messages' stands for the text above '---', so there can be none",
+                "'messages' replaces the text above '---', which must be empty",
                 line.number,
                 hint="remove one of them, or write a line '---' above the evaluation",
             )

@@ -121,7 +121,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
         await press(pilot, "escape")
         (workspace / "tests/new.md").write_text(NEW)
         await press(pilot, "R", "enter")
-        assert "nothing broke, nothing was fixed  since run" in screen(pilot)
+        assert "nothing broke or was fixed  since run" in screen(pilot)
 
     drive(scenario, size=(80, 24))
 
@@ -262,7 +262,7 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
         await pilot.press("c")
         await shown(pilot, "interrupted: 0 asked")
         await settled(pilot)
-        assert "R goes on from there" in screen(pilot)
+        assert "R continues from there" in screen(pilot)
         await press(pilot, "escape")
         slow(workspace, 0)
         for name in ("one", "two"):
@@ -296,7 +296,7 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
         await shown(pilot, "▶ 0/4")
         assert title(pilot).rstrip().endswith("  ▶ 0/4")
         await pilot.press("J")
-        await shown(pilot, "A run is under way already: R shows how far it is.")
+        await shown(pilot, "A run is already in progress: R shows how far it is.")
         await pilot.press("question_mark")
         await shown(pilot, "help › Cases")
         await shown(pilot, "▶ 0/4")
@@ -326,7 +326,7 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(waiting: 
         await pilot.press("enter")
         await shown(pilot, "0/2")
         await pilot.press("q")
-        await shown(pilot, "A run is going: 0 of 4 are done.")
+        await shown(pilot, "A run is in progress: 0 of 4 are done.")
         assert "q again stops it and quits; what was answered is kept." in screen(pilot)
         await pilot.press("escape")
         await shown(pilot, "asking")
@@ -489,7 +489,7 @@ def test_files_with_errors_are_told_before_anything_is_asked(workspace: Path) ->
         await press(pilot, "R")
         text = screen(pilot)
         assert "error: tests/new.md:" in text
-        assert "nothing, before this is put right" in text
+        assert "nothing, until this is fixed" in text
         await press(pilot, "enter", "escape")
         assert isinstance(pilot.app.screen, RunsPage)
 

@@ -57,7 +57,7 @@ def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         text = screen(pilot)
-        assert "nothing, before the files are put right" in text
+        assert "nothing, until the files are fixed" in text
         assert "line 2" in text
         assert "hint: " in text
         page = pilot.app.screen
