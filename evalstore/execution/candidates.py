@@ -84,7 +84,7 @@ class CandidateCaller:
 
 
 def _sum(costs: list[Cost | None]) -> Cost | None:
-    """What all turns cost together; None when nobody knows of one of them."""
+    """What all turns cost together; None if one of them is unknown."""
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):
         return None

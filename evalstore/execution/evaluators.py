@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _CODE_LENGTH = 8
-"""Digits that a judge can copy without a mistake, and that nobody can guess."""
+"""Digits that a judge can copy without a mistake, and cannot guess."""
 
 
 class EvaluatorCaller:

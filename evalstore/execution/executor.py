@@ -84,7 +84,7 @@ class Executor:
     ) -> None:
         """`candidates` are by display id, `judges` by evaluator id.
 
-        Everything is halted at a cell for which `stops_at`, by its plan and what came of it.
+        Everything is halted at a cell for which `stops_at`, by its plan and its outcome.
         Checks run those Python files that `allows` lets them run.
         """
         self.store = store
@@ -173,7 +173,7 @@ class Executor:
         """Do everything of a plan that can be done; raises `StoreError` when it cannot be stored.
 
         The outcome's sessions and votes are those of this plan. When it is cancelled, what is
-        under way is given up, and what is finished is kept.
+        progress is dropped, and what is finished is kept.
         """
         self._open(plan)
         if self.is_halted:

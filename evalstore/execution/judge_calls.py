@@ -41,8 +41,8 @@ class JudgeCaller:
     ) -> JudgeReply:
         """What a judge says; raises `CallFailed`. Each reply is put into `spent`.
 
-        A judge that is not held to the schema of a verdict must repeat `code`, which nobody
-        else has seen. A judge whose reply cannot be read is told why and asked once more. If
+        A judge that is not held to the schema of a verdict must repeat `code`, which no other
+        text holds. A judge whose reply cannot be read is told why and asked once more. If
         that does not help, the verdict is `undecided`, or what the form makes of it, but never
         a pass.
         """

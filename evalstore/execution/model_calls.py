@@ -1,7 +1,7 @@
 """One answer from one model: retries within bounds, and an end to what cannot succeed.
 
 A provider makes exactly one call; how often it is tried, how long is waited in between, how
-fast its account is called and when a model is given up is decided here. A bug in a provider
+fast its account is called and when a model is abandoned is decided here. A bug in a provider
 is a failed call: other questions are not lost by it.
 """
 
@@ -29,9 +29,9 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.25, 30.0
 _TOO_FAST = (429, 503, 529)
 """Statuses of a server that has more to do than it can."""
 _MOST_IN_A_ROW = 20
-"""After so many failures of the connection without an answer a model is given up."""
+"""After so many failures of the connection without an answer a model is abandoned."""
 STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
-"""Kinds of a call that was not made: its model was given up, or everything ends."""
+"""Kinds of a call that was not made: its model was abandoned, or everything ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class RunEnvironment:
     progress: Callable[[str, int], None] = lambda _what, _count: None
     """Called with `asked`, `judged` or `failed` and how many."""
     spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
-    """Called with what a call has cost in USD, None if nobody knows, and its tokens."""
+    """Called with what a call has cost in USD, None if unknown, and its tokens."""
     warn: Callable[[str], None] = lambda _message: None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits so many seconds, before a call is tried again."""
@@ -93,7 +93,7 @@ async def _always() -> bool:
 
 
 class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itself
-    """A call that brought nothing, after this many attempts."""
+    """A failed call, after this many attempts."""
 
     def __init__(self, error: ProviderError, attempts: int) -> None:
         super().__init__(error.message)
@@ -195,7 +195,7 @@ class ModelCaller:
             self._require_hope(model, attempts)
 
     def _require_hope(self, model: tuple[str, str], attempts: int) -> None:
-        """Raise `CallFailed` when everything is halted, or the model was given up."""
+        """Raise `CallFailed` when everything is halted, or the model was abandoned."""
         if self.is_halted():
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
         if model in self._stopped:

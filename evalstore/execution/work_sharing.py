@@ -69,7 +69,7 @@ def key_of(item: Item) -> str:
 
 @dataclass
 class Claim:
-    """What came of claiming some items."""
+    """The result of claiming some items."""
 
     items: list[Item] = field(default_factory=list)
     """Ours to do, with what is still missing of them."""

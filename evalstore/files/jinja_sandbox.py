@@ -1,7 +1,7 @@
 """Jinja2, locked up: strict, sandboxed, without chance, and loaded only when it is needed.
 
 Nothing that a template may ask for reaches beyond the values it is given, and the same
-template with the same values always comes to the same text.
+template with the same values always renders to the same text.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _environment() -> SandboxedEnvironment:
         comment_end_string="#}}",
         finalize=show,
     )
-    # The same file must always come to the same text.
+    # The same file must always render to the same text.
     del environment.globals["lipsum"], environment.filters["random"]
     # They fill texts up to any width.
     del environment.filters["center"], environment.filters["indent"]
@@ -206,7 +206,7 @@ def binds(source: str, name: str) -> bool:
         return _binds_in(source, name)
     try:
         return bool(_limited("binds", source, name))
-    except _Failed:  # it has been read before: whoever asks refuses it
+    except _Failed:  # it was parsed before, and the caller rejects it
         return True
 
 

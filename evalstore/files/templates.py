@@ -46,7 +46,7 @@ LONGEST_TEXT = 10_000_000
 _LENGTH_OF_MENTION = 100
 """What a file that is mentioned counts as: there may be only so many of them."""
 _INSIDE = "__evalstore_"
-"""How the names start that stand for segments in a source for Jinja."""
+"""The prefix of the names that replace segments in a source for Jinja."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Template:
     names: Mapping[str, int]
     """Every name the text needs, with the line that needs it first."""
     reserved: Mapping[str, int] = field(default_factory=dict)
-    """Names with `_` in front that nobody defines: they stay text."""
+    """Undefined names that begin with `_`: they stay text."""
     scope: frozenset[str] | None = None
     """The names Jinja needs, when it renders the text as a whole (for its `{% … %}`)."""
     line: int = 1
@@ -178,7 +178,7 @@ class Template:
         return replace(self, segments=segments, scope=self.scope & needed)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
-        """What the text comes to where a value is wanted: a lone expression keeps its type.
+        """The value of the text: a single expression keeps its type.
 
         A lone name is a text when its type would lose how it is written (`007`, `1.10`).
         """

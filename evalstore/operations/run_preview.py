@@ -21,7 +21,7 @@ _MUCH = 1.01
 
 
 class TooExpensiveError(EvalstoreError):
-    """A run costs more than may be spent without asking, and nobody agreed."""
+    """A run costs more than may be spent without asking, and the cost was not confirmed."""
 
     exit_code = STOPPED
 

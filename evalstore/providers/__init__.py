@@ -1,4 +1,4 @@
-"""The doors to language models, opened by kind.
+"""Opens the client of a provider by its kind.
 
 A door is loaded when it is opened: importing this package brings neither asyncio, aiohttp nor
 litellm, and a run that needs no litellm never imports it.

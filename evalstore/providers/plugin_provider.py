@@ -1,4 +1,4 @@
-"""The door to services that packages bring: the entry point group `evalstore.providers`.
+"""Loads providers of other packages by the entry point group `evalstore.providers`.
 
 An entry point is named as the kind of provider, and names a class in LangBiTe's manner:
 made with `model` (and `provider`) if it takes them, with `execute_prompt(prompt) -> text`.

@@ -91,7 +91,7 @@ def read_entry(response: Mapping[str, Json]) -> ScriptEntry:
 
 
 def as_error(error: Json) -> ProviderError:
-    """The error an entry stands for: as a server's status, or as a failure of a kind."""
+    """The error that an entry describes: a server's status, or a failure of a kind."""
     fields = error if isinstance(error, Mapping) else {}
     status = error if isinstance(error, int) else fields.get("status")
     message = error if isinstance(error, str) else fields.get("message", "")

@@ -39,7 +39,7 @@ _FORMAT = 1
 _BUSY_SECONDS = 10.0
 _ID_BYTES = 16
 _PORTION = 1_000
-"""Texts in one transaction: others wait that long, and so does whoever wants to stop."""
+"""Texts in one transaction; other writers, and an interruption, wait for its end."""
 _APART = re.compile(
     "(["
     "\u00a9\u00ae\u00b0\u2100-\u2bff"  # symbols
@@ -356,7 +356,7 @@ def _links(kind: Kind, id: str, about: Sequence[str]) -> Iterator[tuple[str, str
 
 
 def _indexed(text: str) -> str:
-    """A text as it is indexed: without cases, and with blanks around what stands for itself."""
+    """A text as it is indexed: case-folded, with blanks around single-character words."""
     if text.isascii():
         return text.replace("\0", " ")
     text = text.casefold().replace("\0", " ")

@@ -147,7 +147,7 @@ class Browser(App[None]):
                 screen.is_stale = True
 
     async def action_quit(self) -> None:
-        """Leave; while a run goes it is asked first."""
+        """Quit; during a run, after a confirmation."""
         if self.runs.may_leave():
             await super().action_quit()
 
@@ -248,7 +248,7 @@ class Browser(App[None]):
             self.show_cases(None, typed)
 
     def show_status(self) -> None:
-        """What is to do."""
+        """The pending work."""
         self.push_screen(StatusPage())
 
     def show_session(

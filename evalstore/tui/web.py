@@ -193,7 +193,7 @@ class Site:
 
 
 async def _pass_on(text: str, service: Any, found: web.WebSocketResponse) -> None:
-    """Do what the page says; what it cannot have said is passed over."""
+    """Handle a message of the page; invalid messages are ignored."""
     try:
         kind, *rest = json.loads(text)
         if kind == "stdin" and isinstance(rest[0], str):

@@ -448,7 +448,7 @@ def _browser(found: Fields) -> BrowserSettings:
 
 
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Settings of the format that this version reads past, with the reason."""
+    """Settings of the format that this version ignores, with the reason."""
     return [(name, _LATER[name]) for name in names if name in _LATER]
 
 

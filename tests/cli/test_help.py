@@ -12,12 +12,13 @@ from evalstore.cli.app import GROUPS
 from evalstore.cli.main import commands
 
 NAMES = [name for names in GROUPS.values() for name in names]
-VISIBLE = {name for name, command in commands().commands.items() if not command.hidden}
+PROGRAM: Any = commands()
+VISIBLE = {name for name, command in PROGRAM.commands.items() if not command.hidden}
 
 
 def help_of(name: str) -> str:
     """What `evalstore NAME --help` prints in 80 columns; an empty name is `evalstore` itself."""
-    group: Any = commands()
+    group = PROGRAM
     command = group.commands[name] if name else group
     width = {"max_content_width": 80, "terminal_width": 80}
     with command.make_context(name, [], resilient_parsing=True, **width) as context:
@@ -26,7 +27,7 @@ def help_of(name: str) -> str:
 
 def texts_of(name: str) -> Iterator[str]:
     """Every paragraph and every text of an option of a command."""
-    group: Any = commands()
+    group = PROGRAM
     command = group.commands[name] if name else group
     yield from (command.help or "").split("\n\n")
     yield from (parameter.help for parameter in command.params if parameter.help)
@@ -50,7 +51,7 @@ def test_commands_are_listed_in_groups_that_begin_with_the_first_steps() -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_summary_of_a_command_fits_on_its_line(name: str) -> None:
-    summary = commands().commands[name].help.partition("\n\n")[0]
+    summary = PROGRAM.commands[name].help.partition("\n\n")[0]
     assert re.search(rf"^  {name} +{re.escape(one_line(summary))}$", help_of(""), re.MULTILINE)
 
 

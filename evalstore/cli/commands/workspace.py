@@ -17,7 +17,7 @@ from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind
 
 _LISTED = 4
-"""Values in a cell of a table before they are cut; JSON has all."""
+"""Values that a cell of a table shows at most; JSON has all."""
 
 
 @app.command()
@@ -138,7 +138,7 @@ def ls(
 
 
 def print_models(rows: list[dict[str, Any]]) -> None:
-    """Print models with their capabilities and prices; `?` stands for an unknown value."""
+    """Print models with their capabilities and prices; unknown values are `?`."""
     header = ("model", "provider", "code", "used as", "capabilities", "$/1M in", "$/1M out")
     output.table(
         [

@@ -292,7 +292,7 @@ def _cost(report: RunReport) -> str:
 
 
 def _goes_on(report: RunReport) -> str:
-    """What becomes of a run that was stopped."""
+    """The words about how a run was stopped and continues."""
     if report.is_refresh:
         return "; what was finished is stored (--max-age instead of --refresh keeps it)"
     return "; what was finished is stored, and the next run continues from there"

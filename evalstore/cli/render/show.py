@@ -1,4 +1,4 @@
-"""The answers of `show` for people: runs and what came of them, versions and test files."""
+"""Prints what `show` finds: runs with their results, versions and test files."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def _place(file: str, row: str, prompt: str | None = None) -> str:
 
 
 def _word(vote: Json) -> str:
-    """A verdict that has a place in the order; a label that is taken back comes last."""
+    """A verdict that has a place in the order; a removed label comes last."""
     return vote["verdict"] if vote["verdict"] in _URGENCY else "pass"
 
 

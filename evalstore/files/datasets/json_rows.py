@@ -270,7 +270,7 @@ class JsonDocument:
         self._refuse_more(text, at + 1)
 
     def _at_path(self, text: str) -> Iterator[Record | BadRow]:
-        """The rows of a list further inside; nobody knows their lines."""
+        """The rows of a nested list; their line numbers are unknown."""
         value, place = self._whole(text), "the document"
         for step in (self._path or "").split("."):
             if isinstance(value, dict) and step in value:

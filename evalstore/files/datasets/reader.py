@@ -44,8 +44,8 @@ class Dataset:
     """The rows of a data file, read anew whenever they are iterated over.
 
     Iterating raises `DataProblem` for what is wrong in the file, `FileProblem` for what is
-    wrong with the spec; no row that cannot be read, and no file without rows, is passed
-    over in silence.
+    wrong with the spec; no row that cannot be read, and no file without rows, is ignored
+    silently.
     """
 
     def __init__(self, spec: DatasetSpec, rows: _Rows, source: TextSource) -> None:

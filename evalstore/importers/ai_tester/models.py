@@ -32,7 +32,7 @@ _CAPABILITIES = {
 _PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
 _CHOSEN = ("id", "temperature")
 _NAMED = ("provider", "model")
-"""What stands for an id: the code of a provider, and the model's name there."""
+"""The parts of an id: the code of a provider, and the model's name there."""
 _LISTS = ("candidates", "evaluators")
 
 

@@ -206,7 +206,7 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
 
 
 def _hidden_folders(root: Path, folder: Path) -> list[str]:
-    """The folders below one that evalstore passes over and ai-tester reads, if they hold files."""
+    """The folders below one that evalstore ignores and ai-tester reads, if they hold files."""
     return sorted(
         path.relative_to(root).as_posix()
         for path in folder.rglob(".*")
@@ -232,7 +232,7 @@ def _flow(value: Json) -> str:
 
 
 def _scalar(value: Json) -> str:
-    """A scalar in YAML: plain where nobody could read it as anything but text, else as JSON."""
+    """A scalar in YAML: plain if every reader takes it as text, else as JSON."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """Texts with `{parameter}` in them, as Python's `str.format` reads them, become templates.
 
-A brace that stands for itself is written twice there, and once here.
+A literal brace is written twice there, and once here.
 """
 
 from __future__ import annotations

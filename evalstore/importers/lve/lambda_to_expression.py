@@ -1,7 +1,7 @@
 """Functions that are written as text in `test.json`, as expressions or as Python files.
 
 They are only read here, never run. A placeholder in such a text is filled before the text
-becomes code there; here it stands for the parameter, so that no value becomes code.
+becomes code there; here it refers to the parameter, so that no value becomes code.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def as_expression(
 ) -> str | None:
     """The function as an expression of a check; None when it needs more than those have.
 
-    `answer` is what the answer is called, or gives the text for each node that stands for it.
+    `answer` is what the answer is called, or gives the text for each node that refers to it.
     """
     given = {name: names[name] for name in function.parameters}
     outer = {function.answer, *given, *given.values(), "answer", "answers"}
@@ -174,7 +174,7 @@ def marks(
     values: Values,
     place: tuple[str, ...],
 ) -> Iterator[Edit]:
-    """What stands for the placeholders: in a text the parameter's text, in code its number."""
+    """The replacements of placeholders: in a text the parameter's text, in code its number."""
     offsets = Offsets(function.source)
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -31,7 +31,7 @@ Writer = Callable[[Eval, EvalSources, "ImportOptions"], WrittenEval]
 
 
 def find_class(found: Eval) -> Writer:
-    """What takes over the evals of a class; raises `EvalNotTakenError`."""
+    """The function that imports the evals of a class; raises `EvalNotTakenError`."""
     from evalstore.importers.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {

@@ -102,7 +102,7 @@ class Assertions:
         )
 
     def _resolved(self, given: Any) -> Any:
-        """What a reference such as `#/assertionTemplates/name` stands for."""
+        """The value that a reference such as `#/assertionTemplates/name` names."""
         for _ in range(_DEEPEST):
             if not isinstance(given, dict) or "$ref" not in given:
                 return given

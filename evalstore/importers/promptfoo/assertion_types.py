@@ -147,7 +147,7 @@ TYPES = frozenset((*MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is
 
 
 def make(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
-    """What an assertion comes to; raises `ExpressionNotTakenError`."""
+    """The checks and criteria for an assertion; raises `ExpressionNotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
     if bare not in MAKERS:

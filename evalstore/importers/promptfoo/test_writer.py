@@ -69,7 +69,7 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
 
 
 def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
-    """The assertions that can be imported; the others are told."""
+    """The assertions that can be imported; the others are reported."""
     for assertion in case.assertions:
         file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:

@@ -20,7 +20,7 @@ PASSED_OVER = "does not count"
 """Why a judgement is not one that the verdict is made of."""
 AFTER = "added after this run; counts in the workspace only"
 TAKEN_BACK, REPLACED = "taken back", "this person's later word counts"
-TAKES_BACK = "takes the label back"
+TAKES_BACK = "label removed"
 TAKES_BACK_AFTER = "label removed in the workspace; here it counts"
 """The same of what people have said."""
 

@@ -1,4 +1,4 @@
-"""The life of one test: the runs at which it changed, what was edited, what came of it."""
+"""The life of one test: the runs at which it changed, what was edited, and the results."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Span:
     node: str | None
     asked: Asked
     leaves: list[str] = field(default_factory=list)
-    """What came of it: leaves of result trees, oldest first."""
+    """Its results: leaves of result trees, oldest first."""
     case: Case | None = None
     results: list[Result] = field(default_factory=list)
 
@@ -220,7 +220,7 @@ def _labelled(span: _Span, files: Mapping[str, CaseFile], row: str) -> Case | No
 
 
 def _add_results(store: Store, spans: Sequence[_Span], file: str) -> None:
-    """What came of each version: in its first run, and what later runs have added to it."""
+    """The results of each version: in its first run, with those that later runs added."""
     rows: dict[str, set[str]] = {}
     for span in spans:
         for id in _ends(span):

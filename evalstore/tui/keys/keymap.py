@@ -59,7 +59,7 @@ def read_look(where: Location, theme: str | None, keys: Sequence[str]) -> Appear
 def find_problems(
     file: str, shared: BrowserSettings, own: BrowserSettings | None = None
 ) -> Iterator[Problem]:
-    """Names that nobody knows, keys that are none, and keys with two meanings."""
+    """Unknown names, invalid keys, and keys with two meanings."""
     own = own or BrowserSettings()
     for theme, place in ((shared.theme, file), (own.theme, "--theme")):
         if theme is not None and theme not in BUILTIN_THEMES:

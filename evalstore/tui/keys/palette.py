@@ -113,7 +113,7 @@ class PlaceCommands(_Listed):
         self._reading = asyncio.create_task(self._read())
 
     async def shutdown(self) -> None:
-        """Do not wait for what nobody looks at any more."""
+        """Stop waiting for results that are not shown any more."""
         self._reading.cancel()
 
     async def search(self, query: str) -> Hits:

@@ -70,7 +70,7 @@ class ActionsPage(Page):
             self.app.push_screen(PlanPage(self.source.all_that_lacks))
 
     def action_status(self) -> None:
-        """Show what is to do."""
+        """Show the pending work."""
         self.browser.show_status()
 
     # --- copy

@@ -138,7 +138,7 @@ class Page(Screen[None]):
 
     @property
     def going(self) -> str:
-        """What the right end of the title says of a run that goes on meanwhile."""
+        """The right end of the title: the progress of a run in the background."""
         return self.browser.runs.going
 
     @staticmethod

@@ -28,7 +28,7 @@ _AROUND = 4
 
 
 class Dialog(Page, ModalScreen[None]):
-    """A text above the page below, with keys that say what becomes of it."""
+    """A text above the page below, with keys that accept or cancel it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "app.quit", "Quit", show=False, id="quit"),

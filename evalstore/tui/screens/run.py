@@ -64,7 +64,7 @@ class BrowserRuns:
     def refuse(self) -> bool:
         """Whether another one cannot begin now; the user is told."""
         if self.is_going:
-            words = f"A run is already in progress: {self.key} shows how far it is."
+            words = f"A run is already in progress: {self.key} shows its progress."
             self._browser.notify(words, severity="warning", markup=False)
         return self.is_going
 
@@ -115,7 +115,7 @@ class BrowserRuns:
     # --- leaving
 
     def may_leave(self) -> bool:
-        """Whether the browser may end; while a run goes it is asked first, and then waited for."""
+        """Whether the browser may quit: during a run only after a confirmation and its end."""
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
         asking = [screen for screen in self._browser.screen_stack if isinstance(screen, LeavePage)]
@@ -239,17 +239,17 @@ class RunPage(Dialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cases", "Show cases", id="run.cases"),
-        Binding("escape,backspace,b", "hide", "Go on browsing", id="run.hide"),
+        Binding("escape,backspace,b", "hide", "Continue browsing", id="run.hide"),
         Binding("c", "stop", "Cancel the run", id="run.stop"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
         Binding("d", "compare", "Compare", id="run.compare"),
     ]
     TITLE = "Run in progress"
-    WAY = "{plan.do} on the plan of a run; {page.run} while it goes"
+    WAY = "{plan.do} on the plan of a run; {page.run} during a run"
     HELP = """\
-How far the run is. It goes on while you browse: the right end of each title says how far it is,
-and {page.run} leads back here. What is finished is stored, also when you cancel it or quit. At its
-end it is said what broke and what was fixed since the run before; {run.compare} compares them."""
+The progress of the run. It continues while you browse: the right end of each title shows the
+progress, and {page.run} leads back here. What is finished is stored, also when you cancel or quit.
+At its end it shows what broke or was fixed since the previous run; {run.compare} compares them."""
     going = ""
 
     DEFAULT_CSS = """

@@ -69,8 +69,8 @@ class RunsPage(ActionsPage):
     HELP = """\
 All runs, the newest first; above them the workspace as it is now. A line has the share of judged
 cases that passed, the price and the message, and of a run that is not complete its state: ■ was
-interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and what came of
-them; {page.run} goes on where they ended. Below is what the run under the cursor did, and how the
+interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and their
+results; {page.run} continues them. Below is what the run under the cursor did, and how the
 share went up and down until then.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the

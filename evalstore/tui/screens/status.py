@@ -1,4 +1,4 @@
-"""What is to do: what changed since the last run, what a run would do, why and its price."""
+"""Pending work: what changed since the last run, what a run would do, why and its cost."""
 
 from __future__ import annotations
 

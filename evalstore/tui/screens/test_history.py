@@ -1,4 +1,4 @@
-"""The versions of a test: when it was edited, how, and what came of it."""
+"""The versions of a test: when it was edited, how, and the results."""
 
 from __future__ import annotations
 

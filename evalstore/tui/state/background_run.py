@@ -1,4 +1,4 @@
-"""Looks on while a run goes in another thread, and can stop it."""
+"""Listens to a run in another thread, and can stop it."""
 
 from __future__ import annotations
 

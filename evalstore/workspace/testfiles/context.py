@@ -81,7 +81,7 @@ class ExpandedFile:
     """Of the contents."""
 
     def has_failed(self) -> bool:
-        """Whether there is a problem for which the file cannot be honoured."""
+        """Whether there is a problem that makes the file invalid."""
         return any(problem.severity == "error" for problem in self.problems)
 
     def keep(self, kind: str, description: dict[str, Json]) -> str:

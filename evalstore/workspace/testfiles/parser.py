@@ -124,7 +124,7 @@ class PromptFile:
 
 
 def parse_test(path: str, text: str) -> TestFile:
-    """Read a test file; raises `FileProblem` for what cannot be honoured."""
+    """Read a test file; raises `FileProblem` if it is invalid."""
     test, collector = read_test(path, text)
     collector.finish()
     return test
@@ -276,7 +276,7 @@ def _without_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> N
 
 
 def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
-    """Read a prompt file; raises `FileProblem` for the first thing that cannot be honoured.
+    """Read a prompt file; raises `FileProblem` for the first problem.
 
     `folder` is the prompts folder, from which the path counts that is the default id.
     """

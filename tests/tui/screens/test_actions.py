@@ -176,7 +176,7 @@ def test_a_label_of_a_case_that_was_edited_since_says_that_it_does_not_count(
 def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "u")
-        assert "There is no label of yours here" in notified(pilot)
+        assert "You have no label here" in notified(pilot)
         await press(pilot, "p", *"cold", "enter")
         assert words(pilot) == ["pass", "pass"]
         await press(pilot, "u")
@@ -281,7 +281,7 @@ def test_a_damaged_store_is_told_when_something_is_labelled(workspace: Path) -> 
 def test_the_cases_fit_a_small_terminal(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "p")
-        assert "Enter says so" in screen(pilot)
+        assert "Enter to label" in screen(pilot)
         await pilot.resize_terminal(20, 6)
         await press(pilot, "enter", "o", "escape", "y")
 
@@ -323,7 +323,7 @@ def test_what_is_shown_is_saved_and_nothing_is_overwritten(workspace: Path) -> N
             pilot.app.screen.query_one("Input").value = name  # type: ignore[attr-defined]
             await press(pilot, "enter")
         assert "there is a 'a.csv' already" in screen(pilot)
-        assert "Escape leaves it" in screen(pilot)
+        assert "Escape to cancel" in screen(pilot)
         line = pilot.app.screen.query_one(Input)
         assert line.value == "a.csv"
         line.value = "a.html"

@@ -205,7 +205,7 @@ def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
         lines = screen(pilot).splitlines()
         first = next(n for n, line in enumerate(lines) if line.startswith("╭"))
         assert "Nothing to do." in lines[first + 2]
-        assert "esc Leave it" in lines[-2]
+        assert "esc Cancel" in lines[-2]
         assert len(lines) - first == 6
         page = pilot.app.screen
         assert isinstance(page, PlanPage)
@@ -217,12 +217,12 @@ def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
         page.told.scroll_end(animate=False)
         await settled(pilot)
         assert "line 99" in screen(pilot)
-        assert "esc Leave it" in screen(pilot)
+        assert "esc Cancel" in screen(pilot)
         await resized(pilot, 40, 12)
         page.told.scroll_home(animate=False)
         await settled(pilot)
         assert "line 0" in screen(pilot)
-        assert "esc Leave it" in screen(pilot).splitlines()[-1]
+        assert "esc Cancel" in screen(pilot).splitlines()[-1]
 
     drive(scenario, size=(80, 24))
 
@@ -291,12 +291,12 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
         await shown(pilot, "0/2")
         assert "▶" not in screen(pilot).split("─")[1]
         await pilot.press("escape")
-        await shown(pilot, "The run goes on; R leads back to it.")
+        await shown(pilot, "The run continues; R leads back to it.")
         assert isinstance(app.screen, CasesPage)
         await shown(pilot, "▶ 0/4")
         assert title(pilot).rstrip().endswith("  ▶ 0/4")
         await pilot.press("J")
-        await shown(pilot, "A run is already in progress: R shows how far it is.")
+        await shown(pilot, "A run is already in progress: R shows its progress.")
         await pilot.press("question_mark")
         await shown(pilot, "help › Cases")
         await shown(pilot, "▶ 0/4")
