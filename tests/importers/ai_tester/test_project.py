@@ -427,7 +427,7 @@ def test_a_hidden_folder_that_is_passed_over_is_said_once(folder: Path) -> None:
         "data/tests/.empty/notes.txt": "nothing to read",
     }
     _, notes = adopt(tree(folder, {**PROJECT, **hidden}))
-    assert [note for note in notes if "passed over" in note] == [
+    assert [note for note in notes if "is ignored" in note] == [
         "the folder 'data/tests/.drafts' is ignored: its name begins with '.'"
     ]
 
