@@ -365,7 +365,7 @@ def test_recorded_is_no_model(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], ONE, "- contains: a")
     assert "there is no model 'recorded'" in evalstore("run", "-J", "recorded").stderr
     tree(Path(), {"models/recorded.yaml": "provider: scripted\nresponses: [{answer: a}]\n"})
-    assert "the id 'recorded' stands for answers that tests bring" in evalstore("check").stderr
+    assert "the id 'recorded' is reserved for recorded answers" in evalstore("check").stderr
 
 
 def test_a_session_knows_what_is_said_of_it_and_others(

@@ -41,7 +41,7 @@ def test_an_untrusted_check_waits_and_says_what_allows_it(
     assert ran.exit_code == 3
     assert "0 pass, 2 pending" in ran.stdout
     assert f"{FILE} is not trusted on this machine, so its checks wait" in ran.stdout
-    assert f"'evalstore trust {FILE}' lets checks run that wait" in ran.stdout
+    assert f"'evalstore trust {FILE}' allows the waiting checks" in ran.stdout
 
 
 def test_a_file_whose_name_is_not_utf8_can_be_trusted(coded: Path, evalstore: Evalstore) -> None:
@@ -200,7 +200,7 @@ def test_the_network_is_trusted_apart(coded: Path, documents: Any, evalstore: Ev
     tree(coded, {"tests/weather.md": with_checks(check, prose=False)})
     documents("trust", FILE)
     ran = evalstore("run")
-    assert f"'evalstore trust --network {FILE}' lets checks run that wait" in ran.stdout
+    assert f"'evalstore trust --network {FILE}' allows the waiting checks" in ran.stdout
     documents("trust", "--network", FILE)
     assert documents("run")["judged"] == 2
 

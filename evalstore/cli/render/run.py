@@ -201,7 +201,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     if report.exit_code == STOPPED:
         output.line(
             output.paint(
-                f"stopped at the bound on {'time' if report.time_is_up else 'cost'}", "pending"
+                f"stopped: {'time' if report.time_is_up else 'cost'} limit reached", "pending"
             )
             + _goes_on(report)
         )
@@ -219,7 +219,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     elif report.exit_code:
         output.line(output.paint(f"incomplete; {_what_helps(report)}", "pending"))
     elif report.gate_off:
-        output.line("gate off (--fail-on none)")
+        output.line("gate disabled (--fail-on none)")
     else:
         output.line(output.paint("gate passed", "pass"))
 
@@ -287,7 +287,7 @@ def _cost(report: RunReport) -> str:
     """What the run has cost; with a price unknown, what is known of it."""
     known = sum(one["cost"] or 0.0 for one in report.spending)
     if report.cost is None and known:
-        return f"{output.money(known)} and what has no known price"
+        return f"{output.money(known)} (some prices unknown)"
     return output.money(report.cost)
 
 
@@ -302,7 +302,7 @@ def _what_helps(report: RunReport) -> str:
     """What may make an incomplete run complete."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
-        return f"'{output.safe(report.untrusted[0].command)}' lets checks run that wait"
+        return f"'{output.safe(report.untrusted[0].command)}' allows the waiting checks"
     if not any(verdicts.values()) and not report.failed:
         return "no case has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:

@@ -155,7 +155,7 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
                 )
             )
     failed = runner.done["failed"]
-    usd = money(runner.usd) + ("" if runner.is_priced else " and what has no known price")
+    usd = money(runner.usd) + ("" if runner.is_priced else " (some prices unknown)")
     yield StyledLine(
         (
             StyledSpan(f"{usd} so far, {_minutes(runner.seconds)}"),
@@ -187,8 +187,8 @@ def result_lines(ended: RunEnd, flips: VerdictChanges | None = None) -> Iterator
     if flips is not None:
         yield _flips_line(flips)
     if ended.status in ("interrupted", "over budget"):
-        why = {"interrupted": "Interrupted", "over budget": "Stopped at the bound on the cost"}
-        word = "Stopped at the bound on the time" if ended.time_is_up else why[ended.status]
+        why = {"interrupted": "Interrupted", "over budget": "Stopped at the cost limit"}
+        word = "Stopped at the time limit" if ended.time_is_up else why[ended.status]
         yield from text_lines(f"{word}: what was finished is stored, R continues from there.")
     yield from _again_lines(ended)
     for trouble in ended.troubles:

@@ -45,7 +45,7 @@ _COLUMNS = (
 )
 _STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
-    "over budget": ("$", "It was stopped at the bound on the cost or the time"),
+    "over budget": ("$", "It was stopped at the cost or time limit"),
     "incomplete": ("!", "It came to its end, but calls failed or something waits"),
 }
 """Of runs that are not complete the sign and the meaning."""

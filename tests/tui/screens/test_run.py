@@ -505,7 +505,7 @@ def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
         assert "It stops before it costs more than $0." in screen(pilot)
         await press(pilot, "enter")
         assert "over budget: 0 asked" in screen(pilot)
-        assert "Stopped at the bound on the cost" in screen(pilot)
+        assert "Stopped at the cost limit" in screen(pilot)
 
     drive(scenario, source=source)
     model = workspace / "models/one.yaml"

@@ -32,7 +32,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
         assert "1 case new" in text
         assert "enter Open" in text
         await press(pilot, "up", "enter")
-        assert screen(pilot).startswith(" what is to do")
+        assert screen(pilot).startswith(" pending work")
         assert "enter Open" not in screen(pilot)
         await press(pilot, "down")
         await press(pilot, *["down"] * 6, "y")
