@@ -1,4 +1,4 @@
-"""Incremental evaluation of language models that you can explain, diff and merge.
+"""Version-controlled evaluation of language models: run only what changed, and see why.
 
 Tests are Markdown files. What a model is shown and what a judge is told become
 versions, named by their content, in one store: a run asks only what has no answer

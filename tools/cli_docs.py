@@ -6,13 +6,14 @@ import sys
 from typing import Any
 
 from evalstore.cli import main as cli
+from evalstore.cli.app import GROUPS
 
 HEAD = """\
 # Commands
 
 Made from `evalstore COMMAND --help` by `make docs`; a test keeps it true.
 
-stdout is data, stderr is talk (progress, notes, hints, errors). With `--json` a command
+Data goes to stdout, messages (progress, notes, hints, errors) to stderr. With `--json` a command
 prints one JSON document with `"format": 1`, in the shape of
 [documents.schema.json](documents.schema.json), which stays stable. Every option
 has an environment variable: `EVALSTORE_` and the command's and option's name, such as
@@ -27,10 +28,10 @@ error (2).
 | exit code | meaning |
 |---|---|
 | 0 | done, gate passed |
-| 1 | the answer is no: failed verdicts, threshold missed, damage found, `--exit-code` |
-| 2 | usage, settings, or a file that cannot be honoured |
+| 1 | checks failed: failed verdicts, threshold missed, damage found, `--exit-code` |
+| 2 | invalid usage, invalid settings, or an invalid file |
 | 3 | incomplete: a provider failed, or verdicts are undecided or pending; run again |
-| 4 | stopped by `--max-cost` or `--max-time`, or nobody agreed to the price |
+| 4 | stopped by `--max-cost` or `--max-time`, or the cost was not confirmed |
 | 5 | nothing selected |
 | 6 | the store is damaged, locked, read-only, or newer than this program |
 | 70 | a bug in evalstore |
@@ -45,14 +46,16 @@ def pages() -> str:
     """The help of every command as Markdown."""
     group: Any = cli.commands()
     parts = [HEAD, _page("evalstore", group)]
-    parts += [_page(f"evalstore {name}", group.commands[name]) for name in sorted(group.commands)]
+    for title, names in GROUPS.items():
+        parts.append(f"## {title}\n")
+        parts += [_page(f"evalstore {name}", group.commands[name], level=3) for name in names]
     return "\n".join(parts)
 
 
-def _page(title: str, command: Any) -> str:
+def _page(title: str, command: Any, level: int = 2) -> str:
     width = {"max_content_width": 100, "terminal_width": 100}
     with command.make_context(title, [], resilient_parsing=True, **width) as context:
-        return f"## {title}\n\n```text\n{command.get_help(context)}\n```\n"
+        return f"{'#' * level} {title}\n\n```text\n{command.get_help(context)}\n```\n"
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class CheckInput:
     schemas: Mapping[str, Json] = field(default_factory=dict)
     """The schemas that checks refer to, by version id."""
     usd: float | None = None
-    """What the call has cost; None when nobody knows."""
+    """What the call has cost; None if unknown."""
     names: Mapping[str, Json] = field(default_factory=dict)
     """What an expression may use beside the answer: the row's values."""
     answers: tuple[str, ...] = ()
@@ -226,7 +226,8 @@ class CheckArguments:
         texts = [as_text(one) for one in values]
         if len(texts) > 1 and "" in texts and not self.allow_empty:
             raise self.problem(
-                f"one of the texts of '{name}' is empty", "say 'allowEmpty: true' if that is meant"
+                f"one of the texts of '{name}' is empty",
+                "write 'allowEmpty: true' if this is intended",
             )
         return texts
 
@@ -237,7 +238,7 @@ class CheckArguments:
         return value
 
     def finish(self, kind: str) -> None:
-        """Raise when something is left that nobody knows."""
+        """Raise if an unknown setting is left."""
         for name in self._given:
             hint = suggest(name, self._known, "settings")
             raise self.problem(f"the check '{kind}' has no setting '{name}'", hint)

@@ -100,7 +100,7 @@ def _judge_block(
     words = "; ".join(outcome.feedback for outcome in outcomes if outcome.feedback)
     if verdict == "fail":
         wanted = "none of the checks passes" if by_any else f"the score is {score:.4g}"
-        words = f"{wanted}, wanted is {block['pass']}: {words}"
+        words = f"{wanted}, required {block['pass']}: {words}"
     return CheckOutcome(verdict, "" if passed and not broken else words, score), results
 
 

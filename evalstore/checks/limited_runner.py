@@ -19,7 +19,7 @@ def run_within_limits(check: Mapping[str, Json], subject: CheckInput) -> CheckOu
     try:
         found = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
     except LimitReached as limit:
-        return CheckOutcome("error", f"the check '{check['type']}' was given up: {limit}")
+        return CheckOutcome("error", f"the check '{check['type']}' was stopped: {limit}")
     return CheckOutcome(*found)
 
 

@@ -33,9 +33,9 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
         return CheckOutcome("pass", "", score)
     words = finding.feedback
     if is_turned_round:
-        words = f"this must not be so: {_describe(check)}"
+        words = f"expected not to hold: {_describe(check)}"
     elif bound:
-        told = f"the score is {finding.score:.4g}, wanted is {bound}"
+        told = f"the score is {finding.score:.4g}, required {bound}"
         words = f"{told}: {words}" if words else told
     label = f"{check['name']}: " if check.get("name") else ""
     return CheckOutcome("fail", label + words, score)

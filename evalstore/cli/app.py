@@ -1,4 +1,4 @@
-"""The Typer application that the commands are added to, and the options all of them know."""
+"""The Typer application with the groups of commands, and the options that all commands share."""
 
 from __future__ import annotations
 
@@ -18,19 +18,47 @@ from evalstore.planning.options import Location
 COMPLETING = "_EVALSTORE_COMPLETE"
 """The variable by which the script of a shell asks for completions."""
 _WRONG_VALUE = "Value error, "
-"""What pydantic puts before the message of a choice that is not there."""
+"""The prefix that pydantic adds to the message about an unknown choice."""
 
 
 _LONGEST_NAME = 80
-"""Characters of the name of a file in an error of the system."""
+"""Characters of a file's name that an error of the system shows."""
+
+GROUPS = {
+    "Start": ("init", "import", "check", "doctor", "trust"),
+    "Everyday": ("status", "run", "judge", "label", "view"),
+    "History": ("log", "show", "diff", "stats", "grep", "ls"),
+    "Upkeep": ("fsck", "completion", "version"),
+}
+"""The commands in the order in which `--help` lists them."""
+_UNLIMITED = 1_000
+"""Characters of a summary, so that it is never cut."""
 
 
 class _Interrupted(Exception):  # noqa: N818 - it is not an error
-    """An interruption, which typer would end without a word."""
+    """An interruption; typer would end the program silently."""
 
 
 class _Commands(TyperGroup):
-    """All commands; interruptions and errors of the system come out of it as errors of ours."""
+    """The commands in groups; translates interruptions and errors of the system into our own."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands in the order of `GROUPS`; names without a group come last."""
+        listed = [name for names in GROUPS.values() for name in names]
+        return [*listed, *(name for name in super().list_commands(ctx) if name not in listed)]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group; a summary is never shortened, it is wrapped."""
+        widest = max(len(name) for names in GROUPS.values() for name in names)
+        for group, names in GROUPS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [
+                (name.ljust(widest), command.get_short_help_str(_UNLIMITED))
+                for name, command in commands
+                if command is not None
+            ]
+            with formatter.section(f"{group} commands"):
+                formatter.write_dl(rows)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _translated():
@@ -55,7 +83,7 @@ def _translated() -> Iterator[None]:
 
 
 def _explain(error: OSError) -> EvalstoreError:
-    """What the system refused or lacks, with the name of the file if it is about one."""
+    """The error for what the system refused or lacks, with the name of the file if there is one."""
     lacking = explain_resources(error)
     if lacking is not None:
         return lacking
@@ -78,7 +106,7 @@ app = typer.Typer(
 
 
 class Globals:
-    """Options that every command knows."""
+    """The values of the options that all commands share."""
 
     directory: Path
     config: Path | None
@@ -87,7 +115,7 @@ class Globals:
     allow_outside: bool
     progress: Literal["auto", "plain", "none"]
     arguments: list[str]
-    """The whole command line: what stands after `--` are paths."""
+    """The whole command line; the arguments after `--` are paths."""
 
 
 def here() -> Location:

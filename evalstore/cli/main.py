@@ -33,23 +33,23 @@ def start(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("-c", "--config", metavar="FILE", help="Settings, instead of evalstore.yaml."),
+        typer.Option(
+            "-c", "--config", metavar="FILE", help="Settings file (default: evalstore.yaml)."
+        ),
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one."),
+        typer.Option("--store", metavar="PATH", help="Path of the store (overrides the settings)."),
     ] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting for this command; again for another."
-        ),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a setting (repeatable)."),
     ] = None,
     allow_outside: Annotated[
         bool,
         typer.Option(
             "--allow-outside",
-            help="Let the workspace, or an import, use files outside of it; remembered.",
+            help="Allow files outside of the workspace (remembered).",
         ),
     ] = False,
     color: Annotated[
@@ -61,12 +61,12 @@ def start(
     no_pager: Annotated[
         bool, typer.Option("--no-pager", help="Do not show long output through a pager.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say less.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print less.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more.")] = False,
 ) -> None:
-    """Incremental evaluation of language models that you can explain, diff and merge.
+    """Version-controlled evaluation of language models: run only what changed, and see why.
 
-    Options of this page can stand before or after the command.
+    These options can be given before or after the command.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

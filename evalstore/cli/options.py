@@ -17,26 +17,27 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(metavar="PATH[::ROW]", help="Test files, folders, or one row of a file."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, in a shape that stays stable.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON (stable schema).")]
 Models = Annotated[
     list[str] | None,
     typer.Option(
         "-m",
         "--model",
         metavar="ID",
-        help="Only this candidate; again for more. Any model will do.",
+        help="Only this candidate (repeatable); any model.",
     ),
 ]
 Evaluators = Annotated[
     list[str] | None,
-    typer.Option("-J", "--evaluator", metavar="ID", help="Only this evaluator; again for more."),
+    typer.Option("-J", "--evaluator", metavar="ID", help="Only this evaluator (repeatable)."),
 ]
 Tags = Annotated[
     list[str] | None,
-    typer.Option("-t", "--tag", metavar="T", help="Only tests with this tag; again for another."),
+    typer.Option("-t", "--tag", metavar="T", help="Only tests with this tag (repeatable)."),
 ]
 ExcludeTags = Annotated[
-    list[str] | None, typer.Option("--exclude-tag", metavar="T", help="No tests with this tag.")
+    list[str] | None,
+    typer.Option("--exclude-tag", metavar="T", help="No tests with this tag (repeatable)."),
 ]
 Name = Annotated[
     str | None,
@@ -44,7 +45,7 @@ Name = Annotated[
         "-k",
         "--name",
         metavar="EXPR",
-        help="Only cases whose file::row has these words (and, or, not).",
+        help="Only cases whose file::row matches (and, or, not).",
     ),
 ]
 Attempts = Annotated[
@@ -55,51 +56,50 @@ Attempts = Annotated[
         metavar="N",
         min=1,
         max=10_000,
-        help="How many answers to each question.",
+        help="Answers to each question.",
     ),
 ]
 Changed = Annotated[
-    bool, typer.Option("--changed", help="Only cases new or edited since the newest run.")
+    bool, typer.Option("--changed", help="Only cases added or edited since the last run.")
 ]
 LastFailed = Annotated[
-    bool, typer.Option("--lf", "--last-failed", help="Only what did not pass when it last ran.")
+    bool,
+    typer.Option("--lf", "--last-failed", help="Only cases that did not pass in their last run."),
 ]
 Sample = Annotated[
     int | None,
-    typer.Option(
-        "--sample", metavar="N", min=1, help="N random cases, the same for the same seed."
-    ),
+    typer.Option("--sample", metavar="N", min=1, help="N random cases (see --seed)."),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Another sample (else 0).")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="S", help="Seed of --sample (default: 0).")
+]
 Shard = Annotated[
     str | None,
-    typer.Option("--shard", metavar="I/N", help="The I-th of N parts of the cases, from 1 on."),
+    typer.Option("--shard", metavar="I/N", help="Part I of N of the cases (1-based)."),
 ]
 Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N cases.")
 ]
 Refresh = Annotated[
     bool,
-    typer.Option("--refresh", help="Ask again what is answered; judge: judge again."),
+    typer.Option("--refresh", help="Ask again (judge: judge again) what is stored."),
 ]
 MaxAge = Annotated[
     str | None,
     typer.Option(
         "--max-age",
         metavar="AGE",
-        help="Older answers (judge: judgements) do not count: 30d, 12h.",
+        help="Ignore older answers (judge: judgements): 30d, 12h.",
     ),
 ]
 RetryErrors = Annotated[
     bool,
-    typer.Option("--retry-errors", help="Only failed calls, and judgements undecided or in error."),
+    typer.Option("--retry-errors", help="Only failed calls, and undecided or failed judgements."),
 ]
-Offline = Annotated[
-    bool, typer.Option("--offline", help="Only what needs no network: checks, scripted models.")
-]
+Offline = Annotated[bool, typer.Option("--offline", help="Skip everything that needs the network.")]
 KeepGoing = Annotated[
     bool,
-    typer.Option("--keep-going", help="Leave out test files with errors; the exit code is 2."),
+    typer.Option("--keep-going", help="Skip test files with errors (exit code 2)."),
 ]
 
 
@@ -123,7 +123,7 @@ def selecting(
     offline: Offline = False,
     keep_going: KeepGoing = False,
 ) -> SelectionOptions:
-    """The options that say which cases, models and answers a command is about."""
+    """The options that select cases, models and answers."""
     return SelectionOptions(
         paths=tuple(paths or ()),
         tags=tuple(tags or ()),

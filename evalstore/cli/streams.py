@@ -13,7 +13,7 @@ _ASCII = ("ascii", "us-ascii", "ansi_x3.4-1968", "646")
 
 
 class Output(io.TextIOWrapper):
-    """A stream that can be written to, whatever becomes of the other end.
+    """A stream that can be written to even if the other end is closed.
 
     From its first error on, all goes to the null device, so that the command ends as it would
     have. A character that the encoding does not have is written as an escape.

@@ -138,7 +138,7 @@ def _print_news(watch: Watch, before: RunReport, after: RunReport) -> None:
         runs = f"{output.short(before.run)} {output.short(after.run)}"
         output.talk(f'  (use "evalstore diff {runs}" to see how)')
     elif after.status == "complete":
-        output.talk("since the last round: nothing broke, nothing was fixed")
+        output.talk("since the last round: nothing broke or was fixed")
 
 
 def _clock() -> str:

@@ -1,4 +1,4 @@
-"""Writing files whole: whoever reads, and whatever ends the program, a file is old or new.
+"""Writes files atomically: readers see the old or the new content, also after a crash.
 
 The content goes into a temporary file in the same folder, which takes the place of the file in
 one step. The writer holds a lock on its temporary file, and the system drops that lock however
@@ -52,7 +52,7 @@ def temporary_file(
     Its `name` is its path. If the block fails, it is removed and `path` stays as it was. A
     replaced file keeps its permissions, unless `mode` is given. A symbolic link is replaced, not
     followed. With `exclusive`, nothing is replaced: `FileExistsError` is raised if there is
-    something at `path`. With `durable`, the content is on the disk before the name stands for it.
+    something at `path`. With `durable`, the content is on the disk before the name refers to it.
     """
     if exclusive and os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
@@ -111,7 +111,7 @@ def _create(path: Path, mode: int) -> BinaryIO:
             )
         except FileExistsError:
             continue
-        with suppress(OSError):  # a file system without locks: nobody removes it, either
+        with suppress(OSError):  # a file system without locks: no other process removes it, either
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file.fileno()).st_nlink:
             return file

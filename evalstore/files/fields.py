@@ -75,7 +75,7 @@ class Fields:
             if name in known:
                 continue
             if reserved and collector and not nearest(name, reserved, cutoff=_SLIP):
-                words = f"the field '{name}' means nothing here; it is passed over"
+                words = f"the field '{name}' has no effect here; it is ignored"
                 collector.warnings.append(FileProblem(words, self.line(name), severity="warning"))
             else:
                 self._fail(f"unknown field '{name}'", name, hint=suggest(name, known, "fields"))

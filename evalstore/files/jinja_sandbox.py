@@ -110,7 +110,7 @@ def binds(source: str, name: str) -> bool:
         return _binds_in(source, name)
     try:
         return bool(_limited("binds", source, name))
-    except _Failed:  # it has been read before: whoever asks refuses it
+    except _Failed:  # it was parsed before, and the caller rejects it
         return True
 
 
@@ -281,7 +281,7 @@ def _limited(function: str, *arguments: Json) -> Any:
     try:
         reply = call(__name__, "compute", function, *arguments)
     except LimitReached as limit:
-        raise _GivenUp(f"{limit}, so it was given up") from None
+        raise _GivenUp(f"{limit}, so it was stopped") from None
     except NotRunError as error:
         raise _GivenUp(str(error)) from None
     if "message" in reply:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from evalstore.errors import FileProblem
 
 ADDRESS = "image/x-address"
-"""A picture that is only known by its address: the bytes are that. Nobody fetches it here."""
+"""A picture given by its URL: the bytes are the URL. It is never downloaded here."""
 
 _TEXT = {
     "md": "text/markdown",

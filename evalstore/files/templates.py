@@ -107,7 +107,7 @@ class Template:
     names: Mapping[str, int]
     """Every name the text needs, with the line that needs it first."""
     reserved: Mapping[str, int] = field(default_factory=dict)
-    """Names with `_` in front that nobody defines: they stay text."""
+    """Undefined names that begin with `_`: they stay text."""
     scope: frozenset[str] | None = None
     """The names Jinja needs, when it renders the text as a whole (for its `{% … %}`)."""
     line: int = 1
@@ -170,7 +170,7 @@ class Template:
         return replace(self, segments=segments, scope=self.scope & needed)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
-        """What the text comes to where a value is wanted: a lone expression keeps its type.
+        """The value of the text: a single expression keeps its type.
 
         A lone name is a text when its type would lose how it is written (`007`, `1.10`).
         """

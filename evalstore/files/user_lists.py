@@ -1,4 +1,4 @@
-"""Lists of this user, such as that of trusted files: JSON lines that nobody else can write to.
+"""Lists of this user, such as that of trusted files: JSON lines that only the user can write.
 
 They belong to the user and the machine, never to a workspace. Light: imports nothing slow.
 """
@@ -29,12 +29,12 @@ def default_place() -> Path:
 
 
 def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -> None:
-    """Write a list of this user in one step, for nobody else to read or write.
+    """Write a list of this user atomically, readable and writable only by the user.
 
     `name` says in messages what the list is of. Raises `EvalstoreError`.
     """
     lines = [json.dumps(entry, ensure_ascii=False) for entry in entries]
-    # A path that is not UTF-8 has surrogates; JSON knows the escapes that stand for them.
+    # A path that is not UTF-8 has surrogates; JSON writes them as escapes.
     data = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -24,7 +24,7 @@ _TAG = "tag:yaml.org,2002:"
 _DEEPEST = 100
 """Levels of nesting."""
 _MOST_NODES = 1_000_000
-"""Values in one document, with what its aliases stand for."""
+"""Values in one document after its aliases are expanded."""
 _MOST_BITS = 14_000
 """Of a whole number: Python writes and reads 4,300 digits."""
 _SHOWN = 60
@@ -234,7 +234,7 @@ class _Values:
     def read(self, node: yaml.Node, depth: int) -> Json:
         self._count += 1
         if self._count > _MOST_NODES:
-            raise _problem(node, "the aliases stand for too much")
+            raise _problem(node, "the document is too large once its aliases are expanded")
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
         if depth > _DEEPEST:  # an alias that refers to what contains it ends here too
@@ -312,7 +312,7 @@ _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
     """The frontmatter, the body, and the line of the file at which the body starts.
 
-    Blank lines before the first fence are passed over. Raises `FileProblem` for a fence
+    Blank lines before the first fence are ignored. Raises `FileProblem` for a fence
     that is never closed and for a frontmatter that is not a mapping.
     """
     blank = _BLANK_LINES.match(text)

@@ -1,7 +1,7 @@
 """What every importer gives back: files to write, history to record, and what it could not take.
 
 An importer is a function from paths to an `Imported`. It only reads: it runs no code,
-writes nothing and asks nobody. What it yields depends on what it reads alone, so importing
+writes nothing and asks no questions. Its result depends only on what it reads, so importing
 twice is importing once.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SkippedItem:
-    """Something that is not taken over, with its place and the reason."""
+    """Something that is not imported, with its place and the reason."""
 
     file: str
     reason: str
@@ -72,9 +72,9 @@ class RecordedModel:
     code: str
     """The provider's name for it."""
     options: Json = None
-    """What it was called with besides; None: nobody wrote it down."""
+    """Other parameters of the call; None if they were not recorded."""
     extra_identifier: str | None = None
-    """What tells it apart from others with the same code; None: nobody wrote it down."""
+    """What distinguishes it from others with the same code; None if it was not recorded."""
     current: bool = True
     """Whether it is still what its file says."""
 
@@ -143,7 +143,7 @@ class Imported:
     """Fields for `evalstore.yaml`, such as `thresholds`."""
     left: list[SkippedItem] = field(default_factory=list)
     warnings: list[SkippedItem] = field(default_factory=list)
-    """What is taken over, and not quite the same."""
+    """Items that are imported with a difference."""
     recorded: list[JudgedAnswer] = field(default_factory=list)
     """Answers to the tests that are written."""
     conversed: list[RecordedAnswer] = field(default_factory=list)
@@ -154,5 +154,5 @@ class Importer(Protocol):
     """Reads somebody's files; raises `FileProblem` or `EvalstoreError` when nothing can be read."""
 
     def __call__(self, paths: list[Path], options: ImportOptions) -> Imported:
-        """What these files, or the folders with them, come to."""
+        """Read these files, or the folders with them."""
         ...

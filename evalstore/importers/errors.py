@@ -1,4 +1,4 @@
-"""What is wrong with a source, so that it is not taken over; and where to look for it."""
+"""What is wrong with a source, so that it is not imported; and where to look for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class NotTakenError(Exception):
-    """Why a test, or one line of its data, is not taken over."""
+    """Why a test, or one line of its data, is not imported."""
 
     def __init__(
         self, reason: str, *place: str, line: int | None = None, file: str | None = None

@@ -7,11 +7,11 @@ import re
 from evalstore.importers.template_writer import quoted
 
 _SIGNS = re.compile(r"\{\{|\{%|<!--")
-"""What would begin a template, or a comment that reaches nobody."""
+"""What would begin a template, or a comment that is dropped."""
 
 
 def escape(text: str) -> str:
-    """The text as a part of a template that comes to the same text."""
+    """The text as a part of a template that renders to the same text."""
     return _SIGNS.sub(lambda found: quoted(found[0]), text)
 
 

@@ -97,7 +97,7 @@ def require_pattern(folder: Path, pattern: str) -> None:
 
 
 def reason_of(problem: FileProblem) -> str:
-    """Why a file is not taken over, and what allows it."""
+    """Why a file is not imported, and what allows it."""
     if isinstance(problem, OutsideProblem):
         return f"{problem.message}; '{FLAG}' allows it"
     return problem.message

@@ -53,7 +53,7 @@ def keep_ticks(template: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """An expression that comes to this text."""
+    """An expression that evaluates to this text."""
     inner = json.dumps(text, ensure_ascii=False)
     for one, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
         inner = inner.replace(one, parts)

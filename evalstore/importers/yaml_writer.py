@@ -28,7 +28,7 @@ def flow(value: Json) -> str:
 
 
 def scalar(value: Json) -> str:
-    """A scalar: plain where nobody could read it as anything but text, else in quotes."""
+    """A scalar: plain if every reader takes it as text, else in quotes."""
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
             return value

@@ -122,13 +122,13 @@ class _ByCheck:
             passed = label in wanted
         else:
             passed = score is not None and reaches(score, wanted)
-        found = f"the judge's choice is {shorten(label)}" if label else ""
+        found = f"the judge chose {shorten(label)}" if label else ""
         if score is not None and not (label and isinstance(wanted, list)):
-            found += f"{', ' if found else 'the judge gives '}a score of {score:.4g}"
+            found += f" (score {score:.4g})" if found else f"the judge gave the score {score:.4g}"
         aim = " or ".join(map(shorten, wanted)) if isinstance(wanted, list) else wanted
         return JudgeReply(
             "pass" if passed else "fail",
-            feedback="" if passed else f"{found}; wanted is {aim}",
+            feedback="" if passed else f"{found}; required {aim}",
             score=None if score is None else self._share(score),
             label=label[:LONGEST_LABEL] if label else None,
             reasoning=kept(reply.text),
@@ -232,7 +232,7 @@ class Scores(_ByCheck):
             found = find_at_path(parser["json"], value)
         except (LimitReached, NotRunError) as limit:
             where = shorten(parser["json"])
-            raise Unreadable(f"the search for {where} was given up: {limit}") from None
+            raise Unreadable(f"the search for {where} was stopped: {limit}") from None
         if found is None:
             raise Unreadable(f"the judge's reply has nothing at {shorten(parser['json'])}")
         return found

@@ -77,9 +77,7 @@ def _matches(pattern: str, method: str, text: str) -> list[regex.Match[str]]:
             return list(expression.finditer(text, timeout=SECONDS))
         found = getattr(expression, method)(text, timeout=SECONDS)
     except TimeoutError:
-        raise Unreadable(
-            f"the pattern {shorten(pattern)} was given up: it tries too much"
-        ) from None
+        raise Unreadable(f"the pattern {shorten(pattern)} timed out") from None
     return [] if found is None else [found]
 
 

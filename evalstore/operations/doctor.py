@@ -176,8 +176,10 @@ def is_within(found: str, bounds: str) -> bool:
 def _settings(workspace: Workspace) -> DoctorFinding:
     name, ignored = workspace.config.name, len(workspace.ignored)
     if ignored:
-        message = f"{name}: {_plural(ignored, 'setting')} read past"
-        return DoctorFinding("settings", "warn", message, "'evalstore check' says which, and why")
+        message = f"{name}: {_plural(ignored, 'setting')} ignored"
+        return DoctorFinding(
+            "settings", "warn", message, "'evalstore check' lists them with the reasons"
+        )
     return DoctorFinding("settings", "ok", name)
 
 

@@ -191,7 +191,7 @@ def _key_hint(variable: str) -> str:
 
 
 def _doubts(found: Checkup, model: Model) -> list[tuple[str, str]]:
-    """What the model file says that litellm's table contradicts, and prices nobody knows."""
+    """What the model file says that litellm's table contradicts, and unknown prices."""
     known = found.facts["knownCapabilities"] or {}
     file = "look at 'capabilities' in the model file"
     doubts = [

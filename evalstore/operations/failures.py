@@ -1,4 +1,4 @@
-"""`log --failures`: the calls that brought nothing, where they belong, and what to do."""
+"""`log --failures`: failed calls, the cases they belong to, and how to fix them."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def label(
         if not labels:
             raise EvalstoreError(
                 f"{who} has not labelled '{case}'",
-                hint="a label is taken back by the person who gave it: say who with '--as NAME'",
+                hint="only the person who gave a label can remove it; name them with '--as NAME'",
             )
         return labels
 
@@ -298,4 +298,6 @@ def name_of_person(directory: Path) -> str:
     try:
         return found or getpass.getuser()
     except (OSError, KeyError) as problem:
-        raise EvalstoreError("nobody knows who labels", hint="say it with '--as NAME'") from problem
+        raise EvalstoreError(
+            "cannot determine your name", hint="give it with '--as NAME'"
+        ) from problem

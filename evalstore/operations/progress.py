@@ -1,4 +1,4 @@
-"""Who looks on while a run goes. Light: imports nothing slow."""
+"""Listeners to the progress of a run. Light: imports nothing slow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ProgressListener:
-    """Looks on and says nothing; whoever wants to show something overrides it."""
+    """Ignores all progress; subclasses override what they show."""
 
     usd = 0.0
     """What the calls have cost up to now, as far as it is known."""
@@ -23,7 +23,7 @@ class ProgressListener:
         """So many more are `asked`, `judged` or `failed`."""
 
     def spent(self, usd: float | None, tokens: int) -> None:
-        """A call has cost so much more, None if nobody knows, and used so many tokens."""
+        """A call has cost this many USD, None if unknown, and used this many tokens."""
         self.usd += usd or 0.0
         self.is_priced = self.is_priced and usd is not None
 

@@ -49,7 +49,7 @@ class Rerolls:
     """Earlier runs that were looked at."""
 
     def text(self, passed: int) -> str:
-        """What a reader of so many passes must know; empty when none was a failure before."""
+        """What a reader of so many passes must know; empty if none was a failure."""
         if not self.passed_after_fail:
             return ""
         return (
@@ -157,7 +157,7 @@ def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]
 
 
 def _is_counted(now: Result, case: Case, known: ResultIndex, found: Rerolls) -> bool:
-    """Whether an earlier run had other answers; then it is counted what came of them."""
+    """Whether an earlier run had other answers; then their outcomes are counted."""
     was = known.find(now, case.prompts)
     if was is None or was.verdict is None or set(was.sessions) & set(now.sessions):
         return False

@@ -144,7 +144,7 @@ def _read_lines(where: Location, run: Run) -> Iterator[tuple[Result, str]]:
 class Plans:
     """The plans of a layout, portion by portion, in the order of files and rows.
 
-    Each is made when it is wanted, so it knows what came of those before it. The survey makes
+    Each is made when it is wanted, so it knows the results of those before it. The survey makes
     them once more; a layout of one portion is planned only once.
     """
 

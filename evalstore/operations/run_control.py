@@ -88,7 +88,7 @@ def carry_out(
 
 
 def make_nonces() -> Iterator[str]:
-    """Endless 16 hexadecimal digits that nobody can guess; the system is asked for many at once."""
+    """Endless nonces of 16 unpredictable hexadecimal digits, drawn in batches."""
     while True:
         some = secrets.token_hex(8 * _NONCES_AT_ONCE)
         yield from (some[start : start + 16] for start in range(0, len(some), 16))

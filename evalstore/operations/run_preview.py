@@ -21,7 +21,7 @@ _MUCH = 1.01
 
 
 class TooExpensiveError(EvalstoreError):
-    """A run costs more than may be spent without asking, and nobody agreed."""
+    """A run costs more than may be spent without asking, and the cost was not confirmed."""
 
     exit_code = STOPPED
 
@@ -130,7 +130,7 @@ def keep_to(
         likely = price()
         if likely is not None and likely <= agreed.price * _MUCH + 1e-6:
             return
-        cost = "nobody knows what" if likely is None else f"${likely:,.4f}"
+        cost = "an unknown amount" if likely is None else f"${likely:,.4f}"
         what = f"it would cost {cost}, and ${agreed.price:,.4f} were shown"
     raise EvalstoreError(
         f"the plan has changed: {what}", hint="nothing was done; look at the plan again"

@@ -274,7 +274,7 @@ class _Purse:
         return model
 
     def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
-        """None when it has cost something that nobody knows."""
+        """None if a part of the cost is unknown."""
         if usd is not None:
             return self._convert(usd, at)
         is_free = model is None or self._models.get(model, {}).get("provider") in _FREE

@@ -188,12 +188,12 @@ class Watch:
 def _refuse(wanted: SelectionOptions) -> None:
     if wanted.refresh:
         raise EvalstoreError(
-            "'--watch' does not go with '--refresh': each save would ask everything again",
+            "'--watch' cannot be combined with '--refresh': each save would ask everything again",
             hint="use 'evalstore run --refresh' first, then 'evalstore run --watch'",
         )
     if wanted.retry_errors:
         raise EvalstoreError(
-            "'--watch' does not go with '--retry-errors': what is edited has not been tried yet",
+            "'--watch' cannot be combined with '--retry-errors': edited cases are untried",
             hint="leave it out: what failed is tried again whenever a file is saved",
         )
 

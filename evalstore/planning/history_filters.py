@@ -34,7 +34,7 @@ _ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases
 def portion_of(wanted: SelectionOptions) -> Portion:
     """The part of the cases that the command line names; raises for one that makes no sense."""
     if wanted.seed is not None and wanted.sample is None:
-        raise EvalstoreError("'--seed' says nothing without '--sample'", hint="add '--sample N'")
+        raise EvalstoreError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
     shard = None if wanted.shard is None else read_shard(wanted.shard)
     return Portion(wanted.sample, wanted.seed or 0, shard, wanted.limit)
 

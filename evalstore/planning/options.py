@@ -73,7 +73,7 @@ class SelectionOptions:
     max_age: str | None = None
     """Older ones do not count."""
     retry_errors: bool = False
-    """Only what was tried and brought nothing."""
+    """Only failed calls and undecided judgements."""
     offline: bool = False
     """Nothing that needs the network."""
     keep_going: bool = False

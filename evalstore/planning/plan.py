@@ -342,7 +342,7 @@ def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     """The votes on a session that count: under its evaluation version, by people and its judges.
 
-    Each person's last word counts, unless it takes the label back. Of too many others, `pass`
+    Each person's last word counts, unless it removes the label. Of too many others, `pass`
     and `fail` come before `undecided` and `error`, then the oldest: so a repeated judgement that
     can be read takes the place of one that could not, for ever and in every store it is merged
     into. `stored` is oldest first.

@@ -1,4 +1,4 @@
-"""What was tried and brought nothing: failed calls, and judgements that settled nothing."""
+"""Selects what to retry: failed calls, and judgements without a verdict."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _start(begun: Sequence[int], success: int | None) -> int:
 
 
 class FailedWork(NamedTuple):
-    """What was tried and brought nothing."""
+    """Failed calls and undecided judgements."""
 
     questions: set[str]
     judgements: set[Place]
@@ -82,10 +82,10 @@ def only_tried(
     answers: AgeLimit,
     judgements: AgeLimit,
 ) -> tuple[list[Cell], FailedWork]:
-    """The cells that lack what was tried and brought nothing; raises when there are none."""
+    """The cells with failed calls or undecided judgements; raises if there are none."""
     if wanted.refresh:
         raise EvalstoreError(
-            "'--retry-errors' and '--refresh' do not go together",
+            "'--retry-errors' and '--refresh' cannot be combined",
             hint="'--refresh' asks everything that is selected again, with what failed",
         )
     plan = Plan(cells=list(cells))
@@ -107,7 +107,7 @@ def only_tried(
 
 
 def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[Place]) -> None:
-    """Leave in a plan only what was tried and brought nothing, and what follows from it.
+    """Keep in a plan only failed calls and undecided judgements, and what depends on them.
 
     `questions` and `judgements` are those whose call failed. The plan has been made without
     the votes that are to be repeated.

@@ -117,7 +117,7 @@ def read_shard(text: str) -> tuple[int, int]:
     if not 1 <= number <= count:
         raise EvalstoreError(
             f"'--shard {text}' cannot be read",
-            hint="write which one of how many: '1/4', '2/4', '3/4', '4/4'",
+            hint="write I/N, such as '1/4', '2/4', '3/4', '4/4'",
         )
     return number, count
 

@@ -35,7 +35,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """Variables that a check sees; there is no key in them."""
 _AT_ONCE = 2**16
 _MOST_STARTS = 3
-"""Failures to start, one after the other, until a file is given up for this run."""
+"""Failures to start, one after the other, until a file is abandoned for this run."""
 
 
 _ENDED = "the run has ended"

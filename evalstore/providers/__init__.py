@@ -1,4 +1,4 @@
-"""The doors to language models, opened by kind.
+"""Opens the client of a provider by its kind.
 
 A door is loaded when it is opened: importing this package brings neither asyncio, aiohttp nor
 litellm, and a run that needs no litellm never imports it.
@@ -39,7 +39,7 @@ def open_provider(
         return ScriptedProvider(responses)
     if kind == RECORDED:
         raise EvalstoreError(
-            "the model was only recorded: nobody can call it",
+            "the model was only recorded and cannot be called",
             hint="name the provider that has it in its model file; that makes it another model",
         )
     if kind not in OPENAI_COMPATIBLE and kind in plugged_in():

@@ -1,4 +1,4 @@
-"""The doors to language models: one protocol, whatever is behind it.
+"""The protocol of all providers of language models.
 
 A provider makes exactly one call for each `ask` and never retries: attempts are
 counted by `execute`. It raises `ProviderError` and nothing else; neither a message nor

@@ -58,7 +58,7 @@ def encode_request(
     supports_structured_outputs: bool = True,
     limit_name: str = "max_tokens",
 ) -> Body:
-    """The body of a call; settings nobody made are left to the provider.
+    """The body of a call; settings that are not given are left to the provider.
 
     `limit_name` is the field for the limit of output tokens. Provider options come
     last and may replace any field; their tools join those of the test.

@@ -62,7 +62,7 @@ AMBIENT = {
     "watsonx": "WATSONX_API_KEY",
 }
 """Beginnings of names of litellm's providers that take credentials also from elsewhere than a key,
-such as a login of this machine; each with the variable that stands for them in a grant."""
+such as a login of this machine; each with the variable that names them in a grant."""
 _AZURE_LOGINS = ("AZURE_AD_TOKEN", "AZURE_CLIENT_SECRET", "AZURE_PASSWORD")
 """litellm sends what these give even beside a key."""
 
@@ -167,7 +167,7 @@ def find_parameters(kind: str, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_ambient(kind: str, user: Mapping[str, str]) -> str | None:
-    """The variable that stands for credentials which a kind takes from elsewhere than a key.
+    """The variable that names credentials which a kind takes from elsewhere than a key.
 
     `user` are the variables of the process.
     """

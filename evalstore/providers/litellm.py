@@ -1,4 +1,4 @@
-"""The door to every other provider, through litellm.
+"""Calls all other providers through litellm.
 
 litellm takes seconds to import, so it is imported at the first call, and in a thread,
 because other providers may be waiting for answers. The only module that knows it.
@@ -116,7 +116,7 @@ def confine_clients() -> None:
     """Let no client that litellm makes follow a redirect or read an answer without a limit.
 
     Our own client does neither. A redirect would take the conversation, and a key in a header
-    such as `x-api-key`, to a host nobody has named. litellm has no setting for it.
+    such as `x-api-key`, to a host that the user has not named. litellm has no setting for it.
     """
     http: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
     openai: Any = importlib.import_module("litellm.llms.openai.common_utils").BaseOpenAILLM

@@ -1,4 +1,4 @@
-"""The door to every server that speaks OpenAI's chat completions: a lean client.
+"""A lean client for servers that speak OpenAI's chat completions.
 
 It exists beside litellm because it starts at once and takes a twentieth of the time
 for a call. The only module that knows aiohttp.
@@ -97,7 +97,7 @@ class OpenAICompatibleProvider:
                 trust_env=False,
             )
         try:
-            # A redirect would take the conversation to a host nobody has named.
+            # A redirect would take the conversation to a host that the user has not named.
             async with self._session.post(
                 self._url, data=data, headers=self._headers, allow_redirects=False
             ) as response:

@@ -53,7 +53,7 @@ class ScriptEntry:
         try:
             return is_found(self.when, text, _WHEN_FLAGS)
         except (LimitReached, NotRunError) as limit:
-            words = f"'when' was given up: {limit}: {self.when[:_SHOWN]}"
+            words = f"'when' was stopped: {limit}: {self.when[:_SHOWN]}"
             raise ProviderError("unsupported", words, stops_model=True) from None
 
     def is_cheap(self, size: int) -> bool:
@@ -91,7 +91,7 @@ def read_entry(response: Mapping[str, Json]) -> ScriptEntry:
 
 
 def as_error(error: Json) -> ProviderError:
-    """The error an entry stands for: as a server's status, or as a failure of a kind."""
+    """The error that an entry describes: a server's status, or a failure of a kind."""
     fields = error if isinstance(error, Mapping) else {}
     status = error if isinstance(error, int) else fields.get("status")
     message = error if isinstance(error, str) else fields.get("message", "")

@@ -1,4 +1,4 @@
-"""The door to no model at all: answers from a script, for examples, tests and rehearsals.
+"""A provider without a model: answers come from a script, for examples and tests.
 
 A script takes the same path as every other provider, with its failures, latencies and
 token counts, and without a network. The first entry that matches is given.
@@ -65,7 +65,7 @@ class ScriptedProvider:
 
 
 def as_reply(entry: ScriptEntry, request: Request) -> Reply:
-    """The reply an entry stands for, cut off at the request's limit of tokens."""
+    """The reply that an entry describes, cut off at the request's limit of tokens."""
     text, finish_reason = entry.answer, "tool_calls" if entry.tool_calls else "stop"
     if text is not None and request.max_output_tokens is not None:
         limit = request.max_output_tokens * CHARACTERS_PER_TOKEN

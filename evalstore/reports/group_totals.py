@@ -62,7 +62,7 @@ class ResultGroup:
     """What the sessions cost, in the currency of the statistics; None: no price is known."""
     judging: float | None
     unpriced: int
-    """Sessions and judgements that cost something nobody knows."""
+    """Sessions and judgements whose cost is unknown."""
     attempted: int
     """Results of several attempts that are all judged."""
     flaky: int

@@ -16,7 +16,7 @@ LARGEST_VALUE = 256 * 2**20
 _CACHE = 32 * 1024
 """KiB of pages in memory: ids are random, so what is written lies everywhere."""
 _KEPT = 5
-"""At most so many connections stay open while nobody uses them."""
+"""The number of idle connections that stay open."""
 
 
 def harden(connection: sqlite3.Connection) -> None:
@@ -31,7 +31,7 @@ def harden(connection: sqlite3.Connection) -> None:
 
 
 def is_on_read_only_media(path: Path) -> bool:
-    """Whether nobody can write a store: then SQLite must be told, or it cannot even read it."""
+    """Whether a store is read-only on disk: SQLite can read it only when opened as immutable."""
     log = Path(f"{path}-wal")
     return (
         path.is_file()
@@ -44,7 +44,7 @@ class Pool:
     """Connections to one file; each serves one thread at a time, and is used again."""
 
     def __init__(self, path: Path, busy: int, *, immutable: bool = False) -> None:
-        """`busy` is how many milliseconds to wait for other writers; `immutable`: nobody writes."""
+        """`busy`: milliseconds to wait for other writers; `immutable`: the file never changes."""
         self._path = path
         self._busy = busy
         self._immutable = immutable

@@ -250,7 +250,7 @@ class Database:
 def _remove_partial_copies(store: Path) -> None:
     """Remove copies of a store that earlier programs were killed in the middle of.
 
-    Only for who holds the store's lock: whoever copies a store holds it.
+    The caller must hold the store's lock, as every copy of a store does.
     """
     partial = re.compile(
         rf"{re.escape(store.name)}\.before-[0-9a-z]+\.[0-9]+\.tmp(-journal|-wal|-shm)?"
@@ -307,7 +307,7 @@ def ensure(
 ) -> None:
     """Insert what is missing, compare what is there; rows are by id.
 
-    Raises `StoreError` when an id stands for other content.
+    Raises `StoreError` if an id has other content.
     """
     missing = dict(rows)
     statement = f"SELECT id, content FROM {table.name} WHERE id IN"
@@ -315,7 +315,7 @@ def ensure(
         id = as_digits(digits)
         if content != missing.pop(id)["content"]:
             raise StoreError(
-                f"id {id} stands for other content in the store",
+                f"id {id} has other content in the store",
                 hint="run 'evalstore fsck': the store is damaged",
             )
     _insert(connection, "INSERT", table, missing)

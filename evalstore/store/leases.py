@@ -60,7 +60,7 @@ class Leases:
         """Key -> who has it, of those whose process has been stopped for `HUNG_SECONDS`."""
 
     def claim(self, keys: Collection[str], *, wait: bool = True) -> set[str]:
-        """Take leases on these keys; returns those that are ours now: nobody else has them.
+        """Take leases on these keys; returns those that were free and are ours now.
 
         Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
@@ -90,7 +90,7 @@ class Leases:
             rows = connection.execute("SELECT id FROM runners").fetchall()
             self._bury(connection, {as_digits(row[0]) for row in rows})
             self._joined = True
-        # Again each time: whoever took us for dead has removed us.
+        # Repeated each time: a process that considered this one dead has removed it.
         id, *rest = self.runner
         statement = "INSERT OR IGNORE INTO runners (id, place, pid, born, beat)"
         connection.execute(f"{statement} VALUES (?, ?, ?, ?, ?)", (as_bytes(id), *rest))
@@ -152,7 +152,7 @@ class Leases:
 
 
 def insert_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[str]) -> None:
-    """Enter leases on keys that nobody has."""
+    """Enter leases on free keys."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
     if rows:
         statement = "INSERT OR REPLACE INTO leases (id, runner) VALUES (?, ?)"
@@ -185,7 +185,7 @@ def _born(pid: int) -> str:
     """When a process began; empty when there is none, `?` when the system does not tell."""
     try:
         state, *rest = _stat(pid)
-        return "" if state in "ZX" else rest[18]  # one that nobody has waited for is dead, too
+        return "" if state in "ZX" else rest[18]  # a zombie process is dead, too
     except FileNotFoundError:
         if Path("/proc/self/stat").exists():
             return ""

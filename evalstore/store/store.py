@@ -1,7 +1,7 @@
 """Reading and writing the store.
 
-Writing is insert-or-ignore: content decides the id, so whoever comes second has nothing
-left to write; but an id that stands for other content is a loud error. Every call is one
+Writing is insert-or-ignore: content decides the id, so a second writer has nothing
+left to write; but an id with other content is an error. Every call is one
 transaction. Many writers may share a store; each waits for the others.
 """
 

@@ -75,7 +75,7 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
     except SuspendNotSupported:
         raise EvalstoreError(
             "no editor can be opened here: the browser does not sit at a terminal of its own",
-            hint=f"edit {path} by hand; w then says what that means",
+            hint=f"edit {path} by hand; w then shows what that means",
         ) from None
     except OSError as problem:
         raise EvalstoreError(f"'{command[0]}' cannot be started: {problem.strerror}") from problem
@@ -83,7 +83,7 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
         how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
         raise EvalstoreError(
             f"'{command[0]}' {how}",
-            hint="w says what the files as they are now mean",
+            hint="w shows what the files as they are now mean",
         )
     return _content(path) != before
 

@@ -86,7 +86,7 @@ class Workspace:
     # --- finding files
 
     def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
-        """The files of a kind with their stamps, sorted by path; hidden ones are passed over.
+        """The files of a kind with their stamps, sorted by path; hidden ones are ignored.
 
         Raises `OutsideError` when their folder is a link that leads out of the workspace.
         """

@@ -157,7 +157,7 @@ def walk(
     found: dict[str, Stamp],
     links: list[str] | None = None,
 ) -> None:
-    """Add the files below a folder to `found`; hidden ones and linked folders are passed over.
+    """Add the files below a folder to `found`; hidden ones and linked folders are ignored.
 
     Those that are links are added to `links`, too.
     """

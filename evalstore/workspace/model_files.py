@@ -292,7 +292,7 @@ def read_model(
     id = found.text("id") or code or default_id
     if id == RECORDED:
         raise FileProblem(
-            f"the id '{id}' stands for answers that tests bring themselves",
+            f"the id '{id}' is reserved for recorded answers",
             found.line("id"),
             hint="give the model another id",
         )

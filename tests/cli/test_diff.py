@@ -70,8 +70,8 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--vs", "b"], "'--vs' wants one '--model'"),
-        (["--model", "a", "--model", "c", "--vs", "b"], "'--vs' wants one '--model'"),
+        (["--vs", "b"], "'--vs' needs one '--model'"),
+        (["--model", "a", "--model", "c", "--vs", "b"], "'--vs' needs one '--model'"),
         (["@", "@", "--model", "a", "--vs", "b"], "'--vs' compares two candidates of one run"),
         (["--model", "a", "--vs", "scripted/two"], "'a' is not a candidate of run <short>"),
         (["--model", "scripted/one", "--vs", "b"], "'b' is not a candidate of run <short>"),

@@ -94,10 +94,10 @@ def test_all_is_well(project: Path, evalstore: Evalstore, server: endpoint.Endpo
         "ok  store  .evalstore/store.db is not there yet: a run makes it",
         "ok  environment  no .env file (none is needed)",
         "ok  model one  answered in <s> as dummy-2026",
-        "ok  model one  DESK_KEY is set (from the environment); what it can do is not known; "
+        "ok  model one  DESK_KEY is set (from the environment); capabilities unknown; "
         "$1,000 in, $10,000 out per million tokens, from costs",
         "",
-        "1 model asked, all answered; the pings cost $0.0810",
+        "1 model called, all answered; the pings cost $0.0810",
     ]
     assert contents(project) == before
     assert KEY not in ran.stdout
@@ -124,7 +124,7 @@ def test_without_pings_nothing_is_asked(
     project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
     ran = evalstore("doctor", "--no-ping")
-    assert (ran.exit_code, lines(ran.stdout)[-1]) == (0, "no model was asked")
+    assert (ran.exit_code, lines(ran.stdout)[-1]) == (0, "no model was called")
     assert server.received == []
 
 
@@ -141,7 +141,7 @@ def test_a_missing_key_is_told_by_its_name(
         "fail  model one  the server answered 401: wrong key: None",
         hint,
         "",
-        "1 model asked, 1 did not answer; the pings cost $0",
+        "1 model called, 1 did not answer; the pings cost $0",
     ]
 
 
@@ -256,7 +256,7 @@ def test_a_price_nobody_knows_is_a_warning(project: Path, evalstore: Evalstore) 
     ran = evalstore("doctor")
     assert ran.exit_code == 0
     assert "warn  model one  its price is not known" in lines(ran.stdout)
-    assert lines(ran.stdout)[-1] == "1 model asked, all answered; the pings cost an unknown sum"
+    assert lines(ran.stdout)[-1] == "1 model called, all answered; the pings cost an unknown amount"
 
 
 def test_a_currency_without_a_rate_is_a_warning(project: Path, evalstore: Evalstore) -> None:
@@ -365,7 +365,7 @@ def test_outside_of_a_workspace(
 def test_a_script_has_nobody_to_ask(workspace: Path, evalstore: Evalstore) -> None:
     ran = evalstore("doctor")
     assert ran.exit_code == 0
-    assert lines(ran.stdout)[-1] == "no model was asked"
+    assert lines(ran.stdout)[-1] == "no model was called"
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_a_refused_call_without_a_key_names_the_field_that_is_missing(
         "it names none" in ran.stdout
     )
     assert evalstore("run").stdout.endswith(
-        "incomplete; 'evalstore log --failures' says what to put right before running again\n"
+        "incomplete; 'evalstore log --failures' shows what to fix before running again\n"
     )
     words = "without that field none is sent to a 'baseURL'"
     assert words in evalstore("log", "--failures").stderr

@@ -42,9 +42,9 @@ def test_it_says_what_it_wrote_and_what_it_left(samples: Path, evalstore: Evalst
     assert evalstore("import", "openai-evals", "source/capitals.jsonl") == Ran(
         1,
         "           TEST FILES  OTHER FILES\nwritten    1           1\n"
-        "unchanged  0           0\n2 rows in all\nnot taken over:\n"
+        "unchanged  0           0\n2 rows in all\nnot imported:\n"
         "  source/capitals.jsonl:3: the row has no 'ideal'\n"
-        "taken over with a difference:\n"
+        "imported with a difference:\n"
         "  source/capitals.jsonl: no eval says how these samples are judged: taken as 'Match'\n",
         "Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.\n",
     )

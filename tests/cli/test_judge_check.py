@@ -55,7 +55,7 @@ def test_a_score_in_json_is_asked_for_in_json_mode(
     (vote,) = panel.run(panel.judged_by(server, tmp_path, SCORE))
     assert server.received[0].body["response_format"] == {"type": "json_object"}
     assert (vote["verdict"], vote["score"]) == ("fail", 0.5)
-    assert vote["feedback"] == "the judge gives a score of 5; wanted is >= 7"
+    assert vote["feedback"] == "the judge gave the score 5; required >= 7"
 
 
 def test_a_server_without_json_mode_is_asked_for_text(

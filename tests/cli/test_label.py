@@ -89,11 +89,32 @@ def test_a_label_that_is_taken_back_counts_no_more(
     assert (found["asked"], found["judged"]) == (0, 0)
     assert found["cases"][0]["feedback"] == "It is cold there."
     shown = evalstore("show", ran["city=Oslo"]).stdout
-    assert "none  by Ada  <short>  (takes the label back)\n" in shown
+    assert "none  by Ada  <short>  (label removed)\n" in shown
     assert "pass  by Ada  <short>  fine\n" in shown
     assert evalstore("fsck").exit_code == 0
     documents("label", OSLO, "pass", "--as", "Ada")
     assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_remove_withdraws_a_label(ran: Any, documents: Any) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    (removed,) = documents("label", OSLO, "--remove", "--as", "Ada")["labels"]
+    assert (removed["verdict"], removed["was"], removed["now"]) == ("none", "pass", "fail")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "error: the verdict is missing\nhint: write 'pass' or 'fail', or '--remove'"),
+        (("pass", "--remove"), "error: 'pass' cannot be combined with '--remove'\n"),
+    ],
+)
+def test_a_label_is_either_a_verdict_or_removed(
+    ran: Any, evalstore: Evalstore, arguments: tuple[str, ...], message: str
+) -> None:
+    labelled = evalstore("label", OSLO, *arguments, "--as", "Ada")
+    assert (labelled.exit_code, labelled.stdout) == (2, "")
+    assert labelled.stderr.startswith(message)
 
 
 def test_only_the_person_who_gave_a_label_takes_it_back(
@@ -102,7 +123,10 @@ def test_only_the_person_who_gave_a_label_takes_it_back(
     documents("label", OSLO, "pass", "--as", "Ada")
     said = evalstore("label", OSLO, "none", "--as", "Bob")
     assert (said.exit_code, said.stdout) == (2, "")
-    assert f"error: Bob has not labelled '{OSLO}'\nhint: a label is taken back by" in said.stderr
+    assert (
+        f"error: Bob has not labelled '{OSLO}'\nhint: only the person who gave a label"
+        in said.stderr
+    )
     documents("label", OSLO, "fail", "--as", "Bob")
     (one,) = documents("label", OSLO, "none", "--as", "Bob")["labels"]
     assert (one["was"], one["now"]) == ("undecided", "pass")
@@ -118,7 +142,7 @@ def test_what_only_a_person_has_judged_is_judged_when_the_label_is_taken_back(
     assert documents("status")["judge"] == 1
     said = evalstore("label", OSLO, "none", "--as", "Ada")
     assert "(was pass, now pending)" in said.stdout
-    assert '(use "evalstore run" to have it judged)' in said.stderr
+    assert '("evalstore run" judges it)' in said.stderr
     assert documents("status")["judge"] == 2
     assert verdicts(documents("run"))["city=Oslo"] == "fail"
 

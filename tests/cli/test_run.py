@@ -343,7 +343,7 @@ def test_a_missing_key_is_said_before_the_first_call(workspace: Path, evalstore:
     assert ran.exit_code == 3
     assert ran.stderr == (
         "DESK_KEY is not set, so 'desk/m' is called without a key\n"
-        '(use "evalstore log --failures" to see where, and what to do)\n'
+        '(use "evalstore log --failures" to see where, and how to fix them)\n'
     )
     assert "failed 2x: desk/m: " in ran.stdout
 

@@ -293,7 +293,7 @@ def test_what_stays_unreadable_is_judged_once_for_each_retry(
 def test_retry_errors_and_refresh_do_not_go_together(workspace: Path, evalstore: Evalstore) -> None:
     found = evalstore("run", "--retry-errors", "--refresh")
     assert found.exit_code == 2
-    assert found.stderr.startswith("error: '--retry-errors' and '--refresh' do not go together")
+    assert found.stderr.startswith("error: '--retry-errors' and '--refresh' cannot be combined")
 
 
 def test_a_retry_takes_the_first_of_what_failed(
@@ -381,7 +381,7 @@ def test_offline_leaves_what_needs_the_network(
     assert (ran["failed"], ran["verdicts"]["pending"]) == (0, 2)
     assert evalstore("run", "--offline", "--fail-on", "none").exit_code == 3
     assert evalstore("status", "--offline").stdout == (
-        "Left: 2 answers (no model may be called for them).\nNothing else to do.\n"
+        "Left: 2 answers (no model may be called for them).\nNo other pending work.\n"
     )
     assert documents("status")["left"] == {"ask": 0, "judge": 0}
 

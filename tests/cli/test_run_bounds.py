@@ -62,7 +62,7 @@ def test_the_bound_can_be_a_setting(many: Path, evalstore: Evalstore) -> None:
         settings.write("maxCost: 0.6\n")
     ran = evalstore("run")
     assert ran.exit_code == 4
-    assert "stopped at the bound on cost; what was finished is stored" in ran.stdout
+    assert "stopped: cost limit reached; what was finished is stored" in ran.stdout
 
 
 def test_a_bound_without_prices_is_refused(many: Path, evalstore: Evalstore) -> None:
@@ -97,7 +97,7 @@ def test_a_run_ends_when_its_time_is_up(many: Path, evalstore: Evalstore) -> Non
     assert (code, found["status"]) == (4, "over budget")
     assert 0 < found["asked"] < 10
     assert found["verdicts"]["pending"] > 0
-    assert "stopped at the bound on time;" in evalstore("run", "--max-time", "0.3").stdout
+    assert "stopped: time limit reached;" in evalstore("run", "--max-time", "0.3").stdout
 
 
 def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:

@@ -175,4 +175,4 @@ def test_tools_end_a_conversation(talk: Path, evalstore: Evalstore) -> None:
     text = "---\navailableTools: [t]\n---\n" + TALK.format("- contains: Oslo")
     tree(talk, {"tools/t.yaml": tool, "tests/talk.md": text})
     ran = evalstore("check")
-    assert "do not go together" in ran.stdout + ran.stderr
+    assert "cannot be combined" in ran.stdout + ran.stderr

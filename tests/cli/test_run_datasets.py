@@ -178,7 +178,7 @@ def test_a_table_with_another_delimiter_is_told_where_a_column_is_missing(
 ) -> None:
     test = TEST.replace("q.jsonl", "q.csv")
     write("q;ideal\na;a\n", to="tests/data/q.csv", test=test)
-    hint = "hint: the only column is 'q;ideal': say 'delimiter: \";\"'\n"
+    hint = "hint: the only column is 'q;ideal': write 'delimiter: \";\"'\n"
     assert evalstore("check").stderr == (
         f"error: tests/t.md:7:4: 'q' is not defined\n    {{{{ q }}}}\n       ^\n{hint}"
         f"error: tests/t.md:12:15: 'ideal' is not defined\n"
@@ -377,10 +377,10 @@ def test_a_row_can_give_all_messages(
 @pytest.mark.parametrize(
     ("messages", "message"),
     [
-        ([], "'messages' must come to a list of messages or to a text, not '[]'"),
-        (None, "'messages' must come to a list of messages or to a text, not null"),
-        (5, "'messages' must come to a list of messages or to a text, not '5'"),
-        ({"role": "user"}, "'messages' must come to a list of messages or to a text, not"),
+        ([], "'messages' must evaluate to a list of messages or to a text, not '[]'"),
+        (None, "'messages' must evaluate to a list of messages or to a text, not null"),
+        (5, "'messages' must evaluate to a list of messages or to a text, not '5'"),
+        ({"role": "user"}, "'messages' must evaluate to a list of messages or to a text, not"),
         (["x"], "message 1 is not an object with 'role' and 'content'"),
         ([{"role": "tool", "content": "a"}], "message 1 has an unknown role, 'tool'"),
         ([{"role": None, "content": "a"}], "message 1 has an unknown role, null"),

@@ -92,7 +92,7 @@ def test_a_shard_that_makes_no_sense_is_refused(
     assert found.exit_code == 2
     assert found.stderr == (
         f"error: '--shard {shard}' cannot be read\n"
-        "hint: write which one of how many: '1/4', '2/4', '3/4', '4/4'\n"
+        "hint: write I/N, such as '1/4', '2/4', '3/4', '4/4'\n"
     )
 
 

@@ -179,7 +179,7 @@ def test_a_run_is_not_seen_by_a_check_of_each_answer(echo: Echo, evalstore: Eval
     assert (
         "'first' is one of several conversations, and this check sees one at a time" in ran.stderr
     )
-    assert "say 'scope: case'" in ran.stderr
+    assert "write 'scope: case'" in ran.stderr
 
 
 # --- groups -------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_what_several_rows_lack_is_told_once(echo: Echo, evalstore: Evalstore) -
 
 def test_the_words_of_a_turned_check_are_plain(echo: Echo, documents: Any) -> None:
     write(GROUPS[:1], ONE, "- {allEqual: , not: true, scope: group}")
-    assert documents("run")["cases"][0]["feedback"] == "this must not be so: allEqual"
+    assert documents("run")["cases"][0]["feedback"] == "expected not to hold: allEqual"
 
 
 # --- answers that rows bring --------------------------------------------------------------
@@ -365,7 +365,7 @@ def test_recorded_is_no_model(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], ONE, "- contains: a")
     assert "there is no model 'recorded'" in evalstore("run", "-J", "recorded").stderr
     tree(Path(), {"models/recorded.yaml": "provider: scripted\nresponses: [{answer: a}]\n"})
-    assert "the id 'recorded' stands for answers that tests bring" in evalstore("check").stderr
+    assert "the id 'recorded' is reserved for recorded answers" in evalstore("check").stderr
 
 
 def test_a_session_knows_what_is_said_of_it_and_others(

@@ -41,7 +41,7 @@ def test_an_untrusted_check_waits_and_says_what_allows_it(
     assert ran.exit_code == 3
     assert "0 pass, 2 pending" in ran.stdout
     assert f"{FILE} is not trusted on this machine, so its checks wait" in ran.stdout
-    assert f"'evalstore trust {FILE}' lets checks run that wait" in ran.stdout
+    assert f"'evalstore trust {FILE}' allows the waiting checks" in ran.stdout
 
 
 def test_a_file_whose_name_is_not_utf8_can_be_trusted(coded: Path, evalstore: Evalstore) -> None:
@@ -162,7 +162,7 @@ def test_status_and_check_say_that_it_waits(coded: Path, evalstore: Evalstore) -
     evalstore("run")
     status, check = evalstore("status"), evalstore("check")
     assert "2 judgements wait for trust:" in status.stdout
-    assert "Nothing else to do." in status.stdout
+    assert "No other pending work." in status.stdout
     assert f"warning: tests/weather.md: {FILE} is not trusted on this machine" in check.stderr
     assert check.exit_code == 0
 
@@ -200,7 +200,7 @@ def test_the_network_is_trusted_apart(coded: Path, documents: Any, evalstore: Ev
     tree(coded, {"tests/weather.md": with_checks(check, prose=False)})
     documents("trust", FILE)
     ran = evalstore("run")
-    assert f"'evalstore trust --network {FILE}' lets checks run that wait" in ran.stdout
+    assert f"'evalstore trust --network {FILE}' allows the waiting checks" in ran.stdout
     documents("trust", "--network", FILE)
     assert documents("run")["judged"] == 2
 
@@ -223,8 +223,8 @@ def test_no_file_of_a_workspace_says_what_is_trusted(
         ((), "no file is named"),
         (("nobody.py",), "there is no file 'nobody.py'"),
         (("--revoke", FILE), f"'{FILE}' is not trusted"),
-        (("--list", FILE), "'--list' goes with nothing else"),
-        (("--revoke", "--network", FILE), "'--revoke' does not go with '--network'"),
+        (("--list", FILE), "'--list' cannot be combined with anything else"),
+        (("--revoke", "--network", FILE), "'--revoke' cannot be combined with '--network'"),
     ],
 )
 def test_what_trust_cannot_do_is_an_error(

@@ -51,7 +51,7 @@ def test_init_makes_a_workspace_that_runs(
         0,
         "wrote evalstore.yaml\nwrote tests/hello.md\nwrote models/parrot.yaml\n"
         "wrote models/judge.yaml\nwrote .gitignore\nwrote .evalstore/store.db\n",
-        "Next: 'evalstore run' asks and judges, 'evalstore status' says what it would do.\n",
+        "Next: 'evalstore run' asks and judges, 'evalstore status' shows what it would do.\n",
     )
     assert "1 pass, 1 fail" in evalstore("-C", "new", "run").stdout
     assert (tmp_path / "new/.gitignore").read_text() == ".evalstore/\n.env\n.env.local\n"
@@ -76,7 +76,7 @@ def test_init_completes_what_a_killed_one_began(
     tree(tmp_path / "new", {"tests/hello.md": (tmp_path / "whole/tests/hello.md").read_text()})
     ran = evalstore("init", "new")
     assert ran.exit_code == 0
-    assert "kept  tests/hello.md (it was there)\n" in ran.stdout
+    assert "kept  tests/hello.md (already exists, left unchanged)\n" in ran.stdout
     assert evalstore("-C", "new", "status").exit_code == 0
 
 
@@ -109,7 +109,10 @@ def test_init_adopts_the_same_project_again(
     monkeypatch.chdir(tree(tmp_path / "project", PROJECT))
     assert evalstore("init", "--from", ".").exit_code == 0
     ran = evalstore("init", "--from", ".")
-    assert (ran.exit_code, ran.stdout) == (0, "kept  evalstore.yaml (it was there)\n")
+    assert (ran.exit_code, ran.stdout) == (
+        0,
+        "kept  evalstore.yaml (already exists, left unchanged)\n",
+    )
     (tmp_path / "project/evalstore.yaml").write_text("attempts: 2\n")
     assert evalstore("init", "--from", ".").exit_code == 2
 

@@ -291,7 +291,8 @@ def test_a_path_may_end_with_a_name_and_have_several() -> None:
 
 def test_only_names_stand_in_the_path_of_a_file() -> None:
     assert (
-        "'n | lower' cannot stand in the path" in refusal("{{_file:{{n | lower}}}}", n="A").message
+        "'n | lower' cannot be used in the path"
+        in refusal("{{_file:{{n | lower}}}}", n="A").message
     )
 
 

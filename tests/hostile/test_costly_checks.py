@@ -110,7 +110,7 @@ def test_a_costly_pattern_of_a_script_is_a_failure(
     )
     ran = evalstore("run")
     assert ran.exit_code == 3
-    assert "'when' was given up: it takes more than 0.2 seconds of processor time" in ran.stdout
+    assert "'when' was stopped: it takes more than 0.2 seconds of processor time" in ran.stdout
 
 
 def test_an_interrupt_is_heard_while_a_check_is_computed(
@@ -278,7 +278,7 @@ def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyP
             )
         ]
     )
-    with pytest.raises(Unreadable, match="was given up: it"):
+    with pytest.raises(Unreadable, match="was stopped: it"):
         form.read(Reply("[1]"))
 
 

@@ -182,7 +182,7 @@ def test_a_vote_has_the_choice_the_share_of_the_scale_and_what_the_judge_wrote()
     judge = {"choices": ["1", "2", "3"], "scores": "numbers", "pass": ">= 3"}
     assert read(judge, "Hm.\n2") == JudgeReply(
         "fail",
-        feedback="the judge's choice is '2', a score of 2; wanted is >= 3",
+        feedback="the judge chose '2' (score 2); required >= 3",
         score=0.5,
         label="2",
         reasoning="Hm.\n2",
@@ -192,7 +192,7 @@ def test_a_vote_has_the_choice_the_share_of_the_scale_and_what_the_judge_wrote()
 def test_choices_that_pass_need_no_score() -> None:
     judge = {"choices": ["A", "B", "C"], "pass": ["A", "C"]}
     assert read(judge, "C") == JudgeReply("pass", label="C", reasoning="C")
-    assert read(judge, "B").feedback == "the judge's choice is 'B'; wanted is 'A' or 'C'"
+    assert read(judge, "B").feedback == "the judge chose 'B'; required 'A' or 'C'"
 
 
 def test_less_can_be_better() -> None:
@@ -236,7 +236,7 @@ def test_a_reply_without_what_is_looked_for_is_unreadable(
 
 
 def test_a_pattern_that_tries_too_much_is_given_up() -> None:
-    assert "was given up" in reason(by(regex="(a|aa)+$"), "a" * 60 + "b")
+    assert "timed out" in reason(by(regex="(a|aa)+$"), "a" * 60 + "b")
 
 
 @pytest.mark.parametrize("judge", [AB, SCALE])

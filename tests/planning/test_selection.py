@@ -264,7 +264,7 @@ def test_a_shard_that_cannot_be_read_is_told_with_an_example() -> None:
     with pytest.raises(EvalstoreError) as caught:
         read_shard("5/4")
     assert str(caught.value) == "'--shard 5/4' cannot be read"
-    assert caught.value.hint == "write which one of how many: '1/4', '2/4', '3/4', '4/4'"
+    assert caught.value.hint == "write I/N, such as '1/4', '2/4', '3/4', '4/4'"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The shell sessions of README.md are real.
 
 `python tests/project/test_readme.py` writes their output into it again. A block after
-`<!-- run -->` goes on where the one before it ended; `<!-- run fresh -->` starts with a new
-copy of the example.
+`<!-- run -->` continues where the one before it ended; `<!-- run fresh -->` starts with a new
+copy of the example. The block after `<!-- write PATH -->` becomes a file of that copy.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from evalstore.cli.main import main
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"(<!-- run( fresh)? -->\n```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"<!-- write (\S+) -->\n(`{3,})\w*\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
 ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
 AGO = re.compile(r"just now|\b\d+ (?:second|minute|hour|day)s? ago|\byesterday\b")
 DURATION = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s)\b")
@@ -110,7 +111,16 @@ def replay(text: str, folder: Path) -> str:
             shell.start_anew()
         return found[1] + show([shell.run(step.command) for step in steps_of(found[3])])
 
-    return BLOCK.sub(renew, text)
+    parts, end = [], 0
+    for block in sorted((*BLOCK.finditer(text), *FILE.finditer(text)), key=re.Match.start):
+        parts.append(text[end : block.start()])
+        if block.re is FILE:
+            (shell.workspace / block[1]).write_text(block[3], encoding="utf-8")
+            parts.append(block[0])
+        else:
+            parts.append(renew(block))
+        end = block.end()
+    return "".join(parts) + text[end:]
 
 
 def normalised(text: str) -> str:
@@ -128,6 +138,7 @@ def test_the_sessions_of_the_readme_print_what_it_says(tmp_path: Path) -> None:
     written = README.read_text(encoding="utf-8")
 
     assert len(BLOCK.findall(written)) == written.count("<!-- run") > 0
+    assert len(FILE.findall(written)) == written.count("<!-- write") > 0
     assert normalised(replay(written, tmp_path)) == normalised(written)
 
 

@@ -1,22 +1,72 @@
-"""Messages are plain English: 'is not a …', never 'is no …'."""
+"""Messages, help and documents are plain English: the common word, and no phrase that is gone."""
 
 from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 import evalstore
 
 ROOT = Path(evalstore.__file__).parent
+PROJECT = ROOT.parent
 NO = re.compile(r"(?<!here )\b(is|are) no (?!longer|room|more\b|one\b|other\b)[a-z]")
+GONE = {
+    "what is to do": "pending work",
+    r"(?:case|column|candidate|failure|table|flip) before\b": "previous …",
+    "while a run goes": "during a run",
+    r"[,;] wanted is\b": "required",
+    "this must not be so": "expected not to hold",
+    r"\b(?:is|are|was|were) given up\b|so it was given up|tries too much": "timed out, stopped",
+    "stand for too much": "too large once aliases are expanded",
+    r"\bcomes? to no\b": "does not evaluate to",
+    "(?:which|what) nobody|nobody knows|nobody agreed|nobody can": "passive: is not known",
+    "brought nothing|brings nothing": "failed",
+    "read past|reads past|passed over|passes over": "ignored, skipped",
+    "cannot be honoured": "invalid",
+    "what came of|what becomes of": "outcome",
+    r"\bthe doors? to\b": "what it does",
+    "does not go with|do not go together|goes with nothing": "cannot be combined with",
+    "next run goes on|R goes on|run that goes on|(?:the|a) run goes on": "continues",
+    "no model was asked": "called",
+    "take the label back|takes the label back|label (?:is )?taken back": "remove the label",
+    "not taken over|cannot be taken over": "not imported",
+    "again for (?:more|another)": "(repeatable)",
+    "explain, diff and merge": "there is no merge",
+    "says something only|says nothing without": "has an effect only",
+}
+"""Patterns of phrases, in small letters where they begin a text, and what to write instead."""
+ANY_GONE = re.compile("|".join(f"(?:{gone})" for gone in GONE), re.IGNORECASE)
+DOCUMENTS = [
+    *(path for path in sorted(PROJECT.glob("docs/**/*.md")) if path.name != "trust.md"),
+    PROJECT / "README.md",
+    PROJECT / "example/README.md",
+]
 
 
+@cache
 def texts_of(path: Path) -> list[str]:
-    """The texts of a module, docstrings included."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return [value for value in constants if isinstance(value, str)]
+    """The texts of a module, docstrings included; parts of a formatted text are joined."""
+    texts = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            texts.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append(node.value)
+    return texts
+
+
+def phrases_in(text: str) -> list[str]:
+    """The phrases of a text that are gone, each with what to write instead."""
+    line = " ".join(text.split())
+    if not ANY_GONE.search(line):
+        return []
+    matches = ((re.search(gone, line, re.IGNORECASE), better) for gone, better in GONE.items())
+    return [f"'{match[0]}' -> '{better}'" for match, better in matches if match]
 
 
 def test_nothing_is_no_such_thing() -> None:
@@ -28,3 +78,33 @@ def test_nothing_is_no_such_thing() -> None:
     ]
     assert found == []
     assert NO.search("it is no text")
+
+
+def test_messages_and_help_have_no_phrase_that_is_gone() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {phrase}: {text[:80]}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for text in texts_of(path)
+        for phrase in phrases_in(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(PROJECT).as_posix())
+def test_documents_have_no_phrase_that_is_gone(path: Path) -> None:
+    assert phrases_in(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the score is 0, wanted is >= 0.5",
+        "What is to do",
+        "Case before",
+        "Nobody knows who labels",
+        "the calls that\n    brought nothing",
+        "the pattern 'x' was given up: it tries too much",
+    ],
+)
+def test_a_phrase_that_is_gone_is_found(text: str) -> None:
+    assert phrases_in(text)

@@ -67,5 +67,5 @@ def test_a_library_is_loaded_when_it_is_needed(code: str, loaded: list[str]) -> 
 
 
 def test_a_model_that_was_only_recorded_cannot_be_called() -> None:
-    with pytest.raises(EvalstoreError, match="the model was only recorded: nobody can call it"):
+    with pytest.raises(EvalstoreError, match="the model was only recorded and cannot be called"):
         open_provider("recorded")

@@ -62,7 +62,7 @@ def test_storing_twice_stores_once(store: Store) -> None:
 def test_an_id_with_other_content_is_an_error(store: Store) -> None:
     id = next(iter(a_test("one")))
     store.ensure_versions({id: ("test", '{"kind":"test"}')})
-    with pytest.raises(StoreError, match=f"id {id} stands for other content"):
+    with pytest.raises(StoreError, match=f"id {id} has other content"):
         store.ensure_versions(a_test("one"))
 
 

@@ -40,21 +40,21 @@ def test_without_a_terminal_other_commands_are_named(
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert main([command]) == 2
     assert capsys.readouterr().err == (
-        "error: 'view' needs a terminal, and this is none\n"
+        "error: 'view' needs an interactive terminal\n"
         "hint: 'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored\n"
     )
 
 
 def test_a_port_needs_the_web(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view", "--port", "8000"]) == 2
-    assert capsys.readouterr().err == "error: '--port' goes with '--web'\n"
+    assert capsys.readouterr().err == "error: '--port' needs '--web'\n"
 
 
 def test_the_footer_has_few_keys_and_the_first_screen_no_way_back(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         keys = footer(pilot)
         assert "Back" not in keys
-        assert {"Run", "What is to do", "Compare", "Statistics"} < {*keys}
+        assert {"Run", "Pending work", "Compare", "Statistics"} < {*keys}
         assert len(keys) <= 7
         await press(pilot, "escape", "backspace")
         assert isinstance(pilot.app.screen, RunsPage)
@@ -78,8 +78,8 @@ def test_a_wide_footer_names_further_keys_of_the_page_as_far_as_they_fit(workspa
         assert " s Sort " in screen(pilot).splitlines()[-1]
         assert len(screen(pilot).splitlines()[-1]) <= 160
         await resized(pilot, 300, 40)
-        assert {*many, "Judge again", "Edit the file", "Save what is shown"} < {*footer(pilot)}
-        for never in ("Failure before", "Down", "Mark", "Commands"):
+        assert {*many, "Judge again", "Edit the file", "Save view"} < {*footer(pilot)}
+        for never in ("Previous failure", "Down", "Mark", "Commands"):
             assert never not in footer(pilot)
         await resized(pilot, 40, 12)
         assert footer(pilot) == ["Open", "Back", "Help", "Quit"]

@@ -58,7 +58,7 @@ WALKS = {
     ),
     "acting": (
         Scene("history of a workspace with something to do", (), {"tests/new.md": NEW}),
-        Scene("what is to do", ("w",)),
+        Scene("pending work", ("w",)),
         Scene("plan", ("R",)),
         Scene("end of a run", ("enter",)),
         Scene("cases of the workspace", ("escape", "escape", "up", "up", "enter")),

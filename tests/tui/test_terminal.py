@@ -63,7 +63,7 @@ def walk_through_comparisons(page: Terminal) -> None:
     page.press("Escape")
     page.shows("evalstore › 2 runs")
     page.press("w")
-    page.shows("what is to do › nothing", "Nothing to do")
+    page.shows("pending work › nothing", "Nothing to do")
     page.press("Escape")
     page.shows("evalstore › 2 runs")
     page.press("S")
@@ -145,7 +145,7 @@ def test_a_terminal_that_cannot_be_drawn_on_is_told(workspace: Path) -> None:
     with terminal(workspace) as page:
         page.run("view", TERM="dumb")
         assert page.ended() == 2
-        page.shows("error: 'view' needs a terminal that can be drawn on", "'evalstore log'")
+        page.shows("error: 'view' needs a terminal with cursor control", "'evalstore log'")
         page.run("view", "--theme", "nrod")
         page.shows("error: --theme: unknown theme 'nrod'", "hint: did you mean 'nord'?")
         assert page.ended() == 2

@@ -54,7 +54,7 @@ def served(*arguments: str) -> Iterator[str]:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, out) == (0, "")
-    assert err == "Whoever has this address can do what the browser can. Ctrl-C ends it.\n"
+    assert err == "Anybody with this address can do everything the browser can. Ctrl-C stops it.\n"
 
 
 async def status(

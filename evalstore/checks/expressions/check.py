@@ -136,7 +136,7 @@ def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
             raise ExpressionError(f"there is no name '{node.id}' in expressions")
         case ast.Attribute() if not (isinstance(parent, ast.Call) and parent.func is node):
             hint = f"write x[{node.attr!r}] for the value of a key"
-            raise ExpressionError("only calls of methods stand behind a dot", hint)
+            raise ExpressionError("only a method call is allowed after a dot", hint)
         case ast.Call():
             _raise_for_call(node)
         case ast.Dict() if None in node.keys:
@@ -146,17 +146,19 @@ def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
         case ast.GeneratorExp() if not (
             isinstance(parent, ast.Call) and _called(parent) in _TAKES_GENERATOR
         ):
-            raise ExpressionError("a comprehension that is not in a call stands in [ ]")
+            raise ExpressionError("write a comprehension in [ ] unless it is in a call")
         case ast.Set() if not (
             isinstance(parent, ast.Compare)
             and node is parent.comparators[-1]
             and isinstance(parent.ops[-1], ast.In | ast.NotIn)
         ):
-            raise ExpressionError("{ } with elements only stand behind 'in'; else write [ ]")
+            raise ExpressionError(
+                "{ } with elements is allowed only after 'in'; write [ ] elsewhere"
+            )
         case ast.Compare() if any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
             last = node.comparators[-1]
             if len(node.ops) > 1 or not (isinstance(last, ast.Constant) and _is_single(last.value)):
-                raise ExpressionError("'is' only goes with None, True and False")
+                raise ExpressionError("'is' can only be used with None, True and False")
 
 
 def _raise_for_call(node: ast.Call) -> None:

@@ -119,7 +119,7 @@ class Operations:
         self._read(left)
         self._read(right)
         if not _are(str, left, right) and not _are((int, float), left, right):
-            raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be said")
+            raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be compared")
         return ORDERS[sign](left, right)
 
     def arithmetic(self, sign: str, left: Any, right: Any) -> Any:

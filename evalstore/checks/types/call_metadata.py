@@ -21,7 +21,7 @@ def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the provider's word for why the answer ended is one of these."""
     reason = subject.reply.finish_reason
     if reason is None:
-        raise ValueError("the provider did not say why the answer ended")
+        raise ValueError("the provider did not report why the answer ended")
     is_so = subject.prepare(reason) in map(subject.prepare, check["expected"])
     wanted = " or ".join(map(shorten, check["expected"]))
     return passes(is_so, f"expected the finish reason {wanted}, found {shorten(reason)}")
@@ -47,7 +47,7 @@ def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFindi
     """Whether the call cost no more than this many USD."""
     usd = subject.usd
     if usd is None:
-        raise ValueError("nobody knows what the call has cost: its model has no price")
+        raise ValueError("the cost of the call is unknown: its model has no price")
     words = f"expected at most {check['max']:g} USD, found {usd:.4g}"
     return passes(usd <= check["max"], words)
 
@@ -70,7 +70,7 @@ def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
     tokens = _count(subject.reply.usage, of)
     if tokens is None:
         what = "tokens" if of == "total" else f"{of} tokens"
-        raise ValueError(f"the provider did not say how many {what} the call used")
+        raise ValueError(f"the provider did not report how many {what} the call used")
     least, most = check.get("min", 0), check.get("max", math.inf)
     wanted = [f"at least {least}"] if "min" in check else []
     wanted += [f"at most {most}"] if "max" in check else []

@@ -194,7 +194,7 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
         inner = arguments.read_check(inside)
         if inner["type"] in _NO_TEXT_CHECKS:
             hint = "inside there can be a check of a text or of a number"
-            raise arguments.problem(f"'{inner['type']}' cannot stand inside of 'jsonPath'", hint)
+            raise arguments.problem(f"'{inner['type']}' cannot be used inside 'jsonPath'", hint)
         if "actual" in inner:
             raise arguments.problem(
                 "a check inside of 'jsonPath' has no 'actual': it is the path's"

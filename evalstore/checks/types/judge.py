@@ -37,7 +37,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
     prompt = arguments.text("prompt")
     found: dict[str, Json] = {"prompt": prompt} if prompt else {}
     if arguments.has("choices") and arguments.has("parser"):
-        raise arguments.problem("'choices' and 'parser' do not go together")
+        raise arguments.problem("'choices' and 'parser' cannot be combined")
     if arguments.has("choices"):
         found |= _read_choices(arguments)
     elif arguments.has("parser"):
@@ -50,7 +50,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
     else:
         for name in _BESIDE:
             if arguments.has(name):
-                words = f"'{name}' says something only beside 'choices' or 'parser'"
+                words = f"'{name}' has an effect only with 'choices' or 'parser'"
                 raise arguments.problem(words)
         if not prompt:
             raise arguments.problem(
@@ -74,7 +74,7 @@ def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
             raise arguments.problem(f"{shorten(choice)} cannot be a choice", "write it in letters")
         if name in seen:
             raise arguments.problem(
-                f"the choices {shorten(seen[name])} and {shorten(choice)} cannot be told apart",
+                f"the choices {shorten(seen[name])} and {shorten(choice)} cannot be distinguished",
                 "punctuation marks are not looked at",
             )
         seen[name] = choice
@@ -124,7 +124,7 @@ def _as_number(choice: str, arguments: CheckArguments) -> float:
 def _read_scores(given: Json, arguments: CheckArguments) -> dict[str, Json]:
     if not isinstance(given, dict) or not given:
         raise arguments.problem(
-            "'scores' must say what each choice is worth", "as in '{A: 1, B: 0.5}'"
+            "'scores' must give the score of each choice", "as in '{A: 1, B: 0.5}'"
         )
     scores = {as_text(name): value for name, value in given.items()}
     for name, value in scores.items():
@@ -222,7 +222,7 @@ def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
     if arguments.has("scores"):
         found["scores"] = _read_scores(arguments.take("scores"), arguments)
         if inner.has("min") or inner.has("max"):
-            raise arguments.problem("'min' and 'max' say something only without 'scores'")
+            raise arguments.problem("'min' and 'max' have an effect only without 'scores'")
     low, high = inner.number("min", 0) or 0, inner.number("max", 1)
     if high is None or not is_finite(low) or not is_finite(high) or low >= high:
         raise arguments.problem("'min' must be below 'max'")

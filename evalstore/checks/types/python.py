@@ -180,7 +180,7 @@ def require_defined(check: Mapping[str, Json], source: bytes, line: int | None) 
 
 
 def _judge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """What the function says of the answer."""
+    """What the function returned of the answer."""
     if subject.run_code is None:
         raise ValueError("Python files cannot run here")
     text = isinstance(subject.actual, str)
@@ -196,11 +196,11 @@ def read_result(value: Json, *, has_bound: bool) -> CheckFinding:
     if isinstance(value, dict):
         return _read_mapping(value, has_bound=has_bound)
     if isinstance(value, bool):
-        return CheckFinding(float(value), "" if value else "the function says no")
+        return CheckFinding(float(value), "" if value else "the function returned false")
     score = _read_score(value)
     if not has_bound and 0 < score < 1:
         raise ValueError(_NEEDS_BOUND.format(score))
-    return CheckFinding(score, "" if score == 1 else f"the function says {score:g}")
+    return CheckFinding(score, "" if score == 1 else f"the function returned {score:g}")
 
 
 def _read_score(value: Json) -> float:
@@ -232,7 +232,7 @@ def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> CheckFinding:
     words = [value.get("label") or "", value.get("feedback") or ""]
     told = ": ".join(word for word in words if word)
     return CheckFinding(
-        score, told or f"the function says {score:g}", None if has_bound else passed
+        score, told or f"the function returned {score:g}", None if has_bound else passed
     )
 
 

@@ -49,7 +49,7 @@ def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
     if wrong := pattern_problem(pattern, frozenset(flags)):
         raise arguments.problem(
             f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
-            "put '\\' before a sign that stands for itself, and single quotes round the pattern",
+            "put '\\' before a literal character, and single quotes round the pattern",
         )
     return found
 
@@ -70,7 +70,7 @@ def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         found = getattr(compiled(pattern, flags), method)(text, timeout=SECONDS)
     except TimeoutError:
         raise EvalstoreError(
-            f"the pattern {shorten(pattern)} was given up after {SECONDS:g} second on "
+            f"the pattern {shorten(pattern)} timed out after {SECONDS:g} second on "
             f"{len(text):,} characters: it tries too many ways to match"
         ) from None
     if found is not None:

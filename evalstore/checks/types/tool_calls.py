@@ -37,7 +37,7 @@ def _read_calls(arguments: CheckArguments) -> dict[str, Json]:
     if given is None or given is True:
         for name in ("order", "extra", "arguments"):
             if arguments.has(name):
-                raise arguments.problem(f"'{name}' says something only beside 'expected'")
+                raise arguments.problem(f"'{name}' has an effect only with 'expected'")
         return {} if count is None else {"count": count}
     expected = [
         _read_expectation(one, arguments) for one in (given if isinstance(given, list) else [given])

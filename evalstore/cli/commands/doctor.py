@@ -24,20 +24,22 @@ Row = tuple[str, str, str, str | None]
 def doctor(
     models: Annotated[
         list[str] | None,
-        typer.Option("-m", "--model", metavar="ID", help="Only this model; again for more."),
+        typer.Option("-m", "--model", metavar="ID", help="Only this model (repeatable)."),
     ] = None,
-    no_ping: Annotated[bool, typer.Option("--no-ping", help="Ask no model anything.")] = False,
+    no_ping: Annotated[bool, typer.Option("--no-ping", help="Call no model.")] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for one ping.")
+        float,
+        typer.Option("--timeout", metavar="S", min=0.001, help="Timeout of one ping in seconds."),
     ] = 20.0,
     json: options.Json = False,
 ) -> None:
-    """Look whether all that a run needs is there, and whether each model in use answers.
+    """Check the setup and ping every model in use.
 
-    Each is asked one tiny question, of at most 16 tokens to answer: that costs money, little of it.
-    Nothing is stored. Keys are told by the names of their variables only.
+    A ping is one question with an answer of at most 16 tokens, which costs a fraction of a cent.
+    Nothing is stored. Keys are never printed, only the names of their variables.
 
-    Exit code 2: settings or files are broken; 3: a model does not answer; 6: the store is unusable.
+    Exit code 2: settings or files are invalid; 3: a model does not answer; 6: the store cannot be
+    used.
     """
     from evalstore.operations.doctor import doctor as operation
 
@@ -51,7 +53,7 @@ def doctor(
 
 
 def print_diagnosis(found: Diagnosis) -> None:
-    """A line for each thing that was looked at, with a hint under each that is not well."""
+    """Print a line for each finding, with a hint below each problem."""
     rows: list[Row] = [
         (finding.level, finding.topic, finding.message, finding.hint) for finding in found.findings
     ]
@@ -65,18 +67,18 @@ def print_diagnosis(found: Diagnosis) -> None:
             output.line(f"{'':{widest + 8}}hint: {output.safe(hint)}")
     output.line()
     if not found.pings:
-        output.line("no model was asked")
+        output.line("no model was called")
         return
     silent = sum(1 for model in found.models if model.pinged and not model.answered)
     output.line(
-        f"{output.plural(found.pings, 'model')} asked, "
+        f"{output.plural(found.pings, 'model')} called, "
         + (output.paint(f"{silent} did not answer", "fail") if silent else "all answered")
         + f"; the pings cost {_cost(found.cost)}"
     )
 
 
 def _cost(usd: float | None) -> str:
-    return "an unknown sum" if usd is None else output.money(usd)
+    return "an unknown amount" if usd is None else output.money(usd)
 
 
 def _key_text(checkup: Checkup) -> str:
@@ -85,7 +87,7 @@ def _key_text(checkup: Checkup) -> str:
 
 
 def _capabilities(text: str) -> str:
-    return "what it can do is not known" if text == "?" else f"can: {text}"
+    return "capabilities unknown" if text == "?" else f"can: {text}"
 
 
 def _rows_of(checkup: Checkup) -> Iterator[Row]:

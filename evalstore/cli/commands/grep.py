@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalstore.operations.grep import SearchHit
 
 _MANY = 10_000
-"""Texts from which on it is said why nothing happens yet."""
+"""A note explains the delay when at least this many texts have to be indexed."""
 _NOUNS = {
     "answers": "answer",
     "feedback": "feedback",
@@ -27,18 +27,18 @@ _NOUNS = {
 def grep(
     pattern: Annotated[
         str,
-        typer.Argument(metavar="PATTERN", help="Words, or a phrase in quotation marks; all."),
+        typer.Argument(metavar="PATTERN", help="Words (all must match), or a quoted phrase."),
     ],
     within: Annotated[
         Literal["answers", "feedback", "tests"] | None,
-        typer.Option("--in", help="Only in these; instructions are of the tests."),
+        typer.Option("--in", help="Search only these (tests: instructions too)."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Find words in the stored answers, feedback, tests and instructions.
+    """Search answers, feedback, tests and instructions.
 
-    A text is found when all words are in it; the last one may be the beginning of a word. Case
-    and accents do not matter. Ends with 1 when nothing is found.
+    A text matches if it contains all words; the last one may be the beginning of a word. Case
+    and accents do not matter. Exit code 1: nothing was found.
     """
     from evalstore.operations.grep import grep as operation
 
@@ -48,7 +48,7 @@ def grep(
         nonlocal said
         if total - done >= _MANY and not said:
             said = True
-            output.talk(f"note: taking {output.plural(total, 'text')} into the search index")
+            output.talk(f"note: adding {output.plural(total, 'text')} to the search index")
         return True
 
     found = operation(here(), pattern, (within,) if within else (), report)

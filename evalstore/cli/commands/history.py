@@ -15,21 +15,23 @@ if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
 
 _FAILURES = 50
-"""Failures that are listed when nobody says how many; `-v` lists all."""
+"""Failures that are listed without `-n`; `-v` lists all."""
 _MOST_LISTED = 1_000_000_000
-"""More than any store has, and no more than SQLite can count."""
+"""More entries than any store has, and within the integers of SQLite."""
 
 
 @app.command()
 def diff(
     revisions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A and the workspace."),
+        typer.Argument(
+            metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A against the workspace."
+        ),
     ] = None,
     models: options.Models = None,
     versus: Annotated[
         str | None,
-        typer.Option("--vs", metavar="ID", help="Compare --model with this one, in one run."),
+        typer.Option("--vs", metavar="ID", help="Compare --model with this one in the same run."),
     ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")
@@ -37,12 +39,13 @@ def diff(
     stat: Annotated[bool, typer.Option("--stat", help="Only the numbers.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Only the files.")] = False,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with 1 if anything differs.")
+        bool, typer.Option("--exit-code", help="Exit with 1 if anything differs.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """What broke, what was fixed, what changed: the last run and the workspace, or two runs.
+    """Show what broke, was fixed or changed between two runs.
 
+    Without B, run A is compared with the workspace; without A, the last run is.
     With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
     """
     from evalstore.operations import diff as operations
@@ -82,13 +85,13 @@ def _one_run(first: str | None, second: str | None) -> str:
 
 def _one_model(models: list[str] | None) -> str:
     if len(models or ()) != 1:
-        raise EvalstoreError("'--vs' wants one '--model'", hint="write '--model X --vs Y'")
+        raise EvalstoreError("'--vs' needs one '--model'", hint="write '--model X --vs Y'")
     assert models
     return models[0]
 
 
 def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
-    """Revisions and paths: `A..B` is two revisions; what `--` separates are paths."""
+    """Revisions and paths: `A..B` is two revisions; the arguments after `--` are paths."""
     from evalstore.planning.opening import open_workspace
 
     paths: list[str] = []
@@ -122,7 +125,7 @@ def _files(found: Diff) -> list[str]:
 @app.command()
 def log(
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A test file: its own history.")
+        str | None, typer.Argument(metavar="FILE", help="Only the history of this test file.")
     ] = None,
     limit: Annotated[
         int | None,
@@ -130,13 +133,14 @@ def log(
     ] = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
     failures: Annotated[
-        bool, typer.Option("--failures", help="The calls that brought nothing, instead of runs.")
+        bool, typer.Option("--failures", help="List failed calls instead of runs.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """The runs, newest first; with FILE, the runs that changed it, and the edits.
+    """List runs, newest first, or the history of one test.
 
-    With --failures: the calls that brought nothing, and what to do; with FILE, those of its cases.
+    With FILE: the runs that changed it, and the edits.
+    With --failures: failed calls and how to fix them; with FILE, those of its cases.
     """
     limit = limit and min(limit, _MOST_LISTED)
     if failures:
@@ -156,7 +160,7 @@ def log(
 def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: bool) -> None:
     from evalstore.operations.failures import log_failures as operation
 
-    # People see the newest when nobody says how many; a document has all.
+    # Without a limit people see the newest; a document has all.
     few = None if json or output.verbose else _FAILURES
     found = operation(here(), file, limit or few)
     if json:
@@ -174,9 +178,9 @@ def show(
     ] = "@",
     json: options.Json = False,
 ) -> None:
-    """Any run, version, session, evaluation or failure by its id.
+    """Show a run, answer, version, evaluation or failure.
 
-    `REV:path` shows a test file as it was.
+    `REV:path` shows what a test file asked and how it was judged in that run.
     """
     from evalstore.cli.render.show import print_shown
     from evalstore.operations.show import show as operation

@@ -1,4 +1,4 @@
-"""`import`: files of another system become files of the workspace."""
+"""`import`: writes test files for the tests of another system."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ def import_(
         typer.Option(
             "--into",
             metavar="FOLDER",
-            help="Write into this folder below that of the tests; default: the source's name.",
+            help="Folder to write to, below that of the tests; default: the source's name.",
         ),
     ] = None,
     sessions: Annotated[
         bool,
-        typer.Option("--sessions", help="With recorded answers and verdicts, as history (lve)."),
+        typer.Option("--sessions", help="Import recorded answers and verdicts, too (lve)."),
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write over files that were edited, too.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite edited files, too.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Say what would be written; write nothing.")
+        bool, typer.Option("-n", "--dry-run", help="List what would be written; write nothing.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write test files for the tests of another system; runs none of its code."""
+    """Import the tests of another system.
+
+    Writes test files and lists what could not be imported; runs none of the system's code.
+    """
     from evalstore.operations.import_tests import import_files
 
     done = import_files(
@@ -91,8 +92,8 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         _print_history(done.history, dry_run=dry_run)
     for name in done.kept:
         output.line(f"kept {output.safe(name)}: {_EDITED}")
-    _list("not taken over:", done.left)
-    _list("taken over with a difference:", done.warnings)
+    _list("not imported:", done.left)
+    _list("imported with a difference:", done.warnings)
     if done.settings:
         from evalstore.importers.yaml_writer import block
 

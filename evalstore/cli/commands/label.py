@@ -8,6 +8,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
+from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
@@ -22,37 +23,49 @@ def label(
         ),
     ],
     verdict: Annotated[
-        Literal["pass", "fail", "none"],
-        typer.Argument(metavar="pass|fail|none", help="none: what you have said is taken back."),
-    ],
-    note: Annotated[
-        str, typer.Option("-m", "--message", metavar="NOTE", help="Why, for those who read it.")
-    ] = "",
+        Literal["pass", "fail", "none"] | None,
+        typer.Argument(
+            metavar="pass|fail",
+            help="Your verdict (none: the same as --remove).",
+            show_default=False,
+        ),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove your label.")] = False,
+    note: Annotated[str, typer.Option("-m", "--message", metavar="NOTE", help="A note.")] = "",
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="ID", help="The candidate, when several have answered."),
+        typer.Option("--model", metavar="ID", help="The candidate, if several have answered."),
     ] = None,
     prompt: Annotated[
         str | None,
         typer.Option(
-            "--prompt", metavar="NAME", help="The system prompt, when the case has several."
+            "--prompt", metavar="NAME", help="The system prompt, if the case has several."
         ),
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Label all that CASE names, not only one case.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="Label every case that CASE names.")] = False,
     person: Annotated[
         str | None,
-        typer.Option("--as", metavar="NAME", help="Who says so; without it git's user.name."),
+        typer.Option("--as", metavar="NAME", help="Your name (default: git's user.name)."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Say what an answer is: a person's verdict, which decides.
+    """Record your own verdict on an answer; it overrides the judges.
 
-    It is appended like any judgement and counts until the instructions or the checks of the
-    case are edited. A second word of the same person takes the place of the first; with none
-    that person has no word any more, and what else was said of the answer decides again.
+    It overrides checks, too, and counts until the instructions or the checks of the case are
+    edited. A new label by the same person replaces the old one. With --remove the label no longer
+    counts, and the other verdicts do again; the store keeps both.
     """
+    if remove and verdict in ("pass", "fail"):
+        raise EvalstoreError(
+            f"'{verdict}' cannot be combined with '--remove'", hint="write one of the two"
+        )
+    if remove or verdict is None:
+        if not remove:
+            raise EvalstoreError(
+                "the verdict is missing",
+                hint="write 'pass' or 'fail', or '--remove' to remove your label",
+            )
+        verdict = "none"
     from evalstore.operations.label import label as operation
 
     found = operation(
@@ -71,8 +84,8 @@ def label(
         for report in found:
             _print(report)
         pending = any(report.now == "pending" for report in found)
-        why = "have it judged" if pending else "have the verdict in the history"
-        output.talk(f'(use "evalstore run" to {why})')
+        action = "judges it" if pending else "records the verdict in the history"
+        output.talk(f'("evalstore run" {action})')
 
 
 def _print(report: LabelReport) -> None:

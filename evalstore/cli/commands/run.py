@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 Watch = Annotated[
     bool,
-    typer.Option("-w", "--watch", help="Then again whenever files are saved, until Ctrl-C."),
+    typer.Option("-w", "--watch", help="Run again whenever files are saved, until Ctrl-C."),
 ]
-DryRun = Annotated[bool, typer.Option("-n", "--dry-run", help="Only list what would be done.")]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="With -n: why each question and judgement.")
+DryRun = Annotated[
+    bool, typer.Option("-n", "--dry-run", help="List what would be done; do nothing.")
 ]
+Explain = Annotated[bool, typer.Option("--explain", help="With -n: the reason for each call.")]
 Concurrency = Annotated[
     int | None,
     typer.Option(
@@ -33,12 +33,17 @@ Concurrency = Annotated[
         metavar="N",
         min=1,
         max=1024,
-        help="The most calls at once, for each account.",
+        help="Concurrent calls for each account.",
     ),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for one call, with its tries."),
+    typer.Option(
+        "--timeout",
+        metavar="S",
+        min=0.001,
+        help="Timeout of one call in seconds, retries included.",
+    ),
 ]
 Retries = Annotated[
     int | None,
@@ -47,34 +52,34 @@ Retries = Annotated[
         metavar="N",
         min=0,
         max=100,
-        help="Further tries after a failure that may pass.",
+        help="Retries after a transient failure.",
     ),
 ]
 Threshold = Annotated[
     float | None,
     typer.Option(
-        "--threshold", metavar="RATE", min=0, max=1, help="Pass when this share of cases passes."
+        "--threshold", metavar="RATE", min=0, max=1, help="Pass if this share of the cases passes."
     ),
 ]
 Fail = Annotated[FailOn, typer.Option("--fail-on", help="What makes the exit code 1.")]
 MaxCost = Annotated[
     float | None,
     typer.Option(
-        "--max-cost", metavar="USD", min=0, help="Stop before the run costs more; exit code 4."
+        "--max-cost", metavar="USD", min=0, help="Stop before the run costs more (exit code 4)."
     ),
 ]
 MaxTime = Annotated[
     float | None,
-    typer.Option("--max-time", metavar="S", min=0, help="Stop after so many seconds; exit code 4."),
+    typer.Option(
+        "--max-time", metavar="S", min=0, help="Stop after this many seconds (exit code 4)."
+    ),
 ]
 ExitFirst = Annotated[
-    bool, typer.Option("-x", "--exitfirst", help="Stop at the first new verdict that is a failure.")
+    bool, typer.Option("-x", "--exitfirst", help="Stop at the first new failure.")
 ]
-Yes = Annotated[
-    bool, typer.Option("-y", "--yes", help="Do not ask, whatever the run is likely to cost.")
-]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Skip the confirmation of the cost.")]
 Message = Annotated[
-    str | None, typer.Option("--message", metavar="TEXT", help="A note to keep with the run.")
+    str | None, typer.Option("--message", metavar="TEXT", help="A note to store with the run.")
 ]
 
 
@@ -90,7 +95,7 @@ def ordering(
     exit_first: ExitFirst = False,
     message: Message = None,
 ) -> RunOptions:
-    """The options that say how a run is to go."""
+    """The options of `run` and `judge` that limit calls, cost and time, and set the gate."""
     return RunOptions(
         concurrency=concurrency,
         timeout=timeout,
@@ -111,17 +116,17 @@ def ordering(
 def status(
     wanted: SelectionOptions,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Why each question and judgement.")
+        bool, typer.Option("--explain", help="Give the reason for each call.")
     ] = False,
     short: Annotated[
-        bool, typer.Option("--short", help="git's two letters for each changed file.")
+        bool, typer.Option("--short", help="Print git's two letters for each changed file.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """What changed since the last run, what a run would do, why, and its price.
+    """Show what changed, and what a run would do and cost.
 
-    The letters before a file: A new, D gone, R renamed; M changed, in the first place what is asked
-    (or a row is gone), in the second how it is judged; = back to what is stored.
+    The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
+    asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
     """
     from evalstore.operations.status import status as operation
 
@@ -147,9 +152,9 @@ def run(
     explain: Explain = False,
     json: options.Json = False,
 ) -> None:
-    """Ask what has no answer, judge what has no verdict, print the verdicts.
+    """Ask and judge what is new, and print the results.
 
-    Exit code 1: the gate failed; 3: something is missing or undecided, running again may help.
+    Exit code 1: the gate failed; 3: something is missing or undecided, and running again may help.
     """
     _carry_out(wanted, orders, watch=watch, dry_run=dry_run, json=json)
 
@@ -164,7 +169,7 @@ def judge(
     explain: Explain = False,
     json: options.Json = False,
 ) -> None:
-    """Judge stored answers that have no verdict; never ask a candidate."""
+    """Judge stored answers without a verdict; ask nothing."""
     _carry_out(wanted, replace(orders, judge_only=True), watch=watch, dry_run=dry_run, json=json)
 
 
@@ -173,7 +178,7 @@ def _carry_out(
 ) -> None:
     if watch and dry_run:
         raise EvalstoreError(
-            "'--watch' does not go with '--dry-run'",
+            "'--watch' cannot be combined with '--dry-run'",
             hint="'evalstore status' lists what a run would do",
         )
     if watch:

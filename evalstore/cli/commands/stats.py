@@ -17,32 +17,36 @@ if TYPE_CHECKING:
 
 _BAR = 16
 _ALWAYS = ("passed", "judged")
-"""Columns that are there though they are empty."""
+"""Columns that are shown even if they are empty."""
 
 
 @app.command()
 def stats(
-    revision: Annotated[str, typer.Argument(metavar="[REV]", help="A run, else the last.")] = "@",
+    revision: Annotated[
+        str, typer.Argument(metavar="[REV]", help="A run (default: the last).")
+    ] = "@",
     by: Annotated[
         list[str] | None,
         typer.Option(
             "--by",
             metavar="LIST",
-            help="Of model, prompt, tag, file; several: each combination.  [default: model]",
+            help="Group by model, prompt, tag, file (comma-separated).  [default: model]",
             show_default=False,
         ),
     ] = None,
     query: Annotated[
         str | None,
-        typer.Option("--query", metavar="NAME", help="Only what this of 'analysisQueries' wants."),
+        typer.Option("--query", metavar="NAME", help="Apply this query of 'analysisQueries'."),
     ] = None,
     currency: Annotated[
         str | None,
-        typer.Option("--currency", metavar="CODE", help="Of a currency file, instead of USD."),
+        typer.Option(
+            "--currency", metavar="CODE", help="A currency with a currency file (default: USD)."
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Pass rates with intervals, what answers and judgements cost, how steady they are.
+    """Show pass rates, costs and latencies of a run.
 
     Costs are those of the answers and judgements that count, whichever run has paid for them.
     """

@@ -28,25 +28,28 @@ def trust(
         ),
     ] = None,
     network: Annotated[
-        bool, typer.Option("--network", help="Also allow it the network, for checks that ask.")
+        bool, typer.Option("--network", help="Also allow network access to checks that need it.")
     ] = False,
     show: Annotated[bool, typer.Option("--list", help="List what is trusted.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw the trust.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Allow a Python check's exact content on this machine, or a key for a host.
+    """Allow a Python check to run, or a key to be sent to a host.
 
-    Read the file first: it runs as you, and can read what you can. A changed file needs trusting
-    again. 'trust env NAME HOST' lets workspaces send the variable NAME of your environment to
-    HOST (with or without a port). Nothing else trusts a file, and no file of a workspace can.
+    Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
+    this machine; after a change it has to be trusted again. 'trust env NAME HOST' lets workspaces
+    send the variable NAME of your environment to HOST (with or without a port). No file of a
+    workspace can grant trust.
     """
     from evalstore.operations import trust
 
     if show and (paths or revoke or network):
-        raise EvalstoreError("'--list' goes with nothing else", hint="evalstore trust --list")
+        raise EvalstoreError(
+            "'--list' cannot be combined with anything else", hint="evalstore trust --list"
+        )
     if revoke and network:
         raise EvalstoreError(
-            "'--revoke' does not go with '--network'",
+            "'--revoke' cannot be combined with '--network'",
             hint="without '--network', trusting a file again takes only the network away",
         )
     if not show and not paths:

@@ -27,7 +27,7 @@ def view(
         str | None,
         typer.Argument(
             metavar="[REV]",
-            help="A run to begin with.",
+            help="The run to open first.",
             envvar=_own("REVISION"),
             show_envvar=False,
         ),
@@ -37,7 +37,7 @@ def view(
         typer.Option(
             "--theme",
             metavar="NAME",
-            help="Colours, instead of the settings' ones.",
+            help="Colour theme (overrides the settings).",
             envvar=_own("THEME"),
             show_envvar=False,
         ),
@@ -47,7 +47,7 @@ def view(
         typer.Option(
             "--key",
             metavar="ID=KEYS",
-            help="Other keys for an action: history.compare=D,f4; again for more.",
+            help="Rebind an action: history.compare=D,f4 (repeatable).",
             envvar=_own("KEY"),
             show_envvar=False,
         ),
@@ -56,7 +56,7 @@ def view(
         bool,
         typer.Option(
             "--web",
-            help="In a web browser of this machine, at an address with a secret in it.",
+            help="Serve it to a local web browser at a secret URL.",
             envvar=_own("WEB"),
             show_envvar=False,
         ),
@@ -68,13 +68,13 @@ def view(
             metavar="N",
             min=1,
             max=65535,
-            help="With --web: the port, else a free one.",
+            help="With --web: the port (default: a free one).",
             envvar=_own("PORT"),
             show_envvar=False,
         ),
     ] = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Runs started here call nothing over the network.")
+        bool, typer.Option("--offline", help="Make no network calls in runs started here.")
     ] = False,
     max_cost: Annotated[
         float | None,
@@ -83,14 +83,14 @@ def view(
         ),
     ] = None,
 ) -> None:
-    """Browse what is stored: runs, cases, answers, verdicts, and what changed.
+    """Browse runs, cases, answers and verdicts.
 
-    From there answers can be labelled, tests edited, and what is missing run.
+    In the browser you can also label answers, edit tests and start runs.
     """
     if "TEXTUAL_DRIVER" in os.environ:  # what a page of `--web` has started
         web = False
     elif port and not web:
-        raise EvalstoreError("'--port' goes with '--web'")
+        raise EvalstoreError("'--port' needs '--web'")
     elif not web:
         _require_terminal()
     _set_colours()
@@ -119,10 +119,10 @@ def view(
 
 def _require_terminal() -> None:
     if not all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
-        raise EvalstoreError("'view' needs a terminal, and this is none", hint=_TERMINAL_HINT)
+        raise EvalstoreError("'view' needs an interactive terminal", hint=_TERMINAL_HINT)
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         raise EvalstoreError(
-            "'view' needs a terminal that can be drawn on, and TERM says it cannot",
+            "'view' needs a terminal with cursor control, and TERM names one without it",
             hint=_TERMINAL_HINT,
         )
     for name in ("COLUMNS", "LINES"):  # the terminal itself knows, also when it changes
@@ -130,7 +130,7 @@ def _require_terminal() -> None:
 
 
 def _set_colours() -> None:
-    """Hand on what `--color` and `NO_COLOR` say."""
+    """Pass `--color` and `NO_COLOR` on to the browser."""
     if output.color is False:
         os.environ["NO_COLOR"] = "1"
     else:
@@ -139,11 +139,11 @@ def _set_colours() -> None:
 
 def _tell(address: str) -> None:
     output.line(address)
-    output.talk("Whoever has this address can do what the browser can. Ctrl-C ends it.")
+    output.talk("Anybody with this address can do everything the browser can. Ctrl-C stops it.")
 
 
 def _command() -> list[str]:
-    """This command line for one page, whatever it says; nothing of the workspace is imported."""
+    """The command line that serves one page; it imports nothing from the workspace."""
     rest: list[str] = []
     waiting = list(Globals.arguments)
     while waiting and waiting[0] != "--":

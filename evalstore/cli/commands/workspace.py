@@ -16,24 +16,25 @@ from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind
 
 _LISTED = 4
-"""Values in a cell of a table before they are cut; JSON has all."""
+"""Values that a cell of a table shows at most; JSON has all."""
 
 
 @app.command()
 def init(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Where; default: here.")
+        Path | None, typer.Argument(metavar="DIR", help="The folder (default: the current one).")
     ] = None,
     example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
     adopt: Annotated[
         Path | None,
-        typer.Option(
-            "--from", metavar="DIR", help="Adopt the ai-tester project in DIR; nothing is moved."
-        ),
+        typer.Option("--from", metavar="DIR", help="Adopt the ai-tester project in DIR."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Make a workspace and its store; existing files are left alone."""
+    """Create a workspace and its store.
+
+    Existing files are left unchanged, also those of an adopted project.
+    """
     from evalstore.operations.init import init as operation
 
     base = Globals.directory
@@ -50,15 +51,15 @@ def init(
     for name in made.written:
         output.line(f"wrote {output.safe(name)}")
     for name in made.kept:
-        output.line(f"kept  {output.safe(name)} (it was there)")
+        output.line(f"kept  {output.safe(name)} (already exists, left unchanged)")
     for note in made.notes:
         output.talk(f"note: {output.safe(note)}")
-    output.talk("Next: 'evalstore run' asks and judges, 'evalstore status' says what it would do.")
+    output.talk("Next: 'evalstore run' asks and judges, 'evalstore status' shows what it would do.")
 
 
 @app.command()
 def check(paths: options.Paths = None, json: options.Json = False) -> None:
-    """Read and validate all files; report all problems; call nothing."""
+    """Validate all files without calling a model."""
     from evalstore.operations.check import check as operation
 
     found = operation(here(), tuple(paths or ()))
@@ -100,14 +101,17 @@ def ls(
     kind: Annotated[Kind, typer.Argument(help="What to list.")] = "tests",
     paths: options.Paths = None,
     full: Annotated[
-        bool, typer.Option("--full", help="With cases: messages and instructions too (JSON).")
+        bool, typer.Option("--full", help="With cases: include messages and instructions (JSON).")
     ] = False,
     tags: options.Tags = None,
     exclude_tags: options.ExcludeTags = None,
     name: options.Name = None,
     json: options.Json = False,
 ) -> None:
-    """List tests, cases, models, evaluators, prompts, tools, schemas, tags, runs or checks."""
+    """List tests, cases, models, runs, checks and more.
+
+    Also evaluators, prompts, tools, schemas and tags.
+    """
     from evalstore.operations.list import list_things
 
     listing = list_things(
@@ -134,7 +138,7 @@ def ls(
 
 
 def print_models(rows: list[dict[str, Any]]) -> None:
-    """Models with what they can do and cost; `?` is what nobody has said."""
+    """Print models with their capabilities and prices; unknown values are `?`."""
     header = ("model", "provider", "code", "used as", "capabilities", "$/1M in", "$/1M out")
     output.table(
         [
@@ -155,7 +159,7 @@ def print_models(rows: list[dict[str, Any]]) -> None:
 
 
 def capabilities_text(row: dict[str, Any]) -> str:
-    """What the model file declares, and what litellm's table knows besides, marked as such."""
+    """The capabilities declared in the model file, and further ones from litellm's table."""
     declared, known = row["capabilities"], row["knownCapabilities"] or {}
     besides = {word: can for word, can in known.items() if word not in declared}
     parts = [_words(declared)] if declared else []
@@ -180,7 +184,7 @@ def price_text(price: dict[str, Any] | None) -> str:
 
 
 def price_source(price: dict[str, Any] | None) -> str:
-    """Where a price comes from, and what it is besides tokens."""
+    """The source of a price, and its parts that do not depend on tokens."""
     if price is None:
         return "unknown"
     rate = f"{price['currency']} at {price['rate']:g}" if price["currency"] else ""
@@ -210,7 +214,7 @@ def _cell(value: object) -> str:
 
 @app.command()
 def fsck(json: options.Json = False) -> None:
-    """Compute every id again from what is stored, and follow every reference."""
+    """Verify the store: recompute every id, follow every reference."""
     from evalstore.operations.fsck import fsck as operation
 
     found = operation(here())
@@ -236,7 +240,7 @@ def fsck(json: options.Json = False) -> None:
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")],
 ) -> None:
-    """Print what lets a shell complete commands and options.
+    """Print the completion script of a shell.
 
     For bash: eval "$(evalstore completion bash)" in ~/.bashrc; zsh likewise in ~/.zshrc;
     for fish: evalstore completion fish > ~/.config/fish/completions/evalstore.fish
@@ -249,7 +253,7 @@ def completion(
 
 @app.command()
 def version(json: options.Json = False) -> None:
-    """The version of this program."""
+    """Print the version of this program."""
     if json:
         output.document({"version": __version__})
     else:

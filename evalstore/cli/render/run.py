@@ -59,7 +59,7 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
         output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")
         _print_untrusted(found.untrusted)
     if not found.is_any and (left or found.untrusted):
-        output.line("Nothing else to do.")
+        output.line("No other pending work.")
         return
     if not found.is_any:
         output.line(
@@ -182,7 +182,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         output.line(output.paint(f"failed {count}x: {output.safe(message)}", "fail"))
     _print_untrusted(report.untrusted)
     if report.failures:
-        output.talk('(use "evalstore log --failures" to see where, and what to do)')
+        output.talk('(use "evalstore log --failures" to see where, and how to fix them)')
     if report.skipped:
         output.line(
             f"{output.plural(len(report.skipped), 'pair')} skipped for lack of a capability "
@@ -197,11 +197,11 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         + (f"; saved {output.money(report.saved)} by reuse" if report.saved else "")
     )
     if report.stopped_at_failure:
-        output.line("stopped at the first failure (-x); the next run goes on from there")
+        output.line("stopped at the first failure (-x); the next run continues from there")
     if report.exit_code == STOPPED:
         output.line(
             output.paint(
-                f"stopped at the bound on {'time' if report.time_is_up else 'cost'}", "pending"
+                f"stopped: {'time' if report.time_is_up else 'cost'} limit reached", "pending"
             )
             + _goes_on(report)
         )
@@ -219,7 +219,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     elif report.exit_code:
         output.line(output.paint(f"incomplete; {_what_helps(report)}", "pending"))
     elif report.gate_off:
-        output.line("gate off (--fail-on none)")
+        output.line("gate disabled (--fail-on none)")
     else:
         output.line(output.paint("gate passed", "pass"))
 
@@ -287,22 +287,22 @@ def _cost(report: RunReport) -> str:
     """What the run has cost; with a price unknown, what is known of it."""
     known = sum(one["cost"] or 0.0 for one in report.spending)
     if report.cost is None and known:
-        return f"{output.money(known)} and what has no known price"
+        return f"{output.money(known)} (some prices unknown)"
     return output.money(report.cost)
 
 
 def _goes_on(report: RunReport) -> str:
-    """What becomes of a run that was stopped."""
+    """The words about how a run was stopped and continues."""
     if report.is_refresh:
         return "; what was finished is stored (--max-age instead of --refresh keeps it)"
-    return "; what was finished is stored, and the next run goes on from there"
+    return "; what was finished is stored, and the next run continues from there"
 
 
 def _what_helps(report: RunReport) -> str:
     """What may make an incomplete run complete."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
-        return f"'{output.safe(report.untrusted[0].command)}' lets checks run that wait"
+        return f"'{output.safe(report.untrusted[0].command)}' allows the waiting checks"
     if not any(verdicts.values()) and not report.failed:
         return "no case has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:
@@ -310,7 +310,7 @@ def _what_helps(report: RunReport) -> str:
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:
         return "'evalstore run --retry-errors' has the undecided judged again"
     if report.failed and report.hopeless == report.failed:
-        return "'evalstore log --failures' says what to put right before running again"
+        return "'evalstore log --failures' shows what to fix before running again"
     return "running again may help"
 
 

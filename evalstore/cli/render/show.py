@@ -1,4 +1,4 @@
-"""The answers of `show` for people: runs and what came of them, versions and test files."""
+"""Prints what `show` finds: runs with their results, versions and test files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _print_session(found: ShownItem) -> None:
         earlier = current is not None and vote["evaluation"] not in current
         together = vote.get("together", 1)
         marks = ["(earlier instructions)"] if earlier else []
-        marks += ["(takes the label back)"] if vote["verdict"] == "none" else []
+        marks += ["(label removed)"] if vote["verdict"] == "none" else []
         marks += [f"({together} sessions judged together)"] if together > 1 else []
         marks += [f"[{output.safe(vote['row'])}]"] if len(cases) > 1 and vote["row"] else []
         mark = output.faint(" ".join(marks)) if marks else ""

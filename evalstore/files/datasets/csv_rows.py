@@ -48,7 +48,7 @@ class DelimitedTable:
         for name in _DELIMITERS:
             if name in header and name != self._delimiter:
                 written = name.replace("\t", "\\t")
-                return f"the only column is {shorten(header)}: say 'delimiter: \"{written}\"'"
+                return f"the only column is {shorten(header)}: write 'delimiter: \"{written}\"'"
         return None
 
     def records(self) -> Iterator[Record | BadRow]:

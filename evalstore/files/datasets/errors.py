@@ -30,7 +30,7 @@ class BadRow(DataProblem):
     """A row that cannot be used, while those behind it can."""
 
     def as_warning(self) -> Problem:
-        """What is told of a row that is passed over."""
+        """The message about a row that is skipped."""
         return Problem(
             self.file,
             f"this row is skipped: {self.message}",

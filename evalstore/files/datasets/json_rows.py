@@ -205,7 +205,7 @@ class JsonLines:
                     yield bad
 
     def _more(self, text: str, end: int, line: int) -> BadRow:
-        hint = "every row stands on a line of its own"
+        hint = "every row must be on its own line"
         column = _skip(text, end) + 1
         return self._source.bad_row("there is more behind the row", line, column, hint)
 
@@ -270,7 +270,7 @@ class JsonDocument:
         self._refuse_more(text, at + 1)
 
     def _at_path(self, text: str) -> Iterator[Record | BadRow]:
-        """The rows of a list further inside; nobody knows their lines."""
+        """The rows of a nested list; their line numbers are unknown."""
         value, place = self._whole(text), "the document"
         for step in (self._path or "").split("."):
             if isinstance(value, dict) and step in value:
@@ -311,7 +311,7 @@ class JsonDocument:
         hint = None
         if isinstance(value, dict):
             lists = [name for name, inner in value.items() if isinstance(inner, list)]
-            hint = "say where the rows are" + (f", as in 'rows: {lists[0]}'" if lists else "")
+            hint = "give the place of the rows" + (f", as in 'rows: {lists[0]}'" if lists else "")
         return self._source.problem(f"{place} must be a list of rows", 1, hint=hint)
 
     def _parse(self, text: str, at: int) -> tuple[Json, int]:

@@ -44,8 +44,8 @@ class Dataset:
     """The rows of a data file, read anew whenever they are iterated over.
 
     Iterating raises `DataProblem` for what is wrong in the file, `FileProblem` for what is
-    wrong with the spec; no row that cannot be read, and no file without rows, is passed
-    over in silence.
+    wrong with the spec; no row that cannot be read, and no file without rows, is ignored
+    silently.
     """
 
     def __init__(self, spec: DatasetSpec, rows: _Rows, source: TextSource) -> None:
@@ -177,7 +177,7 @@ def read_dataset(
         format = _SUFFIXES[suffix] if suffix else _sniff(spec, source)
     for option, formats in _OPTIONS.items():
         if getattr(spec, option) is not None and format not in formats:
-            hint = f"it is read as '{format}'; 'format' says what else it is"
+            hint = f"it is read as '{format}'; set 'format' if this is wrong"
             raise spec.problem(option, f"'{option}' is only for {' and '.join(formats)}", hint)
     rows: _Rows
     if format == "jsonl":
@@ -207,6 +207,6 @@ def _sniff(spec: DatasetSpec, source: TextSource) -> str:
             return format
     raise spec.problem(
         "path",
-        "nobody can tell the format of this file from its name or its first line",
-        "say it, as in 'format: csv'",
+        "the format of this file is not clear from its name or its first line",
+        "set it, as in 'format: csv'",
     )

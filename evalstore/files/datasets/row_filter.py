@@ -68,7 +68,8 @@ class RowCondition:
             hint = None
             if "is undefined" in message or "has no attribute" in message:
                 hint = (
-                    self._advice or "for rows without that column say 'item.NAME is defined and …'"
+                    self._advice
+                    or "for rows without that column write 'item.NAME is defined and …'"
                 )
             elif "not supported between" in message and "'str'" in message:
                 hint = f"the value is a text; {AS_NUMBER}"

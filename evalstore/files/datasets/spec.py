@@ -186,7 +186,7 @@ def resolve_path(spec: DatasetSpec, roots: Mapping[str, str]) -> str:
     scheme, found, _ = spec.path.partition("://")
     if found:
         message = f"nothing is downloaded, and no folder is known for '{scheme}://'"
-        hint = f"say where the files are, as in 'datasetRoots: {{\"{scheme}://\": ../data}}'"
+        hint = f"give the folder of the files, as in 'datasetRoots: {{\"{scheme}://\": ../data}}'"
         raise spec.problem("path", message, hint)
     return spec.path
 

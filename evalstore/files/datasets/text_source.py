@@ -143,7 +143,7 @@ class Lines:
             return self.source.problem(f"the gzip data are damaged{after}")
         if isinstance(error, OSError):
             return self.source.problem(f"cannot be read: {error.strerror or error}")
-        hint = "say which 'encoding' it is"
+        hint = "set its 'encoding'"
         return self.source.problem(f"this is not {self._encoding.upper()}{after}", hint=hint)
 
     def _undecodable(self, raw: bytes, start: int, error: UnicodeError) -> DataProblem:
@@ -152,11 +152,11 @@ class Lines:
             for mark, encoding in _BOMS.items():
                 if raw.startswith(mark):
                     message = f"this is not {name} but looks like {encoding.upper()}"
-                    hint = f"say 'encoding: {encoding}'"
+                    hint = f"write 'encoding: {encoding}'"
                     return self.source.problem(message, 1, hint=hint)
         if not isinstance(error, UnicodeDecodeError):
             return self.source.bad_row(f"not {name}", self.number)
         at = error.start
         message = f"not {name}: byte 0x{raw[at]:02x} at offset {start + at}"
-        hint = "say which 'encoding' it is, as in 'encoding: latin-1'"
+        hint = "set its 'encoding', as in 'encoding: latin-1'"
         return self.source.bad_row(message, self.number, hint=hint)

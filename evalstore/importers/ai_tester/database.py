@@ -113,7 +113,7 @@ class _Reader:
             self._imported.conversed.append(found)
         if passed:
             sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
-            reason = f"{sessions} passed over: switched off ('active' is false there)"
+            reason = f"{sessions} skipped: switched off ('active' is false there)"
             self._imported.warnings.append(SkippedItem(str(self._path), reason))
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
@@ -203,7 +203,9 @@ def _whole(content: str) -> str:
 def _messages(content: str) -> Iterator[tuple[Role, str]]:
     """The messages as the model was shown them: text before the first marker was not."""
     if "---" in content:
-        raise _NotReadError("has '---' in its messages: what of them was shown cannot be told")
+        raise _NotReadError(
+            "has '---' in its messages: the messages and instructions cannot be separated"
+        )
     _, *parts = _MARKER.split(content)
     if not parts:
         raise _NotReadError("has no message")
@@ -212,7 +214,7 @@ def _messages(content: str) -> Iterator[tuple[Role, str]]:
 
 
 def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
-    """The answer: a text, or the calls of tools that it stands for."""
+    """The answer: a text, or the tool calls that it encodes."""
     if may_call and text.startswith("["):
         try:
             calls = parse_json(text)

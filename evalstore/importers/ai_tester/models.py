@@ -32,7 +32,7 @@ _CAPABILITIES = {
 _PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
 _CHOSEN = ("id", "temperature")
 _NAMED = ("provider", "model")
-"""What stands for an id: the code of a provider, and the model's name there."""
+"""The parts of an id: the code of a provider, and the model's name there."""
 _LISTS = ("candidates", "evaluators")
 
 
@@ -46,7 +46,7 @@ class Models:
     without_id: dict[str, str]
     """For files without an `id`: `provider/model`, which it is called there, and its id here."""
     notes: tuple[str, ...] = ()
-    """What of their options means something else when it is sent as it stands."""
+    """What of their options means something else when it is sent unchanged."""
 
     def id_of(self, provider: str, model: str) -> tuple[str, bool]:
         """The id of a model, and whether it has a file."""
@@ -208,8 +208,8 @@ def _notes(given: dict[str, Json]) -> Iterator[str]:
             continue
         thinking, options = part.get("thinking"), part.get("providerOptions")
         if isinstance(thinking, dict) and thinking.keys() != {"effort"}:
-            yield "'thinking' is sent as it stands: write it as the provider wants it"
+            yield "'thinking' is sent unchanged: write it as the provider wants it"
         for name in options if isinstance(options, dict) else ():
             snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
             if snake != name:
-                yield f"'{name}' in 'providerOptions' is sent as it stands: is it '{snake}'?"
+                yield f"'{name}' in 'providerOptions' is sent unchanged: is it '{snake}'?"

@@ -201,13 +201,13 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
         if not (root / path).is_dir():
             notes.append(f"the folder '{path}' is not there")
         for hidden in _hidden_folders(root, root / path):
-            notes.append(f"the folder '{hidden}' is passed over: its name begins with '.'")
+            notes.append(f"the folder '{hidden}' is ignored: its name begins with '.'")
         lines.append(f"  {kind}: {_scalar(path)}\n")
     return lines
 
 
 def _hidden_folders(root: Path, folder: Path) -> list[str]:
-    """The folders below one that evalstore passes over and ai-tester reads, if they hold files."""
+    """The folders below one that evalstore ignores and ai-tester reads, if they hold files."""
     return sorted(
         path.relative_to(root).as_posix()
         for path in folder.rglob(".*")
@@ -233,7 +233,7 @@ def _flow(value: Json) -> str:
 
 
 def _scalar(value: Json) -> str:
-    """A scalar in YAML: plain where nobody could read it as anything but text, else as JSON."""
+    """A scalar in YAML: plain if every reader takes it as text, else as JSON."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -191,7 +191,7 @@ def _take(path: Path, scenario: Scenario, libraries: list[_Library], taken: _Tak
             if beyond:
                 reason = (
                     f"{beyond} more templates of '{requirement.concern}' in '{library.language}' "
-                    f"are passed over: 'nTemplates' is {scenario.templates}"
+                    f"are skipped: 'nTemplates' is {scenario.templates}"
                 )
                 imported.warnings.append(SkippedItem(str(path), reason))
             if same:
@@ -271,5 +271,5 @@ def _tell_unselected(
             why = "no requirement selects them"
             if concern not in known and concern.lower() in known:
                 why = "write the concern in small letters"
-            reason = f"{many} of the concern '{concern}' passed over: {why}"
+            reason = f"{many} of the concern '{concern}' skipped: {why}"
             imported.warnings.append(SkippedItem(str(library.path), reason, line))

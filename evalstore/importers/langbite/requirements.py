@@ -25,7 +25,7 @@ _MARKUPS = {
 
 
 class BadRequirementError(Exception):
-    """Why a requirement, or a model of several, cannot be honoured."""
+    """A requirement, or a model of several, is invalid."""
 
 
 @dataclass(frozen=True, slots=True)

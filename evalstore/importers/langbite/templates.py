@@ -56,7 +56,7 @@ class LangbiteTemplate:
 def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
     """The templates of a file, tab or comma separated.
 
-    Columns have their names in the first line; names that nobody knows stand for those that
+    Columns have their names in the first line; unknown names stand for those that
     belong there.
     """
     text = text.removeprefix("\ufeff")

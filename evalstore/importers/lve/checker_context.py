@@ -1,4 +1,4 @@
-"""What the translation of a checker starts from, and what it comes to."""
+"""The input and the result of the translation of a checker."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _MODELS = {
 
 
 def translate(test: CheckerTest) -> LveJudging:
-    """The checks that stand for the checker of a test; raises `NotTakenError`."""
+    """The checks that replace the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
     own = CHECKERS.get(name)
     defined = {found for source in test.custom.values() for found in classes_in(source)}

@@ -1,6 +1,6 @@
 """Texts with `{parameter}` in them, as Python's `str.format` reads them, become templates.
 
-A brace that stands for itself is written twice there, and once here.
+A literal brace is written twice there, and once here.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
     try:
         parsed = list(Formatter().parse(text))
     except ValueError:
-        raise NotTakenError(
-            f"{shown(text)}: a brace that stands for itself must be doubled", *place
-        ) from None
+        raise NotTakenError(f"{shown(text)}: a literal brace must be doubled", *place) from None
     pieces: list[Piece] = []
     for before, name, spec, conversion in parsed:
         if before and pieces and isinstance(pieces[-1], str):

@@ -31,7 +31,7 @@ class Instance:
     response: str | dict[str, str] | list[str] | list[dict[str, str]]
     passed: bool
     started: int
-    """Microseconds since 1970; 0 when nobody knows."""
+    """Microseconds since 1970; 0 if unknown."""
     shown: tuple[tuple[ShownMessage, ...], ...] | None = None
     """The messages of each conversation, without its last answer; None: they were not kept."""
     pictures_kept: bool = True

@@ -1,7 +1,7 @@
 """Functions that are written as text in `test.json`, as expressions or as Python files.
 
 They are only read here, never run. A placeholder in such a text is filled before the text
-becomes code there; here it stands for the parameter, so that no value becomes code.
+becomes code there; here it refers to the parameter, so that no value becomes code.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_function(text: str, definition: LveTest, *place: str) -> Function:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         words = getattr(error, "msg", None) or str(error)
-        raise NotTakenError(f"the function is no Python: {words}", *place) from None
+        raise NotTakenError(f"the function is not valid Python: {words}", *place) from None
     if not isinstance(tree, ast.Lambda):
         raise NotTakenError("the function must be a lambda", *place)
     return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
@@ -132,7 +132,7 @@ def as_expression(
 ) -> str | None:
     """The function as an expression of a check; None when it needs more than those have.
 
-    `answer` is what the answer is called, or gives the text for each node that stands for it.
+    `answer` is what the answer is called, or gives the text for each node that refers to it.
     """
     given = {name: names[name] for name in function.parameters}
     outer = {function.answer, *given, *given.values(), "answer", "answers"}
@@ -174,7 +174,7 @@ def marks(
     values: Values,
     place: tuple[str, ...],
 ) -> Iterator[Edit]:
-    """What stands for the placeholders: in a text the parameter's text, in code its number."""
+    """The replacements of placeholders: in a text the parameter's text, in code its number."""
     offsets = Offsets(function.source)
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -192,7 +192,7 @@ def marks(
             yield (*offsets.of(node), number)
     if _MARKS.search(_MARKS.sub(_blank_known(function), function.source)):
         raise NotTakenError(
-            "a placeholder of the function stands where Python takes no value", *place
+            "a placeholder of the function is at a place where Python allows no value", *place
         )
 
 

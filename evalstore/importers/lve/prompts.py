@@ -24,7 +24,7 @@ _NOT_FILLED_IN = re.compile(r"\s*<please fill in>\s*")
 _FIELDS = ("content", "role", "variable", "image_url")
 _ROLES = ("user", "system", "assistant")
 LAST = "response"
-"""What the last answer is called when nobody names it."""
+"""The name of the last answer if the test gives none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class _Reader:
     options: ImportOptions
 
     def read(self, models: dict[str, TemperatureTags]) -> None:
-        """Add what the test comes to, or why it is left."""
+        """Add the imported test, or the reason why it is skipped."""
         path = self.folder / _TEST
         text = ""
         try:

@@ -83,7 +83,7 @@ def conversations(definition: LveTest) -> tuple[LveConversation, ...]:
 
 
 def _pieces(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
-    """What an assistant has said is not filled there, so its braces stand for themselves."""
+    """Messages of assistants are not filled there, so their braces are literal."""
     if turn.content is None:
         return []
     return [turn.content] if turn.role == "assistant" else parse(turn.content, parameters)

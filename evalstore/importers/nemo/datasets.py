@@ -119,7 +119,7 @@ def find_data(
 
 
 def _locate(url: str, job: Path, given: list[Path]) -> Path | None:
-    """The file a URL stands for: of the same name, or the only one there is."""
+    """The local file for a URL: the one of the same name, or the only one."""
     name = url.rstrip("/").rpartition("/")[2]
     files = [
         file

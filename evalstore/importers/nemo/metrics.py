@@ -14,7 +14,7 @@ ENOUGH = ">= 0.5"
 
 
 class MetricNotTakenError(Exception):
-    """Why a metric cannot be taken over."""
+    """A metric cannot be imported."""
 
 
 _STRING = {

@@ -49,7 +49,7 @@ def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None:
-    """The id of a model, with its files written; keys are never taken over."""
+    """The id of a model, with its files written; keys are never imported."""
     if isinstance(given, str):
         given = {"name": given}
     endpoint = mapping(mapping(given).get("api_endpoint", given))
@@ -71,7 +71,7 @@ def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None
     if endpoint.get("api_key") or endpoint.get("api_key_secret"):
         provider["apiKeyEnvVar"] = key
         imported.warnings.append(
-            SkippedItem(file, f"the key of '{code}' is not taken over: set {key}")
+            SkippedItem(file, f"the key of '{code}' is not imported: set {key}")
         )
     model = {"id": code, "provider": provider["code"], "providerModelCode": code}
     imported.files[f"providers/{name}.yaml"] = block(provider).encode()

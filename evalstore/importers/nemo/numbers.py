@@ -1,4 +1,4 @@
-"""References of number checks: a text such as `#### 42` stands for the last number in it."""
+"""References of number checks: of a text such as `#### 42` the last number counts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _last_number(text: str) -> int | float | None:
 
 
 class _References:
-    """What a template comes to in each row, by the names of `item` and of its columns."""
+    """The rendered template of each row, by the names of `item` and of its columns."""
 
     def __init__(self, template: str, data: TaskData) -> None:
         self._template = template

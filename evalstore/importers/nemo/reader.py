@@ -85,7 +85,7 @@ class _Job:
             except EvalstoreError as problem:
                 self._leave(imported, name, str(problem))
         if mapping(self.document.get("target")).get("cached_outputs"):
-            reason = "the recorded answers of 'cached_outputs' are not taken over: models are asked"
+            reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
             imported.left.append(SkippedItem(str(self.path), reason, line))
         participants(self.document, self.config, str(self.path), options.name, imported)

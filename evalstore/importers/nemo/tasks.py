@@ -92,7 +92,7 @@ def _write(
         parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
     _metrics(task, parts, imported)
     if not parts.checks and not parts.judges:
-        raise EvalstoreError("none of its metrics can be taken over")
+        raise EvalstoreError("none of its metrics can be imported")
     front = {"dataset": _dataset(data, name, task, imported), **parts.front}
     imported.rows += len(data.rows)
     judges: list[NemoJudge | None] = [*parts.judges]
@@ -148,9 +148,7 @@ def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
         return
     for theirs, ours in _OPTIONS.items():
         if ours in options and not _is_option(ours, options[ours]):
-            reason = (
-                f"'{theirs}' is not taken over: {flow(options.pop(ours))} is not a value for it"
-            )
+            reason = f"'{theirs}' is not imported: {flow(options.pop(ours))} is not a value for it"
             imported.warnings.append(SkippedItem(str(task.file), reason, task.line()))
     if options:
         parts.front["options"] = options

@@ -41,7 +41,7 @@ def shown(template: str) -> str:
 
 
 def value(given: Json) -> Json:
-    """A template that stands for a value, such as a list: `tojson` is what it does anyway.
+    """A template that yields a value, such as a list: `tojson` is applied anyway.
 
     White space round a lone expression means nothing, and Jinja drops a line end at the end.
     """

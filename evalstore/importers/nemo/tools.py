@@ -58,7 +58,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
 
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
-    """What an expression comes to in each row; raises `EvalstoreError`."""
+    """The value of an expression in each row; raises `EvalstoreError`."""
     from evalstore.files.jinja_sandbox import evaluate
 
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))

@@ -31,7 +31,7 @@ Writer = Callable[[Eval, EvalSources, "ImportOptions"], WrittenEval]
 
 
 def find_class(found: Eval) -> Writer:
-    """What takes over the evals of a class; raises `EvalNotTakenError`."""
+    """The function that imports the evals of a class; raises `EvalNotTakenError`."""
     from evalstore.importers.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {
@@ -39,7 +39,7 @@ def find_class(found: Eval) -> Writer:
         "ModelBasedClassify": write_graded,
     }
     if found.kind not in known:
-        hint = suggest(found.kind, known, "classes that can be taken over")
+        hint = suggest(found.kind, known, "classes that can be imported")
         raise EvalNotTakenError(f"its class '{found.kind}' has its own code ({hint})")
     return known[found.kind]
 

@@ -92,7 +92,7 @@ def _find_spec(found: Eval, sources: EvalSources) -> Mapping[str, Any]:
 
 
 class _Names:
-    """What the names in a judge's prompt stand for."""
+    """The values of the names in a judge's prompt."""
 
     def __init__(self, shown: str, answered: str, constants: Mapping[str, Any]) -> None:
         self.shown = shown

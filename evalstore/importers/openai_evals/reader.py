@@ -1,4 +1,4 @@
-"""Finds the evals in files and folders, and what they come to."""
+"""Finds the evals in files and folders, and imports them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 
 @dataclass
 class _Made:
-    """What the sources have come to so far."""
+    """What has been imported from the sources so far."""
 
     options: ImportOptions
     imported: Imported = field(default_factory=Imported)

@@ -1,4 +1,4 @@
-"""What an eval says, where its files are, and what it comes to."""
+"""Reads an eval, finds its files, and collects what is imported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IGNORED = ("n_samples", "shuffle", "seed")
 
 
 class EvalNotTakenError(Exception):
-    """Why an eval as a whole cannot be taken over."""
+    """An eval as a whole cannot be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _refuse_outside(name: str, path: Path) -> None:
 
 @dataclass
 class WrittenEval:
-    """What an eval comes to."""
+    """The imported parts of an eval."""
 
     render: Callable[[dict[str, Json]], bytes] = lambda front: b""
     """The test file, from the first fields of its frontmatter."""
@@ -179,9 +179,9 @@ def generation(found: Eval) -> dict[str, Json]:
 
 
 def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
-    """A warning for each argument that is not taken over."""
+    """A warning for each argument that is not imported."""
     return [
-        found.warning(f"the argument '{name}' is not taken over")
+        found.warning(f"the argument '{name}' is not imported")
         for name in found.args
         if name not in (*known, *_IGNORED)
     ]

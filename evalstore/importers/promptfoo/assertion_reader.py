@@ -40,7 +40,7 @@ class Assertion:
     others: tuple[str, ...] = ()
     """Fields that mean nothing here."""
     problem: str = ""
-    """Why it cannot be taken over, when that is known before its type is looked at."""
+    """Why it cannot be imported, when that is known before its type is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Assertions:
         )
 
     def _resolved(self, given: Any) -> Any:
-        """What a reference such as `#/assertionTemplates/name` stands for."""
+        """The value that a reference such as `#/assertionTemplates/name` names."""
         for _ in range(_DEEPEST):
             if not isinstance(given, dict) or "$ref" not in given:
                 return given

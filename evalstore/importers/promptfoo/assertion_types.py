@@ -99,7 +99,7 @@ def _told(
             raise ExpressionNotTakenError(f"'{name}' needs a text as its value")
         words = warning
         if bound is not None and name == "llm-rubric":
-            words = "the 'threshold' of 'llm-rubric' is not taken over: the judge passes or fails"
+            words = "the 'threshold' of 'llm-rubric' is not imported: the judge passes or fails"
         return ConvertedAssertion(
             instruction=f"{heading}\n\n{value}" if heading else value, warning=words
         )
@@ -147,7 +147,7 @@ TYPES = frozenset((*MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is
 
 
 def make(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
-    """What an assertion comes to; raises `ExpressionNotTakenError`."""
+    """The checks and criteria for an assertion; raises `ExpressionNotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
     if bare not in MAKERS:

@@ -63,7 +63,7 @@ def is_code(name: str) -> bool:
 
 
 def find(name: str, folder: Path) -> list[Path]:
-    """The files a name stands for, one or those of a pattern; raises `ExpressionNotTakenError`."""
+    """The files that a name or pattern matches; raises `ExpressionNotTakenError`."""
     if is_code(name):
         raise ExpressionNotTakenError(f"'{name}' is code, which is not run")
     bare = name.removeprefix(PREFIX)
@@ -120,7 +120,7 @@ def _merged(value: Json) -> Json:
 
 
 def read_value(path: Path) -> Any:
-    """What a file stands for as a value: YAML and JSON are read, all else is its text."""
+    """The value of a file: parsed YAML or JSON, else its text."""
     if path.suffix in (".yaml", ".yml", ".json"):
         return read_document(path).value
     return read_text(path).strip()

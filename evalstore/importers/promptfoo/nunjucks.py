@@ -22,7 +22,7 @@ _TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
 
 
 class ExpressionNotTakenError(Exception):
-    """Why something cannot be taken over."""
+    """Something cannot be imported."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)

@@ -69,7 +69,7 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
     id = _model_id(name)
     if id is None:
         what = "a provider" if name is None else f"the provider '{name}'"
-        reason = f"{what} names no model that can be taken over"
+        reason = f"{what} names no model that can be imported"
         imported.left.append(SkippedItem(file, reason, line))
         return
     entry: Json = id
@@ -85,7 +85,7 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
     others = set(config) - {"temperature"} if isinstance(config, dict) else set()
     if others:
         names = ", ".join(sorted(others))
-        reason = f"the provider '{name}': {names} of its 'config' are not taken over"
+        reason = f"the provider '{name}': {names} of its 'config' are not imported"
         imported.warnings.append(SkippedItem(file, reason, line))
 
 

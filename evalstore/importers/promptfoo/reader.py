@@ -96,7 +96,7 @@ def _prompts(
     prompts = read_prompts(document.at("prompts"), folder, file, imported.left)
     if not prompts:
         raise ExpressionNotTakenError(
-            "none of its prompts can be taken over", document.line("prompts")
+            "none of its prompts can be imported", document.line("prompts")
         )
     return prompts
 
@@ -112,7 +112,7 @@ def _told(document: Document, file: str, imported: Imported) -> None:
             if isinstance(repeat, int) and repeat > 1:
                 imported.settings["attempts"] = repeat
             continue
-        imported.left.append(SkippedItem(file, f"the field '{name}' is not taken over", line))
+        imported.left.append(SkippedItem(file, f"the field '{name}' is not imported", line))
 
 
 def _write(

@@ -69,7 +69,7 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
 
 
 def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
-    """The assertions that can be taken over; the others are told."""
+    """The assertions that can be imported; the others are reported."""
     for assertion in case.assertions:
         file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:
@@ -91,7 +91,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
             if others:
                 names = " and ".join(f"'{name}'" for name in others)
                 verb = "is" if len(others) == 1 else "are"
-                reason = f"{names} of '{assertion.kind}' {verb} not taken over"
+                reason = f"{names} of '{assertion.kind}' {verb} not imported"
                 imported.warnings.append(SkippedItem(file, reason, line))
             yield assertion
 

@@ -133,15 +133,13 @@ class PromptfooTests:
             if name == "provider" and is_default:
                 continue  # the evaluators of the settings
             if name in _OF_JUDGES:
-                reason = f"a test's 'options.{name}' is not taken over"
+                reason = f"a test's 'options.{name}' is not imported"
                 self.warnings.append(SkippedItem(file, reason, line))
             elif name not in _OPTIONS:
                 raise ExpressionNotTakenError(f"'options.{name}' has no counterpart here")
         for name in given:
             if name not in _KNOWN:
-                self.warnings.append(
-                    SkippedItem(file, f"a test's '{name}' is not taken over", line)
-                )
+                self.warnings.append(SkippedItem(file, f"a test's '{name}' is not imported", line))
         if (number_of(given, "threshold", None) or 0) > 1:
             raise ExpressionNotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(given.get("vars"), folder)}

@@ -45,7 +45,7 @@ _NOT_RECORDED = ("extraIdentifier", "structured", "uniqueProperties")
 
 
 class _NotTakenError(Exception):
-    """Why an answer, or a verdict, is not taken over."""
+    """Why an answer, or a verdict, is not imported."""
 
 
 def adopt_answers(
@@ -195,7 +195,7 @@ class _Adopter:
         version = alike[0].version(part)
         if any(model.version(part) != version for model in alike):
             ids = "' or '".join(model.id for model in alike)
-            raise _NotTakenError(f"nobody wrote down which model it was: '{ids}'")
+            raise _NotTakenError(f"the source does not name the model: '{ids}'")
         return self.history.keep("model", hashing.describe_model(version))
 
 

@@ -1,4 +1,4 @@
-"""Model files for models whose answers were recorded elsewhere, and that nobody can call here."""
+"""Model files for models whose answers were recorded elsewhere, and that cannot be called here."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class PlanPreview:
 
 @dataclass(frozen=True, slots=True)
 class CallFailures:
-    """Calls that brought nothing, in the same way."""
+    """Failed calls, in the same way."""
 
     count: int
     model: str
@@ -236,7 +236,7 @@ def _pairs(store: Store, intent: RunRequest, run: str) -> Iterator[tuple[Result,
 def flips(where: Location, run: str) -> VerdictChanges | None:
     """What broke and what was fixed since the run before, of those that were about all cases.
 
-    Runs that were stopped are passed over. None when there is no run to compare with.
+    Runs that were stopped are skipped. None when there is no run to compare with.
     """
     with open_store(where) as store:
         runs = store.find_recent_runs(before=store.load_run(run))

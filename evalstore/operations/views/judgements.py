@@ -18,10 +18,10 @@ LATER = "judged after the instructions or checks were edited"
 ELSEWHERE = "judged in another case"
 PASSED_OVER = "does not count"
 """Why a judgement is not one that the verdict is made of."""
-AFTER = "said after this run: it counts in the workspace, not here"
+AFTER = "added after this run; counts in the workspace only"
 TAKEN_BACK, REPLACED = "taken back", "this person's later word counts"
-TAKES_BACK = "takes the label back"
-TAKES_BACK_AFTER = "takes the label back in the workspace; here it counts"
+TAKES_BACK = "label removed"
+TAKES_BACK_AFTER = "label removed in the workspace; here it counts"
 """The same of what people have said."""
 
 

@@ -24,7 +24,7 @@ class PersonLabel:
     """Of the judgement."""
     person: str
     verdict: Word
-    """`none`: a label is taken back."""
+    """`none`: the label is removed."""
     note: str
     at: int
     """Microseconds since 1970, UTC."""

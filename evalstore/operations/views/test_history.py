@@ -1,4 +1,4 @@
-"""The life of one test: the runs at which it changed, what was edited, what came of it."""
+"""The life of one test: the runs at which it changed, what was edited, and the results."""
 
 from __future__ import annotations
 

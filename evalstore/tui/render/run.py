@@ -155,7 +155,7 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
                 )
             )
     failed = runner.done["failed"]
-    usd = money(runner.usd) + ("" if runner.is_priced else " and what has no known price")
+    usd = money(runner.usd) + ("" if runner.is_priced else " (some prices unknown)")
     yield StyledLine(
         (
             StyledSpan(f"{usd} so far, {_minutes(runner.seconds)}"),

@@ -31,10 +31,10 @@ class ActionsPage(Page):
     """A page from which things can be run, copied and saved."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Run what is missing", show=False, id="page.run"),
+        Binding("R", "run", "Run pending work", show=False, id="page.run"),
         Binding("y", "copy", "Copy", show=False, id="page.copy"),
-        Binding("o", "save", "Save what is shown", show=False, id="page.save"),
-        Binding("w", "status", "What is to do", show=False, id="history.status"),
+        Binding("o", "save", "Save view", show=False, id="page.save"),
+        Binding("w", "status", "Pending work", show=False, id="history.status"),
     ]
     export_name = "page"
     """A word for the name of a file."""
@@ -115,7 +115,7 @@ class CaseActionsPage(ActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "label('pass')", "Label pass", show=False, id="case.pass"),
         Binding("f", "label('fail')", "Label fail", show=False, id="case.fail"),
-        Binding("u", "unlabel", "Take the label back", show=False, id="case.unlabel"),
+        Binding("u", "unlabel", "Remove label", show=False, id="case.unlabel"),
         Binding("J", "judge_again", "Judge again", show=False, id="case.judge"),
         Binding("e", "edit", "Edit the file", show=False, id="case.edit"),
         Binding("Y", "copy_answer", "Copy the answer", show=False, id="case.copy_answer"),

@@ -39,14 +39,14 @@ class AnswerPage(CaseActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
         Binding(
-            "left,h", "candidate(-1)", "Candidate before", show=False, id="session.last_candidate"
+            "left,h", "candidate(-1)", "Previous candidate", show=False, id="session.last_candidate"
         ),
         Binding("right_square_bracket", "case(1)", "Next case", show=False, id="session.next"),
-        Binding("left_square_bracket", "case(-1)", "Case before", show=False, id="session.last"),
+        Binding("left_square_bracket", "case(-1)", "Previous case", show=False, id="session.last"),
         Binding("n", "failure(1)", "Next failure", id="session.next_failure"),
-        Binding("N", "failure(-1)", "Failure before", show=False, id="session.last_failure"),
+        Binding("N", "failure(-1)", "Previous failure", show=False, id="session.last_failure"),
         Binding("a", "attempt", "Next answer", show=False, id="session.attempt"),
-        Binding("b", "beside", "Beside another", id="session.beside"),
+        Binding("b", "beside", "Side by side", id="session.beside"),
         Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
         Binding("v", "versions", "Versions", id="session.versions"),
     ]

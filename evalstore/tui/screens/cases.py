@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer.
-Below is what was said of the case under the cursor, first of the candidate in the picked column.
+Below is what was said of the case under the cursor, first of the candidate in the selected column.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
-all of them, each with the answers of the candidate in the picked column.
+all of them, each with the answers of the candidate in the selected column.
 
 {cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
     words            in the file, the row, the answers and the feedback

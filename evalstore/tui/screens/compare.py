@@ -37,8 +37,8 @@ class ComparePage(CaseActionsPage):
     """Two runs, a run and the workspace, or two candidates of one run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "flip(1)", "Next flip", id="compare.next_flip"),
-        Binding("N", "flip(-1)", "Flip before", show=False, id="compare.last_flip"),
+        Binding("n", "flip(1)", "Next change", id="compare.next_flip"),
+        Binding("N", "flip(-1)", "Previous change", show=False, id="compare.last_flip"),
         Binding("d", "swap", "Swap sides", id="compare.swap"),
         Binding("equals_sign", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
     ]
@@ -211,7 +211,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         among = [rows[place] for place in places if place in rows]
         case = rows.get(self.highlighted.place[:3])
         if case is None:
-            words = self.with_keys("the workspace has gone on: {page.reload} reads it again")
+            words = self.with_keys("the workspace has changed: {page.reload} reads it again")
             self.notify(words, markup=False)
             return
         self.browser.show_answer(
@@ -225,7 +225,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         grid = self.query_one("#pairs", Grid)
         flips = [n for n, listed in enumerate(self._pairs) if listed.change in FLIPS]
         if not flips:
-            self.notify("no verdict has flipped", markup=False)
+            self.notify("no verdict has changed", markup=False)
             return
         ahead = [n for n in flips if (n > grid.cursor if by > 0 else n < grid.cursor)]
         around = flips[0] if by > 0 else flips[-1]

@@ -77,7 +77,7 @@ class PromptDialog(ModalScreen[str | None]):
     TITLE = "A question"
     HELP = "What is typed here is taken as it is."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave it", id="prompt.leave"),
+        Binding("escape", "leave", "Cancel", id="prompt.leave"),
         HELP_KEYS,
     ]
     DEFAULT_CSS = """

@@ -42,7 +42,7 @@ _WORDS = {
     "candidate": "a model that is asked",
     "session": "one conversation with a candidate; its end is the answer",
     "judge": "a model that gives a verdict on an answer",
-    "label": "a verdict that a person gives; it stands over all others",
+    "label": "a verdict that a person gives; it overrides all others",
     "choice": "what a judge has chosen from a list that it was given",
 }
 """Those that a newcomer cannot guess."""

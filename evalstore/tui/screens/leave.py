@@ -1,4 +1,4 @@
-"""Asks before the browser ends while a run goes on."""
+"""Confirms before the browser quits during a run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class LeavePage(Dialog):
     """How far the run is, and what quitting would do with it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace", "back", "Go on", id="page.back"),
+        Binding("escape,backspace", "back", "Continue", id="page.back"),
         Binding("q", "app.quit", "Stop it and quit", id="quit"),
     ]
-    TITLE = "Quit while a run goes"
-    WAY = "{quit} while a run goes on"
+    TITLE = "Quit during a run"
+    WAY = "{quit} during a run"
     HELP = """\
-A run goes on, so {quit} asks first. {quit} again stops it and quits as soon as what is in flight
-is finished and stored; a third time it quits at once. {page.back} goes on, with the run."""
+{quit} confirms before it quits during a run. {quit} again stops the run and quits when all calls in
+flight are finished and stored; a third time it quits at once. {page.back} continues the run."""
 
     def __init__(self, runner: BackgroundRun) -> None:
         super().__init__()
@@ -61,7 +61,8 @@ is finished and stored; a third time it quits at once. {page.back} goes on, with
             back = self.browser.key_of("page.back")
             yield from text_lines(f"A run is going: {progress}.")
             yield from text_lines(
-                f"{key} again stops it and quits; what was answered is kept. {back} goes on."
+                f"{key} again stops it and quits; what was answered is kept. "
+                f"{back} continues the run."
             )
 
     def action_back(self) -> None:

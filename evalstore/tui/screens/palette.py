@@ -145,7 +145,7 @@ class PlaceCommands(_ListedCommands):
         except EvalstoreError:
             return []
         return [
-            Command(f"File {file}", "its cases", partial(self._show_file, file)) for file in files
+            Command(f"File {file}", "show cases", partial(self._show_file, file)) for file in files
         ]
 
     def _themes(self) -> list[Command]:

@@ -22,14 +22,14 @@ class RunPage(Dialog):
     """How far the run is, then how it ended; below it the cases go on changing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "cases", "Its cases", id="run.cases"),
-        Binding("escape,backspace,b", "hide", "Go on browsing", id="run.hide"),
+        Binding("enter", "cases", "Show cases", id="run.cases"),
+        Binding("escape,backspace,b", "hide", "Continue browsing", id="run.hide"),
         Binding("c", "stop", "Cancel the run", id="run.stop"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
         Binding("d", "compare", "Compare", id="run.compare"),
     ]
-    TITLE = "Run under way"
-    WAY = "{plan.do} on the plan of a run; {page.run} while it goes"
+    TITLE = "Run in progress"
+    WAY = "{plan.do} on the plan of a run; {page.run} during a run"
     HELP = """\
 How far the run is. It goes on while you browse: the right end of each title says how far it is,
 and {page.run} leads back here. What is finished is stored, also when you cancel it or quit. At its

@@ -46,7 +46,7 @@ _COLUMNS = (
 )
 _STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
-    "over budget": ("$", "It was stopped at the bound on the cost or the time"),
+    "over budget": ("$", "It was stopped at the cost or time limit"),
     "incomplete": ("!", "It came to its end, but calls failed or something waits"),
 }
 """Of runs that are not complete the sign and the meaning."""
@@ -62,7 +62,7 @@ class RunsPage(ActionsPage):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "run", "Run", id="page.run"),
-        Binding("w", "status", "What is to do", id="history.status"),
+        Binding("w", "status", "Pending work", id="history.status"),
         Binding("d", "compare", "Compare", id="history.compare"),
         Binding("S,s", "stats", "Statistics", id="history.stats"),
     ]
@@ -70,8 +70,8 @@ class RunsPage(ActionsPage):
     HELP = """\
 All runs, the newest first; above them the workspace as it is now. A line has the share of judged
 cases that passed, the price and the message, and of a run that is not complete its state: ■ was
-interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and what came of
-them; {page.run} goes on where they ended. Below is what the run under the cursor did, and how the
+interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and their
+results; {page.run} continues them. Below is what the run under the cursor did, and how the
 share went up and down until then.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the

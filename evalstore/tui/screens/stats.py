@@ -56,7 +56,7 @@ class StatsPage(ActionsPage):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "turn(1)", "Next table", id="stats.next_table"),
-        Binding("shift+tab", "turn(-1)", "Table before", show=False, id="stats.last_table"),
+        Binding("shift+tab", "turn(-1)", "Previous table", show=False, id="stats.last_table"),
         *(
             Binding(str(number), f"table('{name}')", _TITLES[name], show=False, id=f"stats.{name}")
             for number, name in enumerate(_DIMENSIONS, 1)

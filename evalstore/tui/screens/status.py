@@ -49,10 +49,10 @@ class StatusPage(CaseActionsPage):
     """Each thing a run would do, with its reason; or what is wrong with the files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "run", "Do it", id="page.run"),
+        Binding("R", "run", "Run", id="page.run"),
         Binding("e", "edit", "Edit the file", id="case.edit"),
     ]
-    TITLE = "What is to do"
+    TITLE = "Pending work"
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
@@ -267,5 +267,5 @@ def _nothing_text(status: Status) -> str:
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of {plural(status.models, 'candidate')}\n"
         "and all judgements are stored.\n\n{case.edit} in the cases edits a test; "
-        "{history.status} then says what it means."
+        "{history.status} then shows what it means."
     )

@@ -42,7 +42,7 @@ class TestHistoryPage(ActionsPage):
     """The runs at which a test changed, above what was edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "widen", "Difference alone", id="versions.widen"),
+        Binding("d", "widen", "Full-width difference", id="versions.widen"),
     ]
     TITLE = "Versions"
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
@@ -197,7 +197,7 @@ def _version_lines(
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:
-        yield from text_lines("What candidates are shown and evaluators are told is the same.")
+        yield from text_lines("What candidates and evaluators are shown is the same.")
     for edit in edits:
         yield BLANK
         yield heading(edit.part)

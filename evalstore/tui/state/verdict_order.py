@@ -20,17 +20,17 @@ MEANINGS = {
     "pass": "the answer is as it must be",
     "fail": "the answer is not as it must be",
     "undecided": "the judges tied, or a reply could not be read",
-    "error": "a check could not be computed; the answer's page says why",
-    "no reply": "a call to the candidate or to a judge failed; the answer's page says why",
+    "error": "a check could not be computed; the answer's page shows the reason",
+    "no reply": "a call to the candidate or to a judge failed; the answer's page shows the reason",
     "pending": "an answer or a judgement is missing",
     "answered": "there is an answer, and nothing judges it",
-    "none": "of a person: a label is taken back",
+    "none": "of a person: the label is removed",
 }
 PERSON = "✎"
 LABEL_SIGNS = {
     f"{SIGNS['pass']} pass {PERSON}": "a person has decided",
     f"{SIGNS['fail']} fail {PERSON}{SIGNS['pass']}": (
-        "a person has said pass after this run: it counts in the workspace, not in the run"
+        "a person added a pass after this run; it counts in the workspace only"
     ),
 }
 """Meanings of the signs behind verdicts."""

@@ -89,7 +89,7 @@ class Grid(ScrollView, can_focus=True):
         Binding("home,g", "go(0)", "First", show=False, id="list.first"),
         Binding("end,G", "go(-1)", "Last", show=False, id="list.last"),
         Binding("right,l", "pick(1)", "Next column", show=False, id="list.right"),
-        Binding("left,h", "pick(-1)", "Column before", show=False, id="list.left"),
+        Binding("left,h", "pick(-1)", "Previous column", show=False, id="list.left"),
         Binding("enter", "choose", "Open", id="list.open"),
         Binding("space", "mark", "Mark", show=False, id="list.mark"),
     ]

@@ -81,7 +81,7 @@ class ExpandedFile:
     """Of the contents."""
 
     def has_failed(self) -> bool:
-        """Whether there is a problem for which the file cannot be honoured."""
+        """Whether there is a problem that makes the file invalid."""
         return any(problem.severity == "error" for problem in self.problems)
 
     def keep(self, kind: str, description: dict[str, Json]) -> str:
@@ -131,7 +131,7 @@ class FillContext:
         if self.told and not library.silent.isdisjoint(versions):
             raise FileProblem(
                 f"the evaluator prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
-                "'---' would reach nobody",
+                "'---' would have no effect",
                 line,
                 hint=f"write `{SHOWN}` into the prompt, or remove the text",
             )

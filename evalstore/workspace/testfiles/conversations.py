@@ -83,7 +83,7 @@ def read_runs(
         return (_conversation(lines, first, None, repetitions or 1),)
     if repetitions is not None:
         raise FileProblem(
-            "'repetitions' and runs ('# ▶') do not go together",
+            "'repetitions' and runs ('# ▶') cannot be combined",
             lines[starts[0][0]].number,
             hint="write how often behind the name of the run, as in '# ▶ again ×3'",
         )

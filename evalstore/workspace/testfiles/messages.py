@@ -199,7 +199,9 @@ def _given_messages(template: Template, section: Section, row: RowValues) -> tup
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise FileProblem(f"'messages' comes to no JSON: {error}", section.first) from error
+            raise FileProblem(
+                f"'messages' does not evaluate to JSON: {error}", section.first
+            ) from error
     try:
         return read_given(value)
     except FileProblem as problem:
@@ -216,7 +218,9 @@ def read_given(value: Json) -> tuple[Message, ...]:
         return (Message("user", (Text(value),) if value else ()),)
     if not isinstance(value, list) or not value:
         found = shorten(as_text(value)) if value is not None else "null"
-        raise FileProblem(f"'messages' must come to a list of messages or to a text, not {found}")
+        raise FileProblem(
+            f"'messages' must evaluate to a list of messages or to a text, not {found}"
+        )
     messages = tuple(_given(message, number) for number, message in enumerate(value, start=1))
     if messages[-1].filled:
         messages = messages[:-1]

@@ -130,7 +130,7 @@ class PromptFile:
 
 
 def parse_test(path: str, text: str) -> TestFile:
-    """Read a test file; raises `FileProblem` for what cannot be honoured."""
+    """Read a test file; raises `FileProblem` if it is invalid."""
     test, collector = read_test(path, text)
     collector.finish()
     return test
@@ -262,7 +262,7 @@ def _from_field(
     for line in above:
         if line.text.strip(SPACE):
             raise FileProblem(
-                "'messages' stands for the text above '---', so there can be none",
+                "'messages' replaces the text above '---', which must be empty",
                 line.number,
                 hint="remove one of them, or write a line '---' above the evaluation",
             )
@@ -305,7 +305,7 @@ def _missing_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> F
 
 
 def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
-    """Read a prompt file; raises `FileProblem` for the first thing that cannot be honoured.
+    """Read a prompt file; raises `FileProblem` for the first problem.
 
     `folder` is the prompts folder, from which the path counts that is the default id.
     """

@@ -113,7 +113,7 @@ class RowValues:
         except KeyError:
             raise NoValueError(
                 f"there is no value for '{name}'",
-                hint=f"for rows without one say '{name} | default(…)'",
+                hint=f"for rows without one write '{name} | default(…)'",
             ) from None
 
 

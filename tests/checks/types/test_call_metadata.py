@@ -60,9 +60,9 @@ def test_the_feedback_has_the_bound_and_the_fact(check: Json, words: str) -> Non
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ({"finishReason": "stop"}, "did not say why"),
-        ({"cost": 1}, "nobody knows what the call has cost"),
-        ({"tokens": 1}, "did not say how many tokens"),
+        ({"finishReason": "stop"}, "did not report why"),
+        ({"cost": 1}, "the cost of the call is unknown"),
+        ({"tokens": 1}, "did not report how many tokens"),
         ({"tokens": {"max": 1, "of": "output"}}, "how many output tokens"),
     ],
 )

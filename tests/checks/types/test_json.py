@@ -389,8 +389,8 @@ def test_the_check_inside_is_in_canonical_form() -> None:
         ({"jsonPath": "a.lenght(@)"}, "JMESPath has no function 'lenght'"),
         ({"jsonPath": "(" * 5000}, "this is not a JMESPath"),
         ({"jsonPath": 3}, "'path' must be a text, not '3'"),
-        ({"jsonPath": "a", "check": "toolCalls"}, "'toolCalls' cannot stand inside"),
-        ({"jsonPath": {"path": "a", "toolCalls": "x"}}, "'toolCalls' cannot stand inside"),
+        ({"jsonPath": "a", "check": "toolCalls"}, "'toolCalls' cannot be used inside"),
+        ({"jsonPath": {"path": "a", "toolCalls": "x"}}, "'toolCalls' cannot be used inside"),
         ({"jsonPath": {"path": "a", "contians": "x"}}, "has no setting 'contians'"),
         (
             {"jsonPath": {"path": "a", "contains": "x", "check": "json"}},

@@ -74,12 +74,12 @@ def test_settings_in_canonical_form_lack_what_has_its_default(judge: Json, canon
         (None, "the check 'judge' needs 'prompt', 'choices' or 'parser'"),
         (
             {"prompt": "p", "match": "word"},
-            "'match' says something only beside 'choices' or 'parser'",
+            "'match' has an effect only with 'choices' or 'parser'",
         ),
-        ({**AB, "parser": {"json": "a"}}, "'choices' and 'parser' do not go together"),
+        ({**AB, "parser": {"json": "a"}}, "'choices' and 'parser' cannot be combined"),
         ({**AB, "choices": ["A"]}, "'choices' must be a list of two or more"),
         ({**AB, "choices": ["A", "?"]}, "'?' cannot be a choice"),
-        ({**AB, "choices": ["C", "C++"]}, "the choices 'C' and 'C++' cannot be told apart"),
+        ({**AB, "choices": ["C", "C++"]}, "the choices 'C' and 'C++' cannot be distinguished"),
         ({**AB, "scores": {"A": 1}}, "the choice 'B' has no score"),
         ({**AB, "scores": {"A": 1, "B": 0, "C": 0}}, "'scores' has 'C', which is not a choice"),
         ({**AB, "scores": [1]}, "'scores' has 1 values for 2 choices"),
@@ -109,7 +109,7 @@ def test_settings_in_canonical_form_lack_what_has_its_default(judge: Json, canon
         ({**SCALE, "pass": ">= 6"}, "no score can be >= 6: they go from 1 to 5"),
         (
             {**SCALE, "scores": {"good": 1, "bad": 0}},
-            "'min' and 'max' say something only without 'scores'",
+            "'min' and 'max' have an effect only without 'scores'",
         ),
     ],
 )
@@ -195,7 +195,7 @@ def test_prose_that_the_prompt_does_not_show_is_an_error() -> None:
         ),
         (
             ("- jsonPath: a", "  check: {judge: fact}"),
-            (8, "'judge' cannot stand inside of 'jsonPath'"),
+            (8, "'judge' cannot be used inside 'jsonPath'"),
         ),
     ],
 )

@@ -38,7 +38,7 @@ def test_a_pattern_that_would_take_forever_is_an_error() -> None:
     pattern = "(.*)" * 7 + "[^a]$"
     assert judged({"regex": pattern}, "a" * 3_000) == (
         "error",
-        f"the check failed: the pattern '{pattern}' was given up after 1 second on "
+        f"the check failed: the pattern '{pattern}' timed out after 1 second on "
         "3,000 characters: it tries too many ways to match",
     )
 

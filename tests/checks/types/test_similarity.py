@@ -63,7 +63,7 @@ def test_a_score_is_that_of_the_best_text(check: Json, answer: str, expected: fl
 def test_a_score_that_is_not_enough_is_told() -> None:
     assert judged({"f1": ["red fox", "x"], "pass": ">= 0.9"}, "red dog") == (
         "fail",
-        "the score is 0.5, wanted is >= 0.9: expected 'red fox', found 'red dog'",
+        "the score is 0.5, required >= 0.9: expected 'red fox', found 'red dog'",
     )
 
 

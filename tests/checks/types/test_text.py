@@ -117,18 +117,18 @@ def test_a_feedback_is_short_however_long_the_answer(check: Json) -> None:
         (
             {"containsAny": ["", "b"]},
             "one of the texts of 'expected' is empty",
-            "say 'allowEmpty: true' if that is meant",
+            "write 'allowEmpty: true' if this is intended",
         ),
         (
             {"equals": []},
             "the check 'equals' has an empty 'expected'",
-            "say 'allowEmpty: true' if that is meant",
+            "write 'allowEmpty: true' if this is intended",
         ),
         ({"oneOf": [{"a": 1}]}, "'expected' must be a text or a list of texts", None),
         (
             {"regex": "(a"},
             "the pattern '(a' is not a regular expression: missing ) at position 2",
-            "put '\\' before a sign that stands for itself, and single quotes round the pattern",
+            "put '\\' before a literal character, and single quotes round the pattern",
         ),
         (
             {"regex": {"flags": "ascii"}},

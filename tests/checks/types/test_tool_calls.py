@@ -146,7 +146,7 @@ def test_what_is_left_at_its_default_is_not_in_the_canonical_form() -> None:
         ({"toolCalls": [{"name": "a", "args": {}}]}, "an expected call has no field 'args'"),
         ({"toolCalls": [{"name": "a", "arguments": '{"x": 1}'}]}, "must be a mapping"),
         ({"toolCalls": ["a"], "count": 2}, "'count' is 2, but 'expected' has 1"),
-        ({"type": "toolCalls", "order": True}, "'order' says something only beside 'expected'"),
+        ({"type": "toolCalls", "order": True}, "'order' has an effect only with 'expected'"),
         ({"toolCalls": ["a"], "extra": "alow"}, "'extra' cannot be 'alow'"),
         ({"noToolCalls": "a"}, "takes no value"),
     ],

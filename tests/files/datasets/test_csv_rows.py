@@ -69,8 +69,8 @@ def test_a_delimiter_can_be_given() -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("a;b\n1,5;2\n", "the only column is 'a;b': say 'delimiter: \";\"'"),
-        ("a\tb\n1,5\t2\n", "the only column is 'a\tb': say 'delimiter: \"\\t\"'"),
+        ("a;b\n1,5;2\n", "the only column is 'a;b': write 'delimiter: \";\"'"),
+        ("a\tb\n1,5\t2\n", "the only column is 'a\tb': write 'delimiter: \"\\t\"'"),
         ('"a, b"\n1,5\n', "put quotes round a cell that holds ','"),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_row_that_is_too_long_may_have_another_delimiter(text: str, hint: str)
 @pytest.mark.parametrize("where", ["b == 'x'", "item.b == 'x'"])
 def test_a_column_that_is_not_there_may_be_behind_another_delimiter(where: str) -> None:
     found = problem("a;b\n1;2\n", "d.csv", where=where)
-    assert found.hint == "the only column is 'a;b': say 'delimiter: \";\"'"
+    assert found.hint == "the only column is 'a;b': write 'delimiter: \";\"'"
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_lines_in_a_file_named_json_are_told() -> None:
 
 def test_a_document_that_is_no_list_says_where_one_is() -> None:
     assert problem('{"v": 1, "data": []}', "d.json").hint == (
-        "say where the rows are, as in 'rows: data'"
+        "give the place of the rows, as in 'rows: data'"
     )
 
 

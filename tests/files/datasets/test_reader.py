@@ -49,7 +49,7 @@ def test_a_format_that_is_given_counts_more_than_the_name() -> None:
 
 
 def test_a_file_that_looks_like_nothing_is_a_problem() -> None:
-    expected = "nobody can tell the format of this file from its name or its first line"
+    expected = "the format of this file is not clear from its name or its first line"
     assert told("one word\n", "d.txt") == (2, expected)
 
 
@@ -104,7 +104,7 @@ def test_what_is_not_utf8_is_told_with_its_offset() -> None:
 
 
 def test_what_looks_like_another_encoding_is_told() -> None:
-    assert problem("a,b\n1,2\n".encode("utf-16"), "d.csv").hint == "say 'encoding: utf-16'"
+    assert problem("a,b\n1,2\n".encode("utf-16"), "d.csv").hint == "write 'encoding: utf-16'"
 
 
 def test_a_packed_file_that_is_cut_off_is_told() -> None:

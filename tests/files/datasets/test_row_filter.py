@@ -51,7 +51,7 @@ def test_a_column_that_is_not_there_is_a_problem() -> None:
 def test_a_row_without_the_column_is_a_problem(where: str) -> None:
     found = problem(json_lines({"b": 1}, {"a": 2}), where=where)
     assert found.message.startswith("'where' fails for line 2 of 'd.jsonl': ")
-    assert found.hint == "for rows without that column say 'item.NAME is defined and …'"
+    assert found.hint == "for rows without that column write 'item.NAME is defined and …'"
 
 
 def test_a_row_without_the_column_can_be_left_out() -> None:

@@ -315,7 +315,7 @@ def test_an_answer_of_one_of_two_models_that_nobody_can_tell_is_left(
     database.execute("ALTER TABLE model_versions DROP COLUMN runtime_options_json")
     database.session(database.test("# 👤\n\nHello"), "Hi!")
     (left,) = imported(document, database)["left"]
-    assert left["reason"] == "nobody wrote down which model it was: 'b' or 'local/text' (session 1)"
+    assert left["reason"] == "the source does not name the model: 'b' or 'local/text' (session 1)"
     tree(root, {"models/b.yaml": text + "active: false\n"})
     assert imported(document, database)["history"]["sessions"] == 1
 
@@ -339,7 +339,7 @@ def test_what_is_switched_off_does_not_count(database: Database, document: Docum
     done = imported(document, database)
     assert (done["history"]["sessions"], done["history"]["verdicts"], done["left"]) == (1, 0, [])
     assert [one["reason"] for one in done["warnings"]] == [
-        "1 session passed over: switched off ('active' is false there)"
+        "1 session skipped: switched off ('active' is false there)"
     ]
 
 

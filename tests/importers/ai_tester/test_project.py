@@ -224,9 +224,9 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
     )
     _, notes = adopt(tree(folder, {**PROJECT, "data/models/t.yaml": model}))
     assert [note for note in notes if note.startswith("the model")] == [
-        "the model 'local/t': 'serviceTier' in 'providerOptions' is sent as it stands: "
+        "the model 'local/t': 'serviceTier' in 'providerOptions' is sent unchanged: "
         "is it 'service_tier'?",
-        "the model 'local/t': 'thinking' is sent as it stands: write it as the provider wants it",
+        "the model 'local/t': 'thinking' is sent unchanged: write it as the provider wants it",
     ]
 
 
@@ -428,8 +428,8 @@ def test_a_hidden_folder_that_is_passed_over_is_said_once(folder: Path) -> None:
         "data/tests/.empty/notes.txt": "nothing to read",
     }
     _, notes = adopt(tree(folder, {**PROJECT, **hidden}))
-    assert [note for note in notes if "passed over" in note] == [
-        "the folder 'data/tests/.drafts' is passed over: its name begins with '.'"
+    assert [note for note in notes if "is ignored" in note] == [
+        "the folder 'data/tests/.drafts' is ignored: its name begins with '.'"
     ]
 
 

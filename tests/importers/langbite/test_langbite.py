@@ -130,7 +130,7 @@ def test_templates_that_nothing_selects_are_told_once_for_each_concern(tmp_path:
     others = [prompt(prompt_id=number, concern="toyism") for number in (2, 3)]
     found = imported(tmp_path, table(prompt(), *others))
     assert [(warning.line, warning.reason) for warning in found.warnings] == [
-        (3, "2 templates of the concern 'toyism' passed over: no requirement selects them")
+        (3, "2 templates of the concern 'toyism' skipped: no requirement selects them")
     ]
 
 

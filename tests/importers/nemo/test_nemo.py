@@ -322,6 +322,6 @@ def test_rouge_compares_stems(tmp_path: Path) -> None:
 def test_an_option_that_is_not_a_value_is_told(tmp_path: Path, option: str, value: Any) -> None:
     template = {"messages": MESSAGES, option: value, "top_p": 0.5}
     made = imported_job(tmp_path, job({"m": CONTAINS}, template), ROW)
-    assert f"'{option}' is not taken over: {value} is not a value for it" in made.warnings[0]
+    assert f"'{option}' is not imported: {value} is not a value for it" in made.warnings[0]
     assert "options: {topP: 0.5}" in made.text("tests/qa.md")
     made.read()

@@ -106,7 +106,7 @@ def test_answers_in_a_file_of_their_own_are_told(tmp_path: Path) -> None:
     target = {"type": "cached_outputs", "cached_outputs": {"files_url": "hf://x/out.jsonl"}}
     made = made_of(tmp_path, {"config": config, "target": target})
     assert [one[2] for one in made.left] == [
-        "the recorded answers of 'cached_outputs' are not taken over: models are asked"
+        "the recorded answers of 'cached_outputs' are not imported: models are asked"
     ]
 
 

@@ -229,7 +229,7 @@ def test_providers_become_settings_to_paste(tmp_path: Path) -> None:
         (
             "promptfooconfig.yaml",
             5,
-            "the provider 'python:x.py' names no model that can be taken over",
+            "the provider 'python:x.py' names no model that can be imported",
         )
     ]
 

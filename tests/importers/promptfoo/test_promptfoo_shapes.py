@@ -135,7 +135,7 @@ def test_what_a_judge_is_not_told_is_listed(tmp_path: Path) -> None:
         tmp_path, "      - {type: llm-rubric, value: Be kind, provider: x, weight: 2, metric: m}\n"
     )
     assert made.warnings == [
-        "'provider' and 'weight' and 'metric' of 'llm-rubric' are not taken over"
+        "'provider' and 'weight' and 'metric' of 'llm-rubric' are not imported"
     ]
 
 

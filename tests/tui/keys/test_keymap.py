@@ -60,7 +60,7 @@ def test_a_key_with_two_meanings_on_one_screen_is_told() -> None:
     ]
     assert problems("browser: {keys: {quit: j}}")
     assert problems("browser: {keys: {quit: ctrl+q}}") == [
-        (1, "'ctrl+q' cannot be given away", "it always leads out")
+        (1, "'ctrl+q' cannot be reassigned", "it always leaves the screen")
     ]
 
 

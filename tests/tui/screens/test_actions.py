@@ -177,16 +177,16 @@ def test_a_label_of_a_case_that_was_edited_since_says_that_it_does_not_count(
 def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "u")
-        assert "There is no label of yours here" in notified(pilot)
+        assert "You have no label here" in notified(pilot)
         await press(pilot, "p", *"cold", "enter")
         assert words(pilot) == ["pass", "pass"]
         await press(pilot, "u")
-        assert "label taken back: 1 answer, by Ada\nnow: ✗ fail" in notified(pilot)
+        assert "label removed: 1 answer, by Ada\nnow: ✗ fail" in notified(pilot)
         assert words(pilot) == ["fail", "pass"]
         assert "✎" not in screen(pilot)
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "– none  by Ada (a person)  (takes the label back)" in text
+        assert "– none  by Ada (a person)  (label removed)" in text
         assert "✓ pass  by Ada (a person)  (taken back)" in text
 
     drive(scenario)
@@ -223,10 +223,10 @@ def test_what_counted_in_a_run_and_is_taken_back_is_told_beside_its_verdict(
         await press(pilot, "down", "u")
         assert words(pilot) == ["pass", "pass"]
         text = screen(pilot)
-        assert "✎ label taken back by Ada, just now, after this run" in text
+        assert "✎ label removed by Ada, just now, after this run" in text
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "(takes the label back in the workspace; here it counts)" in text
+        assert "(label removed in the workspace; here it counts)" in text
         assert "✓ pass  by Ada (a person)  just now" in text
 
     drive(after_the_run, revision="@", size=(120, 30))
@@ -282,7 +282,7 @@ def test_a_damaged_store_is_told_when_something_is_labelled(workspace: Path) -> 
 def test_the_cases_fit_a_small_terminal(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "p")
-        assert "Enter says so" in screen(pilot)
+        assert "Enter to label" in screen(pilot)
         await pilot.resize_terminal(20, 6)
         await press(pilot, "enter", "o", "escape", "y")
 
@@ -324,7 +324,7 @@ def test_what_is_shown_is_saved_and_nothing_is_overwritten(workspace: Path) -> N
             pilot.app.screen.query_one("Input").value = name  # type: ignore[attr-defined]
             await press(pilot, "enter")
         assert "there is a 'a.csv' already" in screen(pilot)
-        assert "Escape leaves it" in screen(pilot)
+        assert "Escape to cancel" in screen(pilot)
         line = pilot.app.screen.query_one(Input)
         assert line.value == "a.csv"
         line.value = "a.html"
@@ -353,7 +353,7 @@ def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
         lines = screen(pilot).splitlines()
         assert any("copied the" in line for line in lines[:5])
         assert pilot.app.screen.query_one("ToastRack").styles.dock == "top"
-        assert "Enter writes it, Escape leaves it" in lines[-2]
+        assert "Enter to save, Escape to cancel" in lines[-2]
 
     drive(scenario, size=(60, 16), messages=True)
 
@@ -416,7 +416,7 @@ def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Pat
         text = screen(pilot)
         assert text.startswith(" run ######## › 2/3 › tests/weather.md › city=Oslo › scripted/one")
         assert "✗ fail  scripted/one" in text
-        after = "(said after this run: it counts in the workspace, not here)"
+        after = "(added after this run; counts in the workspace only)"
         assert f"✓ pass  by Ada (a person)  {after}" in text
         await press(pilot, "escape")
         assert "✗ fail ✎✓" in screen(pilot)

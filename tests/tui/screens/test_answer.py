@@ -169,7 +169,7 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
 def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "enter", "b")
-        assert "(too little in common to be compared word by word)\nCold.\n" in text_of(pilot)
+        assert "(too different for a comparison word by word)\nCold.\n" in text_of(pilot)
         assert "\nNot warm.\n" in text_of(pilot, "#other")
 
     drive(scenario, revision="@")

@@ -86,7 +86,7 @@ def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "p", "a", "?", "f1")
         text = text_of(pilot)
-        assert "esc              Leave it" in text
+        assert "esc              Cancel" in text
         assert "enter            Take what is typed" in text
         await press(pilot, "escape", "b")
         assert pilot.app.screen.query_one(Input).value == "a?b"

@@ -122,7 +122,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
         await press(pilot, "escape")
         (workspace / "tests/new.md").write_text(NEW)
         await press(pilot, "R", "enter")
-        assert "nothing broke, nothing was fixed  since run" in screen(pilot)
+        assert "nothing broke or was fixed  since run" in screen(pilot)
 
     drive(scenario, size=(80, 24))
 
@@ -206,7 +206,7 @@ def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
         lines = screen(pilot).splitlines()
         first = next(n for n, line in enumerate(lines) if line.startswith("╭"))
         assert "Nothing to do." in lines[first + 2]
-        assert "esc Leave it" in lines[-2]
+        assert "esc Cancel" in lines[-2]
         assert len(lines) - first == 6
         page = pilot.app.screen
         assert isinstance(page, PlanPage)
@@ -218,12 +218,12 @@ def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
         page.body.scroll_end(animate=False)
         await settled(pilot)
         assert "line 99" in screen(pilot)
-        assert "esc Leave it" in screen(pilot)
+        assert "esc Cancel" in screen(pilot)
         await resized(pilot, 40, 12)
         page.body.scroll_home(animate=False)
         await settled(pilot)
         assert "line 0" in screen(pilot)
-        assert "esc Leave it" in screen(pilot).splitlines()[-1]
+        assert "esc Cancel" in screen(pilot).splitlines()[-1]
 
     drive(scenario, size=(80, 24))
 
@@ -263,7 +263,7 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
         await pilot.press("c")
         await shown(pilot, "interrupted: 0 asked")
         await settled(pilot)
-        assert "R goes on from there" in screen(pilot)
+        assert "R continues from there" in screen(pilot)
         await press(pilot, "escape")
         slow(workspace, 0)
         for name in ("one", "two"):
@@ -292,12 +292,12 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
         await shown(pilot, "0/2")
         assert "▶" not in screen(pilot).split("─")[1]
         await pilot.press("escape")
-        await shown(pilot, "The run goes on; R leads back to it.")
+        await shown(pilot, "The run continues; R leads back to it.")
         assert isinstance(app.screen, CasesPage)
         await shown(pilot, "▶ 0/4")
         assert title(pilot).rstrip().endswith("  ▶ 0/4")
         await pilot.press("J")
-        await shown(pilot, "A run is under way already: R shows how far it is.")
+        await shown(pilot, "A run is already in progress: R shows its progress.")
         await pilot.press("question_mark")
         await shown(pilot, "help › Cases")
         await shown(pilot, "▶ 0/4")
@@ -327,7 +327,7 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(waiting: 
         await pilot.press("enter")
         await shown(pilot, "0/2")
         await pilot.press("q")
-        await shown(pilot, "A run is going: 0 of 4 are done.")
+        await shown(pilot, "A run is in progress: 0 of 4 are done.")
         assert "q again stops it and quits; what was answered is kept." in screen(pilot)
         await pilot.press("escape")
         await shown(pilot, "asking")
@@ -490,7 +490,7 @@ def test_files_with_errors_are_told_before_anything_is_asked(workspace: Path) ->
         await press(pilot, "R")
         text = screen(pilot)
         assert "error: tests/new.md:" in text
-        assert "nothing, before this is put right" in text
+        assert "nothing, until this is fixed" in text
         await press(pilot, "enter", "escape")
         assert isinstance(pilot.app.screen, RunsPage)
 
@@ -506,7 +506,7 @@ def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
         assert "It stops before it costs more than $0." in screen(pilot)
         await press(pilot, "enter")
         assert "over budget: 0 asked" in screen(pilot)
-        assert "Stopped at the bound on the cost" in screen(pilot)
+        assert "Stopped at the cost limit" in screen(pilot)
 
     drive(scenario, source=source)
     model = workspace / "models/one.yaml"

@@ -50,7 +50,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
         assert "  $   50.0%" in screen(pilot)
         await resized(pilot, 80, 24)
         await press(pilot, "down")
-        assert "It was stopped at the bound on the cost or the time" in screen(pilot)
+        assert "It was stopped at the cost or time limit" in screen(pilot)
         await press(pilot, "question_mark")
         assert "$ over budget" in screen(pilot)
         await press(pilot, "escape", "enter")

@@ -27,12 +27,12 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         text = screen(pilot)
-        assert "what is to do › ask 6 answers, make 6 judgements: up to $" in text
+        assert "pending work › ask 6 answers, make 6 judgements: up to $" in text
         assert "changed  since run ########" in text
         assert "1 case new" in text
         assert "enter Open" in text
         await press(pilot, "up", "enter")
-        assert screen(pilot).startswith(" what is to do")
+        assert screen(pilot).startswith(" pending work")
         assert "enter Open" not in screen(pilot)
         await press(pilot, "down")
         await press(pilot, *["down"] * 6, "y")
@@ -57,7 +57,7 @@ def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         text = screen(pilot)
-        assert "nothing, before the files are put right" in text
+        assert "nothing, until the files are fixed" in text
         assert "line 2" in text
         assert "hint: " in text
         page = pilot.app.screen

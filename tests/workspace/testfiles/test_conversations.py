@@ -75,7 +75,7 @@ def test_repetitions_are_a_count() -> None:
 @pytest.mark.parametrize(
     ("body", "head", "line", "message"),
     [
-        ("# ▶ x\n\n# 👤\n\na\n", ("repetitions: 2",), 4, "do not go together"),
+        ("# ▶ x\n\n# 👤\n\na\n", ("repetitions: 2",), 4, "cannot be combined"),
         (user("a"), ("repetitions: 0",), 2, "'repetitions' must be a whole number"),
         (user("a"), ("repetitions: 1.5",), 2, "'repetitions' must be a whole number"),
         (user("a"), ("repetitions: true",), 2, "'repetitions' must be a whole number"),
@@ -171,7 +171,7 @@ def test_messages_that_cannot_be_honoured(messages: str, line: int, message: str
 
 
 def test_a_body_beside_messages_is_an_error() -> None:
-    with pytest.raises(FileProblem, match="'messages' stands for the text above '---'"):
+    with pytest.raises(FileProblem, match="'messages' replaces the text above '---'"):
         parsed(user("a"), "messages: [{content: a}]")
 
 

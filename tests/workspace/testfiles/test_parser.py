@@ -192,7 +192,7 @@ def test_a_fence_shown_in_a_fence_is_no_block_of_checks() -> None:
 
 def test_tools_and_a_schema_do_not_go_together() -> None:
     found = problem(test_file("availableTools: [a]", "structuredResponseSchema: b"))
-    assert "do not go together" in found.message
+    assert "cannot be combined" in found.message
 
 
 def test_an_empty_list_of_tools_goes_with_a_schema() -> None:
@@ -317,8 +317,8 @@ def test_a_field_of_another_system_is_a_warning() -> None:
     assert [
         (warning.message, warning.line, warning.severity) for warning in collector.warnings
     ] == [
-        ("the field 'author' means nothing here; it is passed over", 3, "warning"),
-        ("the field 'status' means nothing here; it is passed over", 4, "warning"),
+        ("the field 'author' has no effect here; it is ignored", 3, "warning"),
+        ("the field 'status' has no effect here; it is ignored", 4, "warning"),
     ]
 
 
