@@ -155,10 +155,7 @@ class Watch:
         """What the last run found, compared with the run of this id."""
         assert self.report is not None
         with open_store(self._where) as store:
-            was, now = (
-                read_results(store, store.load_any("run", id).content)
-                for id in (before, self.report.run)
-            )
+            was, now = (read_results(store, store.load_run(id)) for id in (before, self.report.run))
         return compare(was, now)
 
     def run(self, listener: ProgressListener) -> RunReport:
