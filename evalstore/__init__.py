@@ -66,7 +66,8 @@ _MODULES = {
     "evalstore.operations.status_report": ("Status",),
     "evalstore.planning.plan": ("PlanItem",),
     "evalstore.reports.statistics": ("Rate",),
-    "evalstore.values": ("Result", "Verdict"),
+    "evalstore.results": ("Result",),
+    "evalstore.values": ("Verdict",),
 }
 """Where the names of `__all__` are."""
 

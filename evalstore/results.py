@@ -65,7 +65,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A call that brought nothing: a line in a log, never an answer."""
+    """A failed call: a line in a log, never an answer."""
 
     question: str | None
     """Id of the question that was asked; None when a judge failed."""

@@ -69,7 +69,7 @@ class WrittenCheck:
         if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
             raise arguments.problem(
                 f"the check '{self.name}' has an empty '{kind.main}'",
-                "say 'allowEmpty: true' if that is meant",
+                "write 'allowEmpty: true' if this is intended",
             )
         own = kind.read(arguments)
         arguments.finish(self.name)

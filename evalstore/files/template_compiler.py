@@ -196,7 +196,7 @@ class _Compiler:
             name = inner[2].strip()
             if name not in self.known and not _IDENTIFIER.match(name):
                 hint = "name a replacement in it, and nothing more"
-                raise FileProblem(f"'{name}' cannot stand in the path of a file", line, hint=hint)
+                raise FileProblem(f"'{name}' cannot be used in the path of a file", line, hint=hint)
             self.names.setdefault(name, line)
             parts += [path[at : inner.start()], NameSegment(name, line)]
             at = inner.end()

@@ -34,7 +34,7 @@ LONGEST_TEXT = 10_000_000
 _LENGTH_OF_MENTION = 100
 """What a file that is mentioned counts as: there may be only so many of them."""
 INSIDE = "__evalstore_"
-"""How the names start that stand for segments in a source for Jinja."""
+"""The prefix of the names that replace segments in a source for Jinja."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def run_side(project: Project, revision: str) -> Side:
 
 
 def workspace_side(project: Project, wanted: SelectionOptions) -> Side:
-    """The workspace, with what stored answers and judgements give its cases now."""
+    """The workspace, with what stored answers and judgements give current cases."""
     plan = make_plan(project, wanted)
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}

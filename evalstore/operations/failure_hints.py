@@ -22,7 +22,7 @@ _CLASS_HINTS = {
 
 
 def hint_for(kind: str, status: int | None, message: str = "") -> str | None:
-    """What to do about a failure of this class; None when nobody can say."""
+    """How to fix a failure of this class; None if there is no general advice."""
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

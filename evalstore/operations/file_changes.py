@@ -96,7 +96,7 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
     asked = {item.row for item in here if item.kind != "judge"} - new
     judged = {item.row for item in here if item.kind == "judge"} - asked - new
     if not here:
-        return FileChange("= ", path, 0, 0, gone, "" if gone else "back to what is stored")
+        return FileChange("= ", path, 0, 0, gone, "" if gone else "reverted to a stored version")
     first = next((item for item in here if item.reason != "new row"), here[0])
     return FileChange(
         code=("M" if shown or gone else ".") + ("M" if told else "."),

@@ -166,7 +166,8 @@ def _show_file(where: Location, store: Store, revision: str, path: str) -> Shown
     name = next((name for name in names if name in tree), None)
     if name is None:
         raise RevisionError(
-            f"run {run.id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
+            f"run {run.id[:8]} knew no test file '{path}'",
+            hint=f"the run has {len(tree)} test files",
         )
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)

@@ -42,7 +42,7 @@ class LeaseChange(NamedTuple):
 
     runner: str
     taken: Sequence[str] = ()
-    """On what nobody can have a lease yet: what it is about is stored with it."""
+    """Keys that no other runner can hold: their subject is stored with these leases."""
     given: Sequence[str] = ()
 
 

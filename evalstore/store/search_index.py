@@ -39,7 +39,7 @@ _FORMAT = 1
 _BUSY_SECONDS = 10.0
 _ID_BYTES = 16
 _PORTION = 1_000
-"""Texts in one transaction: others wait that long, and so does whoever wants to stop."""
+"""Texts in one transaction; other writers, and an interruption, wait for its end."""
 _SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER

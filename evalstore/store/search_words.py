@@ -29,7 +29,7 @@ def has_words(words: Sequence[str]) -> bool:
 
 
 def fold_words(text: str) -> str:
-    """A text as it is indexed: without cases, and with blanks around what stands for itself."""
+    """A text as it is indexed: case-folded, with blanks around single-character words."""
     if text.isascii():
         return text.replace("\0", " ")
     text = text.casefold().replace("\0", " ")

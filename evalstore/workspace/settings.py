@@ -200,5 +200,5 @@ def read_age(text: str) -> float | None:
 
 
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Settings of the format that this version reads past, with the reason."""
+    """Settings of the format that this version ignores, with the reason."""
     return [(name, LATER_SETTINGS[name]) for name in names if name in LATER_SETTINGS]

@@ -84,7 +84,7 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
 
 
 def _problems_of_browser() -> Iterable[Problem]:
-    """What is wrong with the browser's settings, which only the browser can know."""
+    """Problems in the browser's settings, which only the browser can check."""
     from evalstore.workspace.settings import BrowserSettings
     from evalstore.workspace.settings_reader import browser_settings
 

@@ -281,7 +281,7 @@ def _urgency(word: str | None) -> int:
 
 
 def _word(vote: Json) -> str:
-    """A verdict that has a place in the order; a label that is taken back comes last."""
+    """A verdict that has a place in the order; a removed label comes last."""
     return vote["verdict"] if vote["verdict"] in URGENCY else "pass"
 
 

@@ -35,7 +35,7 @@ class VersionSpan:
     node: str | None
     asked: Asked
     leaves: list[str] = field(default_factory=list)
-    """What came of it: leaves of result trees, oldest first."""
+    """Its results: leaves of result trees, oldest first."""
     case: Case | None = None
     results: list[Result] = field(default_factory=list)
 
@@ -138,7 +138,7 @@ def _labelled(span: VersionSpan, files: Mapping[str, CaseFile], row: str) -> Cas
 
 
 def add_results(store: Store, spans: Sequence[VersionSpan], file: str) -> None:
-    """What came of each version: in its first run, and what later runs have added to it."""
+    """The results of each version: in its first run, with those that later runs added."""
     rows: dict[str, set[str]] = {}
     for span in spans:
         for id in _ends(span):

@@ -213,13 +213,13 @@ def compared_lines(
 ) -> tuple[list[StyledLine], list[StyledLine]]:
     """Two answers below the question, with the words marked that the other one does not have."""
     differences = words_apart(first.answer, second.answer)
-    note = "" if differences else "(too long to be compared word by word)"
+    note = "" if differences else "(too long for a comparison word by word)"
     if differences and first.answer and second.answer:
         same = sum(
             len(piece.text) for line in differences[0] for piece in line if not piece.differs
         )
         if same < MIN_SHARED * max(len(first.answer), len(second.answer)):
-            note = "(too little in common to be compared word by word)"
+            note = "(too different for a comparison word by word)"
     sides: list[list[StyledLine]] = []
     for number, view in enumerate((first, second)):
         users = [turn.text for turn in view.said if turn.role == "user" and turn.answer is None]

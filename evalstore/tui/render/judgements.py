@@ -47,7 +47,7 @@ def _label_lines(labels: Sequence[PersonLabel], result: Result) -> Iterator[Styl
     for (person, word, note, is_later), group in alike.items():
         count = sum(len(label.sessions) for label in group)
         facts = [
-            f"label taken back by {person}" if word == "none" else f"{word}  by {person}",
+            f"label removed by {person}" if word == "none" else f"{word}  by {person}",
             when(max(label.at for label in group)),
             *(["after this run"] if is_later else []),
             *([plural(count, "answer")] if count > 1 else []),

@@ -195,9 +195,9 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
     if changes is not None:
         yield _changes_line(changes)
     if end.status in ("interrupted", "over budget"):
-        reasons = {"interrupted": "Interrupted", "over budget": "Stopped at the bound on the cost"}
-        word = "Stopped at the bound on the time" if end.time_is_up else reasons[end.status]
-        yield from text_lines(f"{word}: what was finished is stored, R goes on from there.")
+        reasons = {"interrupted": "Interrupted", "over budget": "Stopped at the cost limit"}
+        word = "Stopped at the time limit" if end.time_is_up else reasons[end.status]
+        yield from text_lines(f"{word}: what was finished is stored, R continues from there.")
     yield from _repeat_lines(end)
     for failure in end.troubles:
         yield BLANK
@@ -223,9 +223,7 @@ def _changes_line(changes: VerdictChanges) -> StyledLine:
         StyledSpan(f"{changes.fixed:,} fixed", "pass" if changes.fixed else ""),
     )
     flipped = (
-        parts
-        if changes.broke or changes.fixed
-        else (StyledSpan("nothing broke, nothing was fixed"),)
+        parts if changes.broke or changes.fixed else (StyledSpan("nothing broke or was fixed"),)
     )
     return StyledLine((*flipped, StyledSpan(since, "faint")))
 

@@ -75,7 +75,9 @@ class ActionsPage(Page):
         is_short = len(text) <= _QUOTED and "\n" not in text
         message = f"copied {name}: {safe(text) if is_short else plural(len(text), 'character')}"
         if len(text) > _TERMINALS_TAKE:
-            message += self.with_keys("\nSome terminals refuse so much; {page.save} writes a file.")
+            message += self.with_keys(
+                "\nSome terminals refuse texts of this size; {page.save} writes a file."
+            )
         self.notify(message, markup=False)
 
     # --- save
@@ -97,7 +99,7 @@ class ActionsPage(Page):
         exported = self.exported
         self.app.push_screen(
             PromptDialog(
-                "Save what is shown as",
+                "Save view as",
                 f"{', '.join(suffixes(exported))}  Enter writes it, Escape leaves it",
                 text=default_name(self.export_name, exported),
                 do=lambda name: self._save(exported, name),

@@ -58,7 +58,7 @@ class CasesPage(CaseActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", id="cases.filter"),
         Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
-        Binding("N", "failure(-1)", "Failure before", show=False, id="cases.last_failure"),
+        Binding("N", "failure(-1)", "Previous failure", show=False, id="cases.last_failure"),
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),
         Binding("t", "group", "Group", show=False, id="cases.group"),
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),

@@ -72,7 +72,7 @@ class Labelling:
     def _ask_for_note(self, note: str = "", *, waits: bool = False) -> PromptDialog:
         window = PromptDialog(
             self._title,
-            "Enter says so, with or without a note; Escape leaves it",
+            "Enter to label (the note is optional), Escape to cancel",
             text=note,
             placeholder="why",
             waits=waits,
@@ -117,7 +117,7 @@ class Labelling:
     def _show_stored(self, labels: Sequence[LabelReport]) -> None:
         page = self._page
         if not labels:
-            page.warn("There is no label of yours here. What other people say stays.")
+            page.warn("You have no label here. The labels of other people are kept.")
             return
         page.notify(label_message(labels, page.browser.key_of("page.run")), markup=False)
         page.browser.mark_stale(page)
@@ -127,7 +127,7 @@ class Labelling:
 def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
     """The labels that were stored, and the verdicts of their cases by now."""
     first = labels[0]
-    name = "label taken back" if first.verdict == "none" else first.verdict
+    name = "label removed" if first.verdict == "none" else first.verdict
     count = sum(len(label.subject.sessions) for label in labels)
     lines = [f"{name}: {plural(count, 'answer')}, by {safe(first.person)}"]
     now = {label.subject.cell: label.now for label in labels}

@@ -150,7 +150,7 @@ class PlaceCommands(_ListedCommands):
 
     def _themes(self) -> list[Command]:
         return [
-            Command(f"Theme {name}", "as long as the browser runs", partial(self._set_theme, name))
+            Command(f"Theme {name}", "until you quit", partial(self._set_theme, name))
             for name in BUILTIN_THEMES
         ]
 

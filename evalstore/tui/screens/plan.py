@@ -19,8 +19,8 @@ class PlanPage(Dialog):
     """What would be done, why and at which price; Enter does it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "do", "Do it", id="plan.do"),
-        Binding("escape,backspace", "back", "Leave it", id="page.back"),
+        Binding("enter", "do", "Run", id="plan.do"),
+        Binding("escape,backspace", "back", "Cancel", id="page.back"),
         Binding("e", "edit", "Edit again", id="plan.edit"),
     ]
     TITLE = "Plan of a run"
@@ -62,7 +62,7 @@ class PlanPage(Dialog):
         """Show the problem; nothing can be done then."""
         self._preview = None
         self.body.show(())
-        self.set_title("what would be done", "nothing, before this is put right")
+        self.set_title("what would be done", "nothing, until this is fixed")
         if isinstance(problem, WorkspaceError):
             self._line = next((found.line for found in problem.problems if found.line), None)
         super().show_problem(problem)

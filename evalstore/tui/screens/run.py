@@ -31,9 +31,9 @@ class RunPage(Dialog):
     TITLE = "Run in progress"
     WAY = "{plan.do} on the plan of a run; {page.run} during a run"
     HELP = """\
-How far the run is. It goes on while you browse: the right end of each title says how far it is,
-and {page.run} leads back here. What is finished is stored, also when you cancel it or quit. At its
-end it is said what broke and what was fixed since the run before; {run.compare} compares them."""
+The progress of the run. It continues while you browse: the right end of each title shows the
+progress, and {page.run} leads back here. What is finished is stored, also when you cancel or quit.
+At its end it shows what broke or was fixed since the previous run; {run.compare} compares them."""
     run_progress = ""
 
     DEFAULT_CSS = """

@@ -125,7 +125,7 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
-            text = "its cases now" if self._runs else "no run yet"
+            text = "current cases" if self._runs else "no run yet"
             blank = [StyledCell("")] * (len(_COLUMNS) - 3)
             return (
                 StyledCell("workspace", "group"),
@@ -167,7 +167,7 @@ run under the cursor with the run before it, and the workspace with the newest r
                     "now."
                 )
             )
-            text = self.with_keys("{history.status} says what a run would do, why, and its price.")
+            text = self.with_keys("{history.status} shows what a run would do, why, and its cost.")
             yield from text_lines(text, "faint")
         else:
             yield from text_lines(self.with_keys(_NEVER))

@@ -80,7 +80,7 @@ price; or what is wrong with the files."""
     def on_mount(self) -> None:
         """Read the workspace."""
         self.query_one(Grid).opens = lambda row: not isinstance(self._lines[row], _Title)
-        self.set_title("what is to do", READING)
+        self.set_title("pending work", READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
 
@@ -99,14 +99,14 @@ price; or what is wrong with the files."""
         if isinstance(status, list):
             self._lines = [_Title("wrong", plural(len(status), "problem") + " in the files")]
             self._lines += status
-            self.set_title("what is to do", "nothing, before the files are put right")
+            self.set_title("pending work", "nothing, until the files are fixed")
             self.set_empty("")
         else:
             self._lines = list(_status_lines(status))
             self._prompts = status.prompts
             price = likely_price(status.cost, status.guess, brief=True)
             summary = f"{work_summary(status)}: {price}" if status.items else "nothing"
-            self.set_title("what is to do", summary, f"{status.reuse:,} answers reused")
+            self.set_title("pending work", summary, f"{status.reuse:,} answers reused")
             self.set_empty("" if self._lines else self.with_keys(_nothing_text(status)))
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)

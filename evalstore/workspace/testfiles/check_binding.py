@@ -229,7 +229,7 @@ class _CheckTemplate:
                         f"'{name}' is one of several conversations, and this check sees one at a "
                         "time",
                         self._line,
-                        hint="say 'scope: case' to check all of them together",
+                        hint="write 'scope: case' to check all of them together",
                     )
             if not places or self.scope == "group":
                 raise FileProblem(f"'{name}' means nothing in the scope '{self.scope}'", self._line)

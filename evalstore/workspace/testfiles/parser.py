@@ -206,7 +206,7 @@ class _Rule(NamedTuple):
 _RULES = (
     _Rule(
         lambda test: test.tools and test.schema,
-        "'availableTools' and 'structuredResponseSchema' do not go together",
+        "'availableTools' and 'structuredResponseSchema' cannot be combined",
         "remove one of them",
         "structuredResponseSchema",
     ),
@@ -214,8 +214,8 @@ _RULES = (
         lambda test: (
             test.tools and any(turn.name is not None for run in test.runs for turn in run.turns)
         ),
-        "'availableTools' and turns that the candidate fills do not go together",
-        "tools are not executed, so the conversation cannot go on after a call",
+        "'availableTools' and turns that the candidate fills cannot be combined",
+        "tools are not executed, so the conversation cannot continue after a call",
         "availableTools",
     ),
     _Rule(
