@@ -43,7 +43,7 @@ class RunCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution of a plan, with the cases as they were and what came of them."""
+    """One execution of a plan, with the cases as they were and their results."""
 
     id: str
     """Empty until the run is recorded."""

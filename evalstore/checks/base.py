@@ -13,6 +13,7 @@ from evalstore.values import Json, Reply, Verdict
 
 BLOCK = "block"
 """The type of several checks that need not all pass."""
+_EMPTY: tuple[Json, ...] = ("", [], {})
 
 
 class CheckFinding(NamedTuple):
@@ -110,6 +111,8 @@ class NestedChecks(NamedTuple):
 class CheckArguments:
     """The settings of one check as the author wrote them; each is taken once."""
 
+    __slots__ = ("_example", "_given", "_known", "_nested", "allow_empty", "line")
+
     def __init__(
         self,
         given: Mapping[str, Json],
@@ -129,7 +132,7 @@ class CheckArguments:
     def with_values(self, given: Mapping[str, Json]) -> CheckArguments:
         """Those of the same check with other values; what has been taken so far stays known."""
         other = CheckArguments(given, self.line, self._example, self._nested)
-        other._known += self._known
+        other._known = self._known.copy()
         other.allow_empty = self.allow_empty
         return other
 
@@ -155,8 +158,12 @@ class CheckArguments:
         """The settings that are given and have not been taken yet."""
         return list(self._given)
 
+    def is_empty(self, name: str) -> bool:
+        """Whether a setting that has not been taken yet is an empty text, list or mapping."""
+        return self._given.get(name) in _EMPTY
+
     def types(self) -> list[str]:
-        """Those of them that are named like check types: what is said of a check inside."""
+        """The settings not yet taken that are named like check types: they say a check inside."""
         nested = self._nested
         return [name for name in self._given if nested is not None and nested.is_type(name)]
 
@@ -167,7 +174,7 @@ class CheckArguments:
         return self._nested.read(given, self.line)
 
     def take_rest(self) -> dict[str, Json]:
-        """All of them."""
+        """All settings that have not been taken yet."""
         rest, self._given = self._given, {}
         return rest
 

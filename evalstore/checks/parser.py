@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from evalstore.checks.base import CheckArguments, CheckType, NestedChecks
 from evalstore.checks.bounds import canonical_bound
@@ -17,67 +18,67 @@ COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", 
 """Settings that all checks have."""
 PATH = "jsonPath"
 """The check that holds another one."""
-_EMPTY: tuple[Json, ...] = ("", [], {})
 
 
-def read_check(
-    given: Json,
-    line: int | None = None,
-    schema_id: Callable[[str], str] | None = None,
-    find_file: Callable[[dict[str, Json]], Json] | None = None,
-) -> dict[str, Json]:
+def read_check(given: Json, line: int | None = None) -> dict[str, Json]:
     """A check in canonical form; raises `FileProblem`.
 
     It is written `type: value`, with further settings beside it or without; as
     `{type: …, …}`; or as the type alone.
     """
-    check = WrittenCheck(given, line)
-    return check.read(check.settings, schema_id, find_file)
+    parts = _take_apart(given, line)
+    return _put_together(parts, parts.arguments)
 
 
 class WrittenCheck:
-    """A check taken apart: its type, its own settings, and those that all checks have.
+    """A check that is read again and again, with other values of its own settings.
 
-    The latter are read here, so that a check that is filled with many rows is read again only
-    in what differs from row to row.
+    Those that all checks have are read once.
     """
 
     def __init__(self, given: Json, line: int | None) -> None:
         """Raises `FileProblem`."""
-        self.name, settings = split(given, line)
-        kind = find_kind(self.name)
-        assert kind is not None
-        self._kind = kind
-        self._arguments = CheckArguments(settings, line, _example(kind, self.name), _NESTED)
-        self._common = {} if kind.by_models else _read_common(self._arguments, kind, self.name)
-        self._arguments.allow_empty = self._arguments.flag("allowEmpty")
-        self.settings = self._arguments.take_rest()
+        self._parts = _take_apart(given, line)
+        self.settings = self._parts.arguments.take_rest()
         """Its own ones; by the names that `type: value` stands for, too."""
 
-    def read(
-        self,
-        settings: Mapping[str, Json],
-        schema_id: Callable[[str], str] | None = None,
-        find_file: Callable[[dict[str, Json]], Json] | None = None,
-    ) -> dict[str, Json]:
-        """The canonical form with these values of its own settings; raises `FileProblem`.
+    def read(self, settings: Mapping[str, Json]) -> dict[str, Json]:
+        """The canonical form with these values of its own settings; raises `FileProblem`."""
+        return _put_together(self._parts, self._parts.arguments.with_values(settings))
 
-        `schema_id` turns the id of a schema of the workspace into that of its version, or raises
-        `FileProblem`; `find_file` does so with the file that a check runs, from its settings.
-        """
-        kind, arguments = self._kind, self._arguments.with_values(settings)
-        if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
-            raise arguments.problem(
-                f"the check '{self.name}' has an empty '{kind.main}'",
-                "write 'allowEmpty: true' if this is intended",
-            )
-        own = kind.read(arguments)
-        arguments.finish(self.name)
-        if schema_id is not None and isinstance(own.get("schema"), str):
-            own["schema"] = schema_id(own["schema"])
-        if find_file is not None and self.name == "python":
-            own["file"] = find_file(own)
-        return {"type": self.name, "revision": kind.revision, **own, **self._common}
+
+class _Parts(NamedTuple):
+    """A check of which only its own settings are still to be read."""
+
+    name: str
+    kind: CheckType
+    common: dict[str, Json]
+    """The settings that all checks have, in canonical form."""
+    arguments: CheckArguments
+    """Its own."""
+
+
+def _take_apart(given: Json, line: int | None) -> _Parts:
+    name, settings = split(given, line)
+    kind = find_kind(name)
+    assert kind is not None
+    arguments = CheckArguments(settings, line, _example(kind, name), _NESTED)
+    common = {} if kind.by_models else _read_common(arguments, kind, name)
+    arguments.allow_empty = arguments.flag("allowEmpty")
+    return _Parts(name, kind, common, arguments)
+
+
+def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
+    """The canonical form of a check with these values of its own settings."""
+    name, kind, common, _ = parts
+    if kind.main and not arguments.allow_empty and arguments.is_empty(kind.main):
+        raise arguments.problem(
+            f"the check '{name}' has an empty '{kind.main}'",
+            "write 'allowEmpty: true' if this is intended",
+        )
+    own = kind.read(arguments)
+    arguments.finish(name)
+    return {"type": name, "revision": kind.revision, **own, **common}
 
 
 _NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)

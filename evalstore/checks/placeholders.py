@@ -13,6 +13,8 @@ Place = tuple[str | int, ...]
 class DataMapping(dict[str, Json]):
     """A mapping that came from data: where it stands, it is the value, never the settings."""
 
+    __slots__ = ()
+
 
 def templates_in(value: Json, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """The texts with something to fill in, each with its place."""
@@ -34,17 +36,24 @@ def value_at(value: Json, place: Place) -> Json:
     return value
 
 
-def fill_in(written: Json, values: Iterable[tuple[Place, Json]]) -> Json:
-    """A copy with these values at their places; mappings among them are marked as data."""
-    filled = plain_copy(written)
+def fill_in(written: dict[str, Json], values: Iterable[tuple[Place, Json]]) -> dict[str, Json]:
+    """`written` with these values at their places; mappings among them are marked as data.
+
+    What the places lead through is copied, the rest is shared.
+    """
+    filled: Json = written.copy()
+    copies: dict[Place, Json] = {}
     for place, value in values:
+        target = filled
+        for end in range(1, len(place)):
+            way = place[:end]
+            if way not in copies:
+                copies[way] = target[way[-1]] = target[way[-1]].copy()
+            target = copies[way]
         # A row of data may hide its own methods, of which a copy is made without any.
-        inner = DataMapping({**value}) if isinstance(value, dict) else value
-        if not place:
-            filled = inner
-        else:
-            value_at(filled, place[:-1])[place[-1]] = inner
-    return filled
+        target[place[-1]] = DataMapping({**value}) if isinstance(value, dict) else value
+    found: dict[str, Json] = filled
+    return found
 
 
 def plain_copy(value: Json) -> Json:

@@ -285,12 +285,12 @@ PAGES: Sequence[type[Page]] = (
     CasesPage,
     ComparePage,
     HelpPage,
+    StatusPage,
     PlanPage,
     LeavePage,
     RunPage,
     StatsPage,
     TestHistoryPage,
-    StatusPage,
 )
 """All screens: the first one, then by their titles."""
 REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView, MarkdownView))

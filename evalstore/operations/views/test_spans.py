@@ -1,4 +1,4 @@
-"""The runs in which a test was the same, one after the other, and what came of it."""
+"""The runs in which a test was the same, one after the other, and its results."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def key_problems(
             hint = nearest(unknown[0], _NAMES) or _KEYS_HINT
             yield _at(place, f"'{unknown[0]}' is not a key", hint)
         elif fixed:
-            yield _at(place, f"'{fixed[0]}' cannot be given away", "it always leaves the screen")
+            yield _at(place, f"'{fixed[0]}' cannot be reassigned", "it always leaves the screen")
         else:
             valid[id] = place, keys
     yield from _conflicts(valid, registry)

@@ -100,7 +100,7 @@ class ActionsPage(Page):
         self.app.push_screen(
             PromptDialog(
                 "Save view as",
-                f"{', '.join(suffixes(exported))}  Enter writes it, Escape leaves it",
+                f"{', '.join(suffixes(exported))}  Enter to save, Escape to cancel",
                 text=default_name(self.export_name, exported),
                 do=lambda name: self._save(exported, name),
             )

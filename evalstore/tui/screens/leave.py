@@ -59,7 +59,7 @@ flight are finished and stored; a third time it quits at once. {page.back} conti
             )
         else:
             back = self.browser.key_of("page.back")
-            yield from text_lines(f"A run is going: {progress}.")
+            yield from text_lines(f"A run is in progress: {progress}.")
             yield from text_lines(
                 f"{key} again stops it and quits; what was answered is kept. "
                 f"{back} continues the run."

@@ -110,7 +110,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         """Leave the run to itself."""
         self.app.pop_screen()
         key = self.browser.key_of("page.run")
-        self.notify(f"The run goes on; {key} leads back to it.", markup=False)
+        self.notify(f"The run continues; {key} leads back to it.", markup=False)
 
     def action_cases(self) -> None:
         """Show the cases of the run."""

@@ -76,7 +76,7 @@ class CheckTemplates:
         group: list[Json] = []
         for template in self._templates:
             checks = group if template.scope == "group" else own
-            checks.append(template.bind_row(row, project, shapes))
+            checks.append(template.bound or template.bind_row(row, project, shapes))
         return BoundChecks(self._together(own), self._together(group))
 
     def _together(self, checks: list[Json]) -> tuple[Json, ...]:
@@ -113,8 +113,8 @@ class _CheckTemplate:
         names = () if texts or self.type != "expr" else self._need_names(filler)
         self.is_fixed = not (texts or names or self.type == python.NAME)
         """Whether it is the same for every row."""
-        self._bound: dict[str, Json] | None = None
-        """The one for every row."""
+        self.bound: dict[str, Json] | None = None
+        """The one for every row, once it is read."""
 
     def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
         """What its expression takes from outside, the answer aside; problems go to `filler`."""
@@ -132,15 +132,6 @@ class _CheckTemplate:
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
         """The check for one row and its conversations; raises `FileProblem`."""
-        if not self.is_fixed:
-            return self._bind(row, project, shapes)
-        if self._bound is None:
-            self._bound = self._bind(row, project, shapes)
-        return self._bound
-
-    def _bind(
-        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
-    ) -> dict[str, Json]:
         is_code = self.type == python.NAME
         found = self._read(row, project) if is_code or not self._deferred else {}
         code = bind_code(found, self.scope, row, self._columns, shapes) if is_code else {}
@@ -148,39 +139,43 @@ class _CheckTemplate:
             found = self._defer(row)
         elif matches_all(found):
             project.result.add_once([_matching_all(project.path, self._line)])
+        if self._deferred or code or "expression" in found:
+            found = {**found, **code, **self._references(found, row, shapes)}
+        if self.is_fixed:
+            self.bound = found
+        return found
+
+    def _references(
+        self, found: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
+    ) -> dict[str, Json]:
+        """What is bound with the answer: values of the row, and where named answers are."""
         used, asked = self._mentioned(found, row)
         try:
             values = _values(used, row)
         except NoValueError as problem:
             raise FileProblem(problem.message, self._line, hint=problem.hint) from problem
         turns = self._turns(asked - JUDGED_NAMES, shapes)
-        return {
-            **found,
-            **code,
-            **({"values": values} if values else {}),
-            **({"turns": turns} if turns else {}),
-        }
+        return {**({"values": values} if values else {}), **({"turns": turns} if turns else {})}
 
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
         """The check with the values of a row, in canonical form."""
-        line = self._line
-
-        def schema_id(id: str) -> str:
-            return project.find_schema(id, line)
-
-        def file_of(own: Mapping[str, Json]) -> dict[str, str]:
-            return find_file(project, own, line)
-
         if self._own_texts is None:
-            given = fill_in(self._given, _values_of(self._texts, row))
-            found = read_check(given, line, schema_id, file_of)
+            found = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
         else:
             values = _values_of(self._own_texts, row)
-            if self._written is None:
-                self._written = WrittenCheck(self._given, line)
-            settings = fill_in(self._written.settings, values)
-            found = self._written.read(settings, schema_id, file_of)
-        return _name_prompts(found, line, project)
+            written = self._written = self._written or WrittenCheck(self._given, self._line)
+            found = written.read(fill_in(written.settings, values))
+        return self._name_versions(found, project)
+
+    def _name_versions(self, found: dict[str, Json], project: FillContext) -> dict[str, Json]:
+        """The check with the versions of what it names in the workspace, instead of the ids."""
+        if isinstance(found.get("schema"), str):
+            found["schema"] = project.find_schema(found["schema"], self._line)
+        if self.type == python.NAME:
+            found["file"] = find_file(project, found, self._line)
+        if self.type == JUDGE and "prompt" in found:
+            found["prompts"] = list(project.find_prompts(found.pop("prompt"), self._line))
+        return found
 
     def _defer(self, row: RowValues) -> dict[str, Json]:
         """The check with the values of a row, as it waits for the answer."""
@@ -208,9 +203,7 @@ class _CheckTemplate:
         if self._deferred:
             mentioned = frozenset(name for _, text in self._deferred for name in text.names)
             return mentioned - self._later, mentioned & self._later
-        if "expression" not in found:
-            return frozenset(), frozenset()
-        names = frozenset(names_in(found["expression"]))
+        names = frozenset(names_in(found["expression"]) if "expression" in found else ())
         used = names - self._later - OF_EXPRESSIONS - {ITEM}
         if ITEM in names:
             used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
@@ -254,14 +247,6 @@ def _in_own_settings(
     ]
     is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in found)
     return None if is_common else found
-
-
-def _name_prompts(check: dict[str, Json], line: int, project: FillContext) -> dict[str, Json]:
-    """The check with the versions of the prompt that it names, instead of its id."""
-    if check["type"] != JUDGE or "prompt" not in check:
-        return check
-    named = {name: value for name, value in check.items() if name != "prompt"}
-    return {**named, "prompts": list(project.find_prompts(check["prompt"], line))}
 
 
 def _matching_all(path: str, line: int) -> Problem:
