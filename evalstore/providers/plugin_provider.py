@@ -1,4 +1,4 @@
-"""The door to providers that packages bring: the entry point group `evalstore.providers`.
+"""Providers that packages bring: the entry point group `evalstore.providers`.
 
 An entry point is named as the kind of provider, and names a class that is made with `model`
 (and `provider`) if it takes them. It is a `Provider`, and asked as any other is; or a service in

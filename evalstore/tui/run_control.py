@@ -65,7 +65,7 @@ class BrowserRuns:
         """Whether another run cannot begin now; with a message."""
         if self.is_running:
             key = self._key_of("page.run")
-            text = f"A run is under way already: {key} shows how far it is."
+            text = f"A run is already in progress: {key} shows its progress."
             self._app.notify(text, severity="warning", markup=False)
         return self.is_running
 

@@ -11,7 +11,7 @@ from textual.dom import DOMNode
 
 Owner = type[DOMNode]
 _PACKAGE = "evalstore."
-"""Classes of Textual have bindings, too, which nobody can change here."""
+"""Classes of Textual have bindings, too, which cannot be changed here."""
 
 
 @dataclass(frozen=True, slots=True)
