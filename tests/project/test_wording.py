@@ -41,7 +41,7 @@ GONE = {
 """Patterns of phrases, in small letters where they begin a text, and what to write instead."""
 ANY_GONE = re.compile("|".join(f"(?:{gone})" for gone in GONE), re.IGNORECASE)
 DOCUMENTS = [
-    *(path for path in sorted(PROJECT.glob("docs/**/*.md")) if path.name != "trust.md"),
+    *sorted(PROJECT.glob("docs/**/*.md")),
     PROJECT / "README.md",
     PROJECT / "example/README.md",
 ]
