@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
+from evalstore.json_output import to_json
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
 from evalstore.operations.views.file_edits import find_edits
 from evalstore.planning.contents import Contents
@@ -54,7 +55,7 @@ class LogEntry:
             "cost": self.content.get("cost"),
             "gitCommit": git.get("commit"),
             "gitDirty": git.get("dirty"),
-            **({"edits": [edit.document() for edit in self.edits]} if self.edits else {}),
+            **({"edits": to_json(self.edits)} if self.edits else {}),
         }
 
 
@@ -62,13 +63,10 @@ class LogEntry:
 class Log:
     """Runs, newest first."""
 
-    entries: list[LogEntry]
+    JSON_FIELDS = ("entries", "total")
+    entries: list[LogEntry] = field(metadata={"json_name": "runs"})
     total: int
     file: str | None = None
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {"runs": [entry.document() for entry in self.entries], "total": self.total}
 
 
 def log(where: Location, file: str | None = None, limit: int | None = None) -> Log:

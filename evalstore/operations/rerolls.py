@@ -57,15 +57,6 @@ class Rerolls:
             "Chance alone turns some failures into passes."
         )
 
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "fails": self.fails,
-            "passes": self.passes,
-            "passedAfterFail": self.passed_after_fail,
-            "runs": self.runs,
-        }
-
 
 def count_rerolls(store: Store, run: str, content: Json, keep: Keep) -> Rerolls:
     """Compare the results of a run that count with the previous answers to the same questions.

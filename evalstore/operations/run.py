@@ -12,6 +12,7 @@ from evalstore.clock import Clock
 from evalstore.errors import OK
 from evalstore.execution.outcome import Outcome
 from evalstore.git import read_state
+from evalstore.json_output import fields_to_json
 from evalstore.operations.gate import decide
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
@@ -265,7 +266,7 @@ def _describe(project: Project, done: _Done) -> Json:
             "verdict": settings.verdict,
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
-        selection=done.wanted.document(),
+        selection=fields_to_json(done.wanted, defaults=False),
         judgeOnly=True if done.orders.judge_only else None,
         asked=outcome.asked,
         recorded=outcome.recorded or None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_question
 from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.json_output import to_json
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.views.prompt_names import name_prompts
 from evalstore.planning.opening import open_project, open_store, open_workspace
@@ -137,7 +138,7 @@ def _show_question(where: Location, store: Store, id: str) -> ShownItem:
         {
             **_describe_place(place),
             "sessions": samples,
-            "failures": [failure.document() for failure in failures],
+            "failures": to_json(failures),
         },
         name_prompts(where, [place.question.prompt] if place and place.has_several else []),
     )

@@ -62,7 +62,7 @@ def diff(
     ends_with = NO if exit_code and not found.is_empty else OK
     output.end_with(ends_with)
     if json:
-        output.document(found.document())
+        output.document(found)
     elif name_only:
         for file in _files(found):
             output.line(output.safe(file))
@@ -146,7 +146,7 @@ def log(
 
     found = operation(here(), file, limit)
     if json:
-        output.document(found.document())
+        output.document(found)
     elif not found.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
@@ -160,7 +160,7 @@ def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: b
     few = None if json or output.verbose else _FAILURES
     found = operation(here(), file, limit or few)
     if json:
-        output.document(found.document())
+        output.document(found)
     elif not found.entries:
         output.talk("No call has failed.")
     else:
@@ -183,6 +183,6 @@ def show(
 
     found = operation(here(), revision)
     if json:
-        output.document(found.document())
+        output.document(found)
     else:
         print_shown(found)
