@@ -18,6 +18,9 @@ DEFAULT_PROMPT = "_evaluator_default"
 Role = Literal["system", "user", "assistant"]
 Verdict = Literal["pass", "fail", "undecided", "error"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "undecided", "error")
+URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
+"""What a result can say, in the order in which a reader wants to see it; `answered`: nothing
+judges it."""
 Word = Literal["pass", "fail", "undecided", "error", "none"]
 """What a judgement says: a verdict; or `none`, with which a person takes a label back."""
 WORDS: tuple[Word, ...] = (*VERDICTS, "none")
@@ -343,6 +346,11 @@ class Reply:
     """Seconds of the call that succeeded, without the attempts before it."""
     wait: float = 0.0
     """Seconds for which the provider's rate limits leave no room; not stored."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said."""
+        return not (self.text or self.tool_calls or self.refusal)
 
     @property
     def is_cut(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from evalstore.values import FilePart, Json, OutgoingMessage, Reply, Text
 
@@ -43,25 +43,26 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
     if answer.refusal:
         who = "There is no answer" if filtered and not text else "The candidate refused"
         shown.append(_remark(f"{who}: {answer.refusal}", nonce))
-    elif filtered:
-        shown.append(
-            _remark(
-                "The provider's content filter cut the answer off here"
-                if text
-                else "There is no answer: the provider's content filter withheld it",
-                nonce,
-            )
+    shown += [_remark(words, nonce) for words in why_it_ended(answer)]
+    return "\n\n".join(shown) or _remark("The candidate gave an empty answer", nonce)
+
+
+def why_it_ended(answer: Reply) -> Iterator[str]:
+    """Why there is no more of an answer, or none at all, when it did not end by itself."""
+    has_text = bool(answer.text and answer.text.strip())
+    filtered = answer.finish_reason == "content_filter"
+    if filtered and not answer.refusal:
+        yield (
+            "The provider's content filter cut the answer off here"
+            if has_text
+            else "There is no answer: the provider's content filter withheld it"
         )
     if answer.is_cut:
-        shown.append(
-            _remark(
-                "The token limit cut the answer off here"
-                if shown
-                else "There is no answer: the token limit was reached before it began",
-                nonce,
-            )
+        yield (
+            "The token limit cut the answer off here"
+            if has_text or answer.tool_calls or answer.refusal
+            else "There is no answer: the token limit was reached before it began"
         )
-    return "\n\n".join(shown) or _remark("The candidate gave an empty answer", nonce)
 
 
 def _remark(words: str, nonce: str) -> str:

@@ -100,18 +100,22 @@ def show(where: Location, revision: str) -> ShownItem:
         text, colon, path = revision.partition(":")
         if colon:
             return _show_file(where, store, text, path)
-        kind, id = resolve(store, text)
-        if kind == "question":
-            return _show_question(where, store, id)
-        stored = store.load_any(kind, id)
-        if kind == "failure":
-            return _show_failure(where, store, id, stored.content)
-        if kind == "session":
-            return _show_session(where, store, id, stored.content)
-        content = store.load_whole(stored.content)
-        found = ShownItem(kind, id, content, _related(store, kind, id, content))
-        found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
-        return found
+        return show_item(where, store, *resolve(store, text))
+
+
+def show_item(where: Location, store: Store, kind: str, id: str) -> ShownItem:
+    """One thing of an open store."""
+    if kind == "question":
+        return _show_question(where, store, id)
+    stored = store.load_any(kind, id)
+    if kind == "failure":
+        return _show_failure(where, store, id, stored.content)
+    if kind == "session":
+        return _show_session(where, store, id, stored.content)
+    content = store.load_whole(stored.content)
+    found = ShownItem(kind, id, content, _related(store, kind, id, content))
+    found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
+    return found
 
 
 def _told_prompts(results: Iterable[Json]) -> set[str | None]:

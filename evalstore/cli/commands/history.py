@@ -179,10 +179,12 @@ def show(
     `REV:path` shows a test file as it was.
     """
     from evalstore.cli.render.show import print_shown
-    from evalstore.operations.show import show as operation
 
-    found = operation(here(), revision)
     if json:
-        output.document(found)
+        from evalstore.operations.show import show as operation
+
+        output.document(operation(here(), revision))
     else:
-        print_shown(found)
+        from evalstore.operations.views.shown import show_to_people
+
+        print_shown(show_to_people(here(), revision))

@@ -10,88 +10,38 @@ from typing import Any
 
 from evalstore import deserialize
 from evalstore.cli import output
+from evalstore.cli.render.answer import print_answer
 from evalstore.cli.render.history import print_log
+from evalstore.cli.render.lines import print_block
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry, in_order
 from evalstore.operations.show import ShownItem
-from evalstore.operations.views.rendering import check_text, joined, text_of
-from evalstore.values import RECORDED, Json, Message, Reply, Usage
+from evalstore.operations.views.answer import AnswerView
+from evalstore.operations.views.rendering import check_text, text_of
+from evalstore.operations.views.styled_text import TextBlock
+from evalstore.values import URGENCY, Json, Message, Usage
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
-_URGENCY = ("fail", "error", "undecided", "pending", None, "pass")
-"""Verdicts in the order a reader wants to see them."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
 _TIMES = ("started", "ended", "at")
 
 
-def print_shown(found: ShownItem) -> None:
+def print_shown(found: ShownItem | AnswerView) -> None:
     """A stored thing for people, in the way of its kind."""
+    if isinstance(found, AnswerView):
+        print_answer(found)
+        return
     _PRINTERS.get(found.kind, _print_anything)(found)
-
-
-def _print_session(found: ShownItem) -> None:
-    session, related = deserialize.restore_session(found.content), found.related
-    model = related["model"]["code"] if related["model"] else output.short(session.question.model)
-    _heading("session", output.short(found.id), output.safe(model), _ago(session.started))
-    cases = related.get("cases", ())
-    for one in sorted(cases, key=lambda one: _URGENCY.index(one["verdict"])):
-        place = _place(one["file"], one["row"], found.prompts.get(session.question.prompt))
-        word = (one["verdict"] or "answered") if len(cases) > 1 else ""
-        _columns(place, output.paint(word, one["verdict"]) if word else "")
-    current = related.get("current")
-    votes = sorted(related["evaluations"], key=lambda vote: -vote["started"])
-    votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
-    if len(cases) > 1:
-        votes.sort(key=lambda vote: (vote["row"] is None, _URGENCY.index(_word(vote))))
-    for vote in votes:
-        earlier = current is not None and vote["evaluation"] not in current
-        together = vote.get("together", 1)
-        marks = ["(earlier instructions)"] if earlier else []
-        marks += ["(takes the label back)"] if vote["verdict"] == "none" else []
-        marks += [f"({together} sessions judged together)"] if together > 1 else []
-        marks += [f"[{output.safe(vote['row'])}]"] if len(cases) > 1 and vote["row"] else []
-        mark = output.faint(" ".join(marks)) if marks else ""
-        feedback = output.safe(" ".join(vote["feedback"].split()))
-        id = output.faint(output.short(vote["id"]))  # 'show' has its reasoning and checks
-        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", id, feedback, mark)
-    output.line()
-    _print_messages(
-        joined(
-            deserialize.restore_messages((related["prompt"] or {}).get("messages", ())),
-            deserialize.restore_messages((related["test"] or {}).get("messages", ())),
-        ),
-        answers=session.turns[:-1],
-    )
-    _block("answer", _answer(session.answer))
-    told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
-    for sessions in dict.fromkeys(tuple(vote["sessions"]) for vote in votes):
-        if len(sessions) > 1:  # feedback speaks of answers by their number
-            numbered = (f"{number} {output.short(one)}" for number, one in enumerate(sessions, 1))
-            _block("sessions", ", ".join(numbered))
-    for id in told if output.verbose else told[:1]:
-        _print_told(related["instructions"].get(id, {}))
-    answer, cost = session.answer, session.cost
-    output.line()
-    _facts(
-        _tokens(answer.usage),
-        RECORDED if session.origin == RECORDED else output.money(cost.usd if cost else None),
-        _if("{:g} s", answer.latency or None),
-        _if("temperature {:g}", session.question.temperature),
-        _if("finish reason {}", answer.finish_reason),
-        _if("cut off at {:,} tokens", session.limit),
-        answer.resolved_model,
-    )
-    asked = session.question
-    ids = [("test", asked.test), ("prompt", asked.prompt), ("model", asked.model)]
-    _print_ids([*ids, ("question", related["question"])])
 
 
 def _print_run(found: ShownItem) -> None:
     entry = LogEntry(found.id, found.content, in_order(found.content["verdicts"]))
     print_log(Log([entry], 1), oneline=False)
-    results = sorted(found.related["results"], key=lambda one: _URGENCY.index(one["verdict"]))
+    results = sorted(
+        found.related["results"], key=lambda one: URGENCY.index(one["verdict"] or "answered")
+    )
     if not results:
         return
     output.line()
@@ -237,7 +187,6 @@ def _print_anything(found: ShownItem) -> None:
 
 
 _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
-    "session": _print_session,
     "run": _print_run,
     "judgement": _print_judgement,
     "failure": _print_failure,
@@ -276,25 +225,10 @@ def _place(file: str, row: str, prompt: str | None = None) -> str:
     return output.safe((f"{file} [{row}]" if row else file) + (f" ({prompt})" if prompt else ""))
 
 
-def _word(vote: Json) -> str:
-    """A verdict that has a place in the order; a label that is taken back comes last."""
-    return vote["verdict"] if vote["verdict"] in _URGENCY else "pass"
-
-
 def _tokens(usage: Usage) -> str:
     if usage.input_tokens is None and usage.output_tokens is None:
         return ""
     return f"{usage.input_tokens or 0:,} in + {usage.output_tokens or 0:,} out tokens"
-
-
-def _answer(turn: Reply) -> str:
-    calls = [{"name": call.name, "arguments": call.arguments} for call in turn.tool_calls]
-    parts = [
-        turn.text,
-        json.dumps(calls, ensure_ascii=False, indent=2) if calls else None,
-        f"[The candidate refused: {turn.refusal}]" if turn.refusal else None,
-    ]
-    return "\n\n".join(part for part in parts if part) or "[empty]"
 
 
 def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
@@ -302,18 +236,11 @@ def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
     output.line(f"{indent}ids: {', '.join(listed)}")
 
 
-def _print_messages(
-    messages: Iterable[Message], indent: str = "", answers: Iterable[Reply] = ()
-) -> None:
-    """A conversation; turns that the candidate fills with its answers, if there are any."""
-    left = iter(answers)
+def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
+    """A conversation without the candidate's answers."""
     for message in messages:
-        if not message.filled:
-            _block(message.role, text_of(message.parts), indent)
-        elif (answer := next(left, None)) is not None:
-            _block("answer", _answer(answer), indent)
-        else:
-            _block(message.role, "(filled by the candidate)", indent)
+        text = "(filled by the candidate)" if message.filled else text_of(message.parts)
+        _block(message.role, text, indent)
 
 
 def _print_told(evaluation: Json, indent: str = "") -> None:
@@ -328,13 +255,7 @@ def _print_told(evaluation: Json, indent: str = "") -> None:
 
 
 def _block(name: str, text: str, indent: str = "") -> None:
-    """A named text: one line beside its name, more of them below it; nothing when empty."""
-    listed = output.safe(text, lines=True).strip("\n").rstrip().split("\n")
-    label = indent + output.paint(f"{output.safe(name)}:", bold=True)
-    if len(listed) > 1:
-        output.line("\n".join([label, *(f"{indent}    {part}".rstrip() for part in listed)]))
-    elif listed[0]:
-        output.line(f"{label} {listed[0]}")
+    print_block(TextBlock(name, text), indent)
 
 
 # --- any fields ----------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe, short
-from evalstore.tui.render.answer import facts_of, title_of
+from evalstore.operations.views.answer_text import title_of
+from evalstore.tui.render.answer import facts_of
 from evalstore.tui.render.export import in_line
 from evalstore.tui.render.verdicts import verdict
 
@@ -32,7 +33,8 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
     yield ""
     for turn in view.said:
         yield f"## {in_line(title_of(turn, view))}\n"
-        yield f"{safe(turn.text, lines=True)}\n"
+        for text in filter(None, (turn.text, turn.note)):
+            yield f"{safe(text, lines=True)}\n"
     if view.id is None:
         yield "There is no answer yet.\n"
     for told in [*view.told.values()][:1]:

@@ -12,7 +12,6 @@ from evalstore.display import plural, safe, short
 from evalstore.tui.render.verdicts import verdict, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.base import READING
-from evalstore.tui.state.verdict_order import URGENCY
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import Column
@@ -24,6 +23,7 @@ from evalstore.tui.widgets.text_view import (
     heading,
     text_lines,
 )
+from evalstore.values import URGENCY
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from evalstore.display import widest
 from evalstore.reports.comparison import JUDGED
 from evalstore.tui.state.case_query import FIELDS, has_any
-from evalstore.tui.state.verdict_order import SIGNS, URGENCY
+from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.values import URGENCY
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases

@@ -32,8 +32,6 @@ OF_PEOPLE = {
     ),
 }
 """What signs mean that stand behind verdicts."""
-URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
-"""Verdicts in the order in which somebody wants to see them."""
 FAILING = ("fail", "error", "no reply", "undecided")
 """Verdicts that somebody has to look at."""
 
