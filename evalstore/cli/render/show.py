@@ -6,20 +6,21 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore import deserialize
 from evalstore.cli import output
-from evalstore.cli.render.answer import print_answer
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry, in_order
 from evalstore.operations.show import ShownItem
-from evalstore.operations.views.answer import AnswerView
 from evalstore.operations.views.rendering import check_text, text_of
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.values import URGENCY, Json, Message, Usage
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.answer import AnswerView
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
@@ -30,10 +31,12 @@ _TIMES = ("started", "ended", "at")
 
 def print_shown(found: ShownItem | AnswerView) -> None:
     """A stored thing for people, in the way of its kind."""
-    if isinstance(found, AnswerView):
-        print_answer(found)
+    if isinstance(found, ShownItem):
+        _PRINTERS.get(found.kind, _print_anything)(found)
         return
-    _PRINTERS.get(found.kind, _print_anything)(found)
+    from evalstore.cli.render.answer import print_answer  # only for sessions
+
+    print_answer(found)
 
 
 def _print_run(found: ShownItem) -> None:

@@ -18,7 +18,6 @@ from evalstore.errors import EvalstoreError, StoreError
 from evalstore.judging.transcript import why_it_ended
 from evalstore.operations.failures import hint_for
 from evalstore.operations.show import cells_with
-from evalstore.operations.views.failed_results import asked_in_run
 from evalstore.operations.views.judgements import JudgementView, opinions_on
 from evalstore.operations.views.prompt_names import name_prompts
 from evalstore.operations.views.rendering import answer_text, check_text, joined, text_of
@@ -232,6 +231,8 @@ def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
         if run is None:
             questions = _asked_now(where, result, contents)
         else:
+            from evalstore.operations.views.failed_results import asked_in_run
+
             asked = asked_in_run(store, store.load_any("run", run).content, [result])
             questions = next(iter(asked.values()), ())
         return AnswerView(
