@@ -69,6 +69,8 @@ class NotRunError(Exception):
 class Problem:
     """One thing wrong in one file of the workspace."""
 
+    JSON_FIELDS = ("file", "line", "column", "severity", "message", "hint")
+
     file: str
     """Relative to the workspace, with forward slashes."""
     message: str

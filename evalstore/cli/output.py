@@ -31,6 +31,7 @@ from evalstore.display import safe as safe
 from evalstore.display import short as short
 from evalstore.display import wrap as wrap
 from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError
+from evalstore.json_output import to_json
 
 COLOURS = {
     "pass": "green",
@@ -122,13 +123,13 @@ def faint(text: str) -> str:
     return typer.style(text, dim=True)
 
 
-def document(content: dict[str, Any]) -> None:
+def document(content: Any) -> None:
     """JSON in the stable format: a line for each member, and for each item of a list of objects.
 
     An iterator is a list, too, and is printed while it is read.
     """
     start = "{"
-    for name, value in ({"format": 1} | content).items():
+    for name, value in ({"format": 1} | to_json(content)).items():
         start += f"\n  {_json(name)}: "
         if isinstance(value, Iterator):
             start = _items(start, value)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class SkippedItem:
     """Something that is not imported, with its place and the reason."""
 
+    JSON_FIELDS = ("file", "line", "column", "reason")
+
     file: str
     reason: str
     line: int | None = None

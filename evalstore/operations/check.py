@@ -18,7 +18,6 @@ from evalstore.planning.project import files_of
 from evalstore.planning.selection import Selection
 from evalstore.planning.version_buffer import VersionBuffer
 from evalstore.store import Store
-from evalstore.values import Json
 from evalstore.workspace.reader import read_workspace
 
 if TYPE_CHECKING:
@@ -39,24 +38,6 @@ class CheckReport:
     def errors(self) -> int:
         """How many of the problems are errors."""
         return sum(1 for problem in self.problems if problem.severity == "error")
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "problems": [
-                {
-                    "file": problem.file,
-                    "line": problem.line,
-                    "column": problem.column,
-                    "severity": problem.severity,
-                    "message": problem.message,
-                    "hint": problem.hint,
-                }
-                for problem in self.problems
-            ],
-            "files": self.files,
-            "cases": self.cases,
-        }
 
 
 def check(where: Location, paths: tuple[str, ...] = ()) -> CheckReport:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
+from evalstore.json_output import to_json
 from evalstore.operations.diff_sides import (
     WORKSPACE,
     Side,
@@ -131,12 +132,11 @@ class Diff:
             "unchanged": len(found.unchanged),
             "notes": self.notes,
             "edits": [
-                {"file": file, "edits": [edit.document() for edit in edits]}
-                for file, edits in self.edits.items()
+                {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
             ],
             "statistics": {
-                "was": before.document(),
-                "now": after.document(),
+                "was": to_json(before),
+                "now": to_json(after),
                 **found.change().document(),
             },
         }

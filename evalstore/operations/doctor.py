@@ -20,7 +20,6 @@ from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
 from evalstore.store.inspection import StoreState, inspect_store
 from evalstore.store.migrations import HEAD
-from evalstore.values import Json
 from evalstore.workspace.env_files import NAMES
 from evalstore.workspace.reader import read_workspace
 
@@ -47,19 +46,12 @@ class DoctorFinding:
     message: str
     hint: str | None = None
 
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "topic": self.topic,
-            "level": self.level,
-            "message": self.message,
-            "hint": self.hint,
-        }
-
 
 @dataclass
 class Diagnosis:
     """All that was found."""
+
+    JSON_FIELDS = ("findings", "models", "pings", "cost")
 
     findings: list[DoctorFinding] = field(default_factory=list)
     """Of the program and the workspace."""
@@ -83,15 +75,6 @@ class Diagnosis:
         if "store" in failed:
             return STORE_UNUSABLE
         return INCOMPLETE if any(model.level == "fail" for model in self.models) else OK
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "findings": [finding.document() for finding in self.findings],
-            "models": [model.document() for model in self.models],
-            "pings": self.pings,
-            "cost": self.cost,
-        }
 
 
 def doctor(

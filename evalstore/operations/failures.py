@@ -78,20 +78,13 @@ class FailureEntry:
 class FailureLog:
     """Failures, newest first."""
 
-    entries: list[FailureEntry]
+    JSON_FIELDS = ("entries", "total", "file")
+    entries: list[FailureEntry] = field(metadata={"json_name": "failures"})
     total: int
     """How many there are, with those that a limit cut off."""
-    file: str | None = None
+    file: str | None = field(default=None, metadata={"json_optional": True})
     prompts: Mapping[str | None, str] = field(default_factory=dict)
     """What to call the system prompts of the cases that have several."""
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "failures": [entry.document() for entry in self.entries],
-            "total": self.total,
-            **({"file": self.file} if self.file is not None else {}),
-        }
 
 
 def log_failures(where: Location, file: str | None = None, limit: int | None = None) -> FailureLog:

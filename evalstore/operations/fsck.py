@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from evalstore.planning.opening import open_store
 from evalstore.store.fsck import Damage, check_store
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -19,16 +18,6 @@ class FsckReport:
 
     checked: int
     problems: list[Damage]
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "checked": self.checked,
-            "problems": [
-                {"kind": problem.kind, "id": problem.id, "message": problem.message}
-                for problem in self.problems
-            ],
-        }
 
 
 def fsck(where: Location) -> FsckReport:

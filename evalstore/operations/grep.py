@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.errors import EvalstoreError
+from evalstore.json_output import fields_to_json
 from evalstore.planning.opening import open_store, open_workspace
 from evalstore.store.results import iterate_results
 from evalstore.store.search_index import SearchIndex
@@ -103,14 +104,8 @@ class SearchHit:
         """As JSON."""
         return {
             "in": _IN[self.kind],
+            **fields_to_json(self),
             "kind": _KIND[self.kind],
-            "id": self.id,
-            "file": self.file,
-            "row": self.row,
-            "models": list(self.models),
-            "sessions": list(self.sessions),
-            "context": self.context,
-            "matches": [list(one) for one in self.matches],
         }
 
 

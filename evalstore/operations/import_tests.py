@@ -45,7 +45,7 @@ _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples
 class ImportReport:
     """What `import` did to the workspace."""
 
-    format: str
+    format: str = field(metadata={"json_name": "source"})
     folder: str
     """The folder below that of the tests."""
     rows: int
@@ -64,25 +64,6 @@ class ImportReport:
     def complete(self) -> bool:
         """Whether everything was taken over."""
         return not self.left and not self.kept
-
-    def document(self) -> dict[str, Json]:
-        """As JSON."""
-        return {
-            "source": self.format,
-            "folder": self.folder,
-            "rows": self.rows,
-            "written": list(self.written),
-            "unchanged": list(self.unchanged),
-            "kept": list(self.kept),
-            "left": [_place(item) for item in self.left],
-            "warnings": [_place(warning) for warning in self.warnings],
-            "settings": self.settings,
-            "history": self.history.document() if self.history else None,
-        }
-
-
-def _place(item: SkippedItem) -> dict[str, Json]:
-    return {"file": item.file, "line": item.line, "column": item.column, "reason": item.reason}
 
 
 def import_files(

@@ -14,7 +14,6 @@ from evalstore.importers.source_files import reading_from
 from evalstore.planning.opening import open_workspace, store_path
 from evalstore.planning.options import Location
 from evalstore.store import Store
-from evalstore.values import Json
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.settings import FILE
 
@@ -64,20 +63,11 @@ IGNORED = (b".evalstore/", b".env", b".env.local")
 class InitReport:
     """What `init` made."""
 
-    root: Path
+    root: Path = field(metadata={"json_name": "workspace"})
     written: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     """Files that were there and are left as they are."""
     notes: list[str] = field(default_factory=list)
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "workspace": str(self.root),
-            "written": self.written,
-            "kept": self.kept,
-            "notes": self.notes,
-        }
 
 
 def init(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
+from evalstore.json_output import to_json
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
 from evalstore.planning.opening import open_store, open_workspace
@@ -53,7 +54,7 @@ class LogEntry:
             "cost": run.cost,
             "gitCommit": git.commit if git else None,
             "gitDirty": git.dirty if git else None,
-            **({"edits": [edit.document() for edit in self.edits]} if self.edits else {}),
+            **({"edits": to_json(self.edits)} if self.edits else {}),
         }
 
 
@@ -61,13 +62,10 @@ class LogEntry:
 class Log:
     """Runs, newest first."""
 
-    entries: list[LogEntry]
+    JSON_FIELDS = ("entries", "total")
+    entries: list[LogEntry] = field(metadata={"json_name": "runs"})
     total: int
     file: str | None = None
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {"runs": [entry.document() for entry in self.entries], "total": self.total}
 
 
 def log(where: Location, file: str | None = None, limit: int | None = None) -> Log:

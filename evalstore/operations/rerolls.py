@@ -16,7 +16,7 @@ from evalstore.results import Result
 from evalstore.store.case_tree import has_parts
 from evalstore.store.results import iterate_entries
 from evalstore.store.trees import read_tree, read_trees
-from evalstore.values import RECORDED, Case, Json
+from evalstore.values import RECORDED, Case
 
 if TYPE_CHECKING:
     from evalstore.runs import Run
@@ -57,15 +57,6 @@ class Rerolls:
             f"(after an edit or --refresh); asked again after a pass: {self.passes:,}. "
             "Chance alone turns some failures into passes."
         )
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "fails": self.fails,
-            "passes": self.passes,
-            "passedAfterFail": self.passed_after_fail,
-            "runs": self.runs,
-        }
 
 
 def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:

@@ -12,6 +12,7 @@ from evalstore.clock import Clock
 from evalstore.errors import OK
 from evalstore.execution.outcome import Outcome
 from evalstore.git import read_state
+from evalstore.json_output import fields_to_json
 from evalstore.operations.gate import decide
 from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
@@ -266,7 +267,7 @@ def _make_run(project: Project, done: _Done) -> Run:
             "verdict": settings.verdict,
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
-        selection=done.wanted.document(),
+        selection=fields_to_json(done.wanted, defaults=False),
         judge_only=done.orders.judge_only,
         asked=outcome.asked,
         recorded=outcome.recorded,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure, restore_question
 from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.json_output import to_json
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.opening import open_project, open_store, open_workspace
@@ -98,18 +99,22 @@ def show(where: Location, revision: str) -> ShownItem:
         text, colon, path = revision.partition(":")
         if colon:
             return _show_file(where, store, text, path)
-        kind, id = resolve(store, text)
-        if kind == "question":
-            return _show_question(where, store, id)
-        stored = store.load_any(kind, id)
-        if kind == "failure":
-            return _show_failure(where, store, id, stored.content)
-        if kind == "session":
-            return _show_session(where, store, id, stored.content)
-        content = store.load_whole(stored.content)
-        found = ShownItem(kind, id, content, _related(store, kind, id, content))
-        found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
-        return found
+        return show_item(where, store, *resolve(store, text))
+
+
+def show_item(where: Location, store: Store, kind: str, id: str) -> ShownItem:
+    """One thing of an open store."""
+    if kind == "question":
+        return _show_question(where, store, id)
+    stored = store.load_any(kind, id)
+    if kind == "failure":
+        return _show_failure(where, store, id, stored.content)
+    if kind == "session":
+        return _show_session(where, store, id, stored.content)
+    content = store.load_whole(stored.content)
+    found = ShownItem(kind, id, content, _related(store, kind, id, content))
+    found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
+    return found
 
 
 def _told_prompts(results: Iterable[Json]) -> set[str | None]:
@@ -136,7 +141,7 @@ def _show_question(where: Location, store: Store, id: str) -> ShownItem:
         {
             **_describe_place(place),
             "sessions": samples,
-            "failures": [failure.document() for failure in failures],
+            "failures": to_json(failures),
         },
         name_prompts(where, [place.question.prompt] if place and place.has_several else []),
     )

@@ -6,13 +6,14 @@ Costs are those of the answers and judgements that count, whichever run has paid
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
+from evalstore.json_output import fields_to_json
 from evalstore.judging.aggregation import combine, judge_session
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rerolls import Rerolls, count_rerolls
@@ -51,8 +52,12 @@ _Key = tuple[str | None, ...]
 class Stats:
     """The results of a run, added up by group."""
 
+    JSON_FIELDS = (
+        *("run", "started", "selection", "by", "query", "currency"),
+        *("total", "groups", "rerolls"),
+    )
     run: str
-    started: int
+    started: int = field(metadata={"json_as": iso})
     """Microseconds since 1970, UTC."""
     by: By
     query: str | None
@@ -62,24 +67,17 @@ class Stats:
     groups: tuple[ResultGroup, ...]
     rerolls: Rerolls
     """How many results are of questions that were asked again."""
-    selection: str = ""
+    selection: str = field(default="", metadata={"json_as": lambda text: text or None})
     """What the run was about, when it left out some cases or candidates."""
 
     def document(self) -> Json:
         """As JSON."""
         return {
-            "run": self.run,
-            "started": iso(self.started),
-            "selection": self.selection or None,
-            "by": list(self.by),
-            "query": self.query,
-            "currency": self.currency,
-            "total": self.total.document(),
+            **fields_to_json(self),
             "groups": [
                 {**dict(zip(self.by, group.key, strict=True)), **group.document()}
                 for group in self.groups
             ],
-            "rerolls": self.rerolls.document(),
         }
 
 

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from evalstore.json_output import to_json
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """A test file that is not what it was in the last run."""
+
+    JSON_FIELDS = ("code", "file", "asked", "judged", "reason")
 
     code: str
     """git's two letters: what happened to the tests, and to the evaluation."""
@@ -92,31 +96,8 @@ class Status:
             "untrusted": [file.path for file in self.untrusted],
             "cost": self.cost,
             "run": self.last_run,
-            "changes": [
-                {
-                    "code": change.code,
-                    "file": change.file,
-                    "asked": change.asked,
-                    "judged": change.judged,
-                    "reason": change.reason,
-                }
-                for change in self.changes
-            ],
-            "items": [
-                {
-                    "kind": item.kind,
-                    "file": item.file,
-                    "row": item.row,
-                    "prompt": item.prompt,
-                    "model": item.model,
-                    "evaluator": item.evaluator,
-                    "count": item.count,
-                    "reason": item.reason,
-                    "was": item.was,
-                    "now": item.now,
-                }
-                for item in self.items
-            ],
+            "changes": to_json(self.changes),
+            "items": to_json(self.items),
         }
 
 

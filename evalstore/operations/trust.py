@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.base_urls import host_of, normalise_host
@@ -12,7 +12,6 @@ from evalstore.clock import iso, now
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_FILE, read_file
 from evalstore.files.user_lists import default_place
-from evalstore.values import Json
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 _SHORTEST = 8
 """Digits of a hash that can stand for it."""
+_TRUSTED = {"json_name": "trusted", "json_as": lambda at: iso(at) if at else None}
+_CHANGE = {"json_as": lambda change: change or None}
 _LINES = 12
 """Lines of a file that are shown."""
 
@@ -31,7 +32,9 @@ _LINES = 12
 class ShownFile:
     """A file as its user sees it before and after a decision."""
 
-    path: str
+    JSON_FIELDS = ("path", "sha256", "size", "network", "at", "change")
+
+    path: str = field(metadata={"json_name": "file"})
     sha256: str
     size: int
     network: bool
@@ -39,21 +42,10 @@ class ShownFile:
     """How it begins."""
     count: int = 0
     """How many lines it has."""
-    at: int | None = None
+    at: int | None = field(default=None, metadata=_TRUSTED)
     """When it was trusted, in microseconds since 1970."""
-    change: str = ""
+    change: str = field(default="", metadata=_CHANGE)
     """`trusted`, `revoked`, or `kept`: it was trusted already."""
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "file": self.path,
-            "sha256": self.sha256,
-            "size": self.size,
-            "network": self.network,
-            "trusted": iso(self.at) if self.at else None,
-            "change": self.change or None,
-        }
 
 
 def trust(where: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
@@ -122,19 +114,10 @@ class ShownVariable:
 
     variable: str
     host: str
-    at: int | None = None
+    at: int | None = field(default=None, metadata=_TRUSTED)
     """When it was allowed, in microseconds since 1970."""
-    change: str = ""
+    change: str = field(default="", metadata=_CHANGE)
     """`trusted`, `revoked`, or `kept`: it was allowed already."""
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "variable": self.variable,
-            "host": self.host,
-            "trusted": iso(self.at) if self.at else None,
-            "change": self.change or None,
-        }
 
 
 def allow_variable(variable: str, host: str) -> ShownVariable:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -78,16 +77,6 @@ class SelectionOptions:
     """Nothing that needs the network."""
     keep_going: bool = False
     """Leave out test files that have errors."""
-
-    def document(self) -> dict[str, Json]:
-        """What is not as it would be without a word, as JSON; a run keeps it."""
-        return {
-            re.sub(r"_([a-z])", lambda found: found[1].upper(), field.name): (
-                list(value) if isinstance(value, tuple) else value
-            )
-            for field in fields(self)
-            if (value := getattr(self, field.name)) != field.default
-        }
 
     @property
     def narrows(self) -> bool:

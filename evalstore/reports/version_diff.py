@@ -42,10 +42,6 @@ class Difference(NamedTuple):
                 return Difference(what.removesuffix(old) + new, self.now, self.was)
         return Difference(what, self.now, self.was)
 
-    def document(self) -> Json:
-        """As JSON."""
-        return {"what": self.what, "was": self.was, "now": self.now}
-
 
 Find = Callable[[str, str], Json]
 """From a kind and an id to its content; None when it is not at hand."""

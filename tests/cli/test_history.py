@@ -179,19 +179,21 @@ def test_show_anything_by_its_id(workspace: Path, documents: Any, evalstore: Eva
 def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
     session = documents("run")["cases"][0]["session"]
     head = "session <short>  scripted/one  <when>\ntests/weather.md [city=Oslo]\n"
-    judged = "fail  by scripted/judge  <short>  It is cold there.\n"
+    judged = "fail  by scripted/judge  <when>  <short>\n  It is cold there.\n"
     talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
     told = "instructions: The answer must be warm.\n"
     foot = (
-        "\n10 in + 2 out tokens, $0.0300, temperature 0, finish reason stop, scripted/one\n"
-        "ids: test <short>, model <short>, question <short>\n"
+        "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
+        "session <short>, question <short>, test <short>, model <short>\n"
     )
     assert evalstore("show", session) == Ran(0, head + judged + talk + told + foot, "")
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
-    earlier = "fail  by scripted/judge  <short>  It is cold there.  (earlier instructions)\n"
-    assert shown.startswith(head + "pass  by scripted/judge  <short>\n" + earlier + talk)
+    why_not = "judged before the instructions or checks were edited"
+    earlier = f"fail  by scripted/judge  ({why_not})  <when>  <short>\n  It is cold there.\n"
+    assert shown.startswith(head + "pass  by scripted/judge  <when>  <short>\n" + earlier + talk)
+    told = "instructions before an edit (<short>): The answer must be warm.\n"
     assert told not in shown
     assert told in evalstore("-v", "show", session).stdout
 
@@ -204,7 +206,8 @@ def test_show_a_session_that_no_run_knows(
         store.execute("DELETE FROM evaluations")
         store.execute("DELETE FROM runs")
     assert evalstore("show", session).stdout.startswith(
-        "session <short>  scripted/one  <when>\n\nuser: How is Oslo?\nanswer: Cold.\n\n10 in"
+        "session <short>  scripted/one  <when>\n"
+        "\nuser: How is Oslo?\nanswer: Cold.\n\n$0.0300, 10 in"
     )
 
 

@@ -14,6 +14,7 @@ from evalstore.canonical_json import canonical_json
 from evalstore.hashing import describe_evaluation_result, identify
 from evalstore.operations.label import label
 from evalstore.operations.views.cases import cases
+from evalstore.operations.views.judgements import AFTER, TAKEN_BACK, TAKES_BACK
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
@@ -60,7 +61,8 @@ def test_what_is_shown_of_a_session_says_who_has_labelled_it(
     ran: Any, evalstore: Evalstore
 ) -> None:
     evalstore("label", OSLO, "pass", "-m", "It is meant.", "--as", "Ada")
-    assert "pass  by Ada  <short>  It is meant.\n" in evalstore("show", ran["city=Oslo"]).stdout
+    shown = evalstore("show", ran["city=Oslo"]).stdout
+    assert f"pass  by Ada (a person)  ({AFTER})  <when>  <short>\n  It is meant.\n" in shown
 
 
 def test_the_last_word_of_a_person_counts(ran: Any, documents: Any) -> None:
@@ -89,8 +91,8 @@ def test_a_label_that_is_taken_back_counts_no_more(
     assert (found["asked"], found["judged"]) == (0, 0)
     assert found["cases"][0]["feedback"] == "It is cold there."
     shown = evalstore("show", ran["city=Oslo"]).stdout
-    assert "none  by Ada  <short>  (label removed)\n" in shown
-    assert "pass  by Ada  <short>  fine\n" in shown
+    assert f"none  by Ada (a person)  ({TAKES_BACK})  <when>  <short>\n" in shown
+    assert f"pass  by Ada (a person)  ({TAKEN_BACK})  <when>  <short>\n  fine\n" in shown
     assert evalstore("fsck").exit_code == 0
     documents("label", OSLO, "pass", "--as", "Ada")
     assert verdicts(documents("run"))["city=Oslo"] == "pass"

@@ -380,4 +380,4 @@ def test_a_session_knows_what_is_said_of_it_and_others(
     )
     [case] = documents("run", "--fail-on", "none")["cases"]
     shown = evalstore("show", case["sessions"][0]).stdout
-    assert "(2 sessions judged together)" in shown
+    assert "  2 judged together\n" in shown

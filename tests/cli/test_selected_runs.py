@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import commands
+from evalstore.json_output import fields_to_json
 from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
 from tests.cli.conftest import Evalstore
 
@@ -76,7 +77,8 @@ def test_every_argument_that_a_run_keeps_is_known() -> None:
 @pytest.mark.parametrize("field", ARGUMENTS)
 def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) -> None:
     value, expected = ARGUMENTS[field]
-    said = describe_selection(SelectionOptions(**{field: value}).document())
+    wanted = SelectionOptions(**{field: value})
+    said = describe_selection(fields_to_json(wanted, defaults=False))
     assert said == expected
     known = {option for param in commands().commands["run"].params for option in param.opts}  # type: ignore[attr-defined]
     assert not said.startswith("-") or said.split()[0] in known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,9 @@ def test_a_session_shows_what_judges_it_together_with_others(
         (vote,) = documents("show", session)["related"]["evaluations"]
         assert (vote["verdict"], vote["sessions"]) == ("fail", sessions)
     shown = evalstore("show", sessions[0]).stdout
-    numbered = ", ".join(f"{number} <short>" for number in range(1, len(sessions) + 1))
-    assert f"\nsessions: {numbered}\ncheck: " in shown
+    listed = re.findall(r"^  [▸ ] (\d)  <short>  \w+\.$", shown, re.MULTILINE)
+    assert listed == [str(number) for number in range(1, len(sessions) + 1)]
+    assert "\njudged together:\n  ▸ 1  <short>  " in shown
 
 
 def test_a_session_that_is_judged_alone_names_no_others(
@@ -99,7 +101,7 @@ def test_a_session_that_is_judged_alone_names_no_others(
 ) -> None:
     write(written, TURNS)
     (session,) = documents("run")["cases"][0]["sessions"]
-    assert "\nsessions: " not in evalstore("show", session).stdout
+    assert "judged together" not in evalstore("show", session).stdout
 
 
 def test_conversations_that_are_held_several_times_are_shown_once(
@@ -163,5 +165,5 @@ def test_a_recorded_answer_has_no_price(
     write(written, RECORDED)
     (session,) = documents("run")["cases"][0]["sessions"]
     shown = evalstore("show", session).stdout
-    assert "\nrecorded\nids: " in shown
+    assert "\nrecorded, <when>\nsession <short>, " in shown
     assert "price" not in shown

@@ -101,10 +101,12 @@ def test_an_answer_of_a_group_shows_the_failure_of_the_group_first(
     assert head.startswith("session ")
     assert lines[:2] == ["tests/t.md [all rows]  fail", "tests/t.md [word=a]  pass"]
     reason = "expected equal answers: answer 1 is 'a', answer 2 is 'b'"
-    assert lines[2] == (
-        f"fail  by checks  <short>  {reason}  (2 sessions judged together) [all rows]"
-    )
-    assert lines[3] == "pass  by checks  <short>  [word=a]"
+    assert lines[2:6] == [
+        "fail  by checks  <when>  <short>  2 judged together  [all rows]",
+        f"    fail  allEqual: {reason}",
+        "pass  by checks  <when>  <short>  [word=a]",
+        "    pass  regex",
+    ]
 
 
 def test_a_verdict_of_another_case_is_not_one_of_earlier_instructions(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.json_output import to_json
 from evalstore.reports import paired_tests
 from evalstore.reports.paired_tests import (
     FileSum,
@@ -285,7 +286,7 @@ def test_the_difference_in_points(files: list[FileSum], points: str) -> None:
 
 def test_a_change_as_json() -> None:
     change = change_of(CLUSTERED)
-    assert change.document() == {
+    assert to_json(change) == {
         "pairs": 20,
         "files": 5,
         "moved": 4,

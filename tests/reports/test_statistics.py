@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.json_output import to_json
 from evalstore.reports.group_totals import flip_probability
 from evalstore.reports.statistics import (
     Clusters,
@@ -50,7 +51,7 @@ def test_of_nothing_there_is_no_rate() -> None:
     assert wilson(0, 0) == rate_of({}) == nothing
     assert nothing.interval is None
     assert nothing.text == "-"
-    assert nothing.document() == {
+    assert to_json(nothing) == {
         "passed": 0,
         "judged": 0,
         "rate": None,
@@ -201,7 +202,7 @@ def test_a_rate_as_json() -> None:
     rate = rate_of(shared)
     assert rate.effective is not None
     assert rate.effective != round(rate.effective, 6)
-    assert rate.document() == {
+    assert to_json(rate) == {
         "passed": 5,
         "judged": 9,
         "rate": 5 / 9,

@@ -45,7 +45,7 @@ def doctor(
 
     found = operation(here(), tuple(models or ()), ping=not no_ping, timeout=timeout)
     if json:
-        output.document(found.document())
+        output.document(found)
     else:
         print_diagnosis(found)
     if found.exit_code:

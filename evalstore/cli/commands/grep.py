@@ -53,7 +53,7 @@ def grep(
 
     found = operation(here(), pattern, (within,) if within else (), report)
     if json:
-        output.document({"hits": [hit.document() for hit in found]})
+        output.document({"hits": found})
     else:
         for hit in found:
             _print(hit)

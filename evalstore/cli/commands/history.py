@@ -65,7 +65,7 @@ def diff(
     ends_with = NO if exit_code and not found.is_empty else OK
     output.end_with(ends_with)
     if json:
-        output.document(found.document())
+        output.document(found)
     elif name_only:
         for file in _files(found):
             output.line(output.safe(file))
@@ -150,7 +150,7 @@ def log(
 
     found = operation(here(), file, limit)
     if json:
-        output.document(found.document())
+        output.document(found)
     elif not found.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
@@ -164,7 +164,7 @@ def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: b
     few = None if json or output.verbose else _FAILURES
     found = operation(here(), file, limit or few)
     if json:
-        output.document(found.document())
+        output.document(found)
     elif not found.entries:
         output.talk("No call has failed.")
     else:
@@ -183,10 +183,12 @@ def show(
     `REV:path` shows what a test file asked and how it was judged in that run.
     """
     from evalstore.cli.render.show import print_shown
-    from evalstore.operations.show import show as operation
 
-    found = operation(here(), revision)
     if json:
-        output.document(found.document())
+        from evalstore.operations.show import show as operation
+
+        output.document(operation(here(), revision))
     else:
-        print_shown(found)
+        from evalstore.operations.views.shown import show_to_people
+
+        print_shown(show_to_people(here(), revision))

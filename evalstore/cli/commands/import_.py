@@ -64,7 +64,7 @@ def import_(
         dry_run=dry_run,
     )
     if json:
-        output.document(done.document())
+        output.document(done)
     else:
         _print(done, dry_run=dry_run)
     if not done.complete:

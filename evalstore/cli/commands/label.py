@@ -79,7 +79,7 @@ def label(
         every=every,
     )
     if json:
-        output.document({"labels": [report.document() for report in found]})
+        output.document({"labels": found})
     else:
         for report in found:
             _print(report)

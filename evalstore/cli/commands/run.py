@@ -132,7 +132,7 @@ def status(
 
     found = operation(here(), wanted, whole=json or explain)
     if json:
-        output.document(found.document())
+        output.document(found)
     elif short:
         for change in found.changes:
             output.line(f"{change.code} {output.safe(change.file)}")
@@ -190,7 +190,7 @@ def _carry_out(
 
         found = plan_run(here(), wanted, judge_only=orders.judge_only)
         if json:
-            output.document(found.document())
+            output.document(found)
         else:
             print_status(found, explain=True, dry_run=True)
         exit_code = USAGE if found.left_out else OK
@@ -207,6 +207,6 @@ def _carry_out(
 
 def _show(report: RunReport, orders: RunOptions, *, json: bool) -> None:
     if json:
-        output.document(report.document())
+        output.document(report)
     else:
         print_report(report, orders.threshold)

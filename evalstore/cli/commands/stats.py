@@ -55,7 +55,7 @@ def stats(
     names = [name.strip() for one in by or ["model"] for name in one.split(",")]
     found = operation(here(), revision, list(dict.fromkeys(names)), query=query, currency=currency)
     if json:
-        output.document(found.document())
+        output.document(found)
     else:
         print_stats(found)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.operations.trust import ShownFile, ShownVariable
@@ -67,11 +66,11 @@ def trust(
     else:
         found = trust.trust(here(), paths or (), network=network)
     if json:
-        content: dict[str, Json] = {"files": [file.document() for file in found]}
+        content: dict[str, Any] = {"files": found}
         if show:
-            content["variables"] = [variable.document() for variable in trust.allowed_variables()]
+            content["variables"] = trust.allowed_variables()
         if show or revoke:
-            content["paths"] = [one._asdict() for one in allowed]
+            content["paths"] = allowed
         output.document(content)
     elif show:
         _print_list(found)
@@ -102,7 +101,7 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool
     decide = trust.revoke_variable if revoke else trust.allow_variable
     found = decide(*words)
     if json:
-        output.document({"files": [], "variables": [found.document()]})
+        output.document({"files": [], "variables": [found]})
         return
     words_of = {
         "trusted": "may be sent to",

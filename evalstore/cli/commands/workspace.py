@@ -46,7 +46,7 @@ def init(
         allow_outside=Globals.allow_outside,
     )
     if json:
-        output.document(made.document())
+        output.document(made)
         return
     for name in made.written:
         output.line(f"wrote {output.safe(name)}")
@@ -65,7 +65,7 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
     found = operation(here(), tuple(paths or ()))
     found.problems.extend(_problems_of_browser())
     if json:
-        output.document(found.document())
+        output.document(found)
     else:
         for problem in found.problems:
             output.problem(problem)
@@ -122,7 +122,7 @@ def ls(
     )
     output.end_with(USAGE if listing.left_out else OK)
     if json or full:
-        output.document(listing.document())
+        output.document(listing)
     elif not listing.rows:
         output.talk(f"There are no {kind}.")
     elif kind == "models":
@@ -219,7 +219,7 @@ def fsck(json: options.Json = False) -> None:
 
     found = operation(here())
     if json:
-        output.document(found.document())
+        output.document(found)
     else:
         for damage in found.problems:
             place = f"{damage.kind} {damage.id}".rstrip()

@@ -6,17 +6,22 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
+from evalstore.cli.render.lines import print_block
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
-from evalstore.operations.rendering import answer_text, check_text, joined, text_of
+from evalstore.operations.rendering import check_text, text_of
 from evalstore.operations.show import ShownItem
+from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
-from evalstore.values import RECORDED, URGENCY, Json, Message, Reply, Usage, order_counts
+from evalstore.values import URGENCY, Json, Message, Usage, order_counts
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.answer import AnswerView
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
@@ -25,73 +30,23 @@ _INNER = ("kind", "scheme", "nonce", "key")
 _TIMES = ("started", "ended", "at")
 
 
-def print_shown(found: ShownItem) -> None:
+def print_shown(found: ShownItem | AnswerView) -> None:
     """A stored thing for people, in the way of its kind."""
-    _PRINTERS.get(found.kind, _print_anything)(found)
+    if isinstance(found, ShownItem):
+        _PRINTERS.get(found.kind, _print_anything)(found)
+        return
+    from evalstore.cli.render.answer import print_answer  # only for sessions
 
-
-def _print_session(found: ShownItem) -> None:
-    session, related = deserialize.restore_session(found.content), found.related
-    model = related["model"]["code"] if related["model"] else output.short(session.question.model)
-    _heading("session", output.short(found.id), output.safe(model), _ago(session.started))
-    cases = related.get("cases", ())
-    for one in sorted(cases, key=lambda one: _urgency(one["verdict"])):
-        place = _place(one["file"], one["row"], found.prompts.get(session.question.prompt))
-        word = (one["verdict"] or "answered") if len(cases) > 1 else ""
-        _columns(place, output.paint(word, one["verdict"]) if word else "")
-    current = related.get("current")
-    votes = sorted(related["evaluations"], key=lambda vote: -vote["started"])
-    votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
-    if len(cases) > 1:
-        votes.sort(key=lambda vote: (vote["row"] is None, _urgency(_word(vote))))
-    for vote in votes:
-        earlier = current is not None and vote["evaluation"] not in current
-        together = vote.get("together", 1)
-        marks = ["(earlier instructions)"] if earlier else []
-        marks += ["(label removed)"] if vote["verdict"] == "none" else []
-        marks += [f"({together} sessions judged together)"] if together > 1 else []
-        marks += [f"[{output.safe(vote['row'])}]"] if len(cases) > 1 and vote["row"] else []
-        mark = output.faint(" ".join(marks)) if marks else ""
-        feedback = output.safe(" ".join(vote["feedback"].split()))
-        id = output.faint(output.short(vote["id"]))  # 'show' has its reasoning and checks
-        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", id, feedback, mark)
-    output.line()
-    _print_messages(
-        joined(
-            deserialize.restore_messages((related["prompt"] or {}).get("messages", ())),
-            deserialize.restore_messages((related["test"] or {}).get("messages", ())),
-        ),
-        answers=session.turns[:-1],
-    )
-    _block("answer", answer_text(session.answer))
-    told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
-    for sessions in dict.fromkeys(tuple(vote["sessions"]) for vote in votes):
-        if len(sessions) > 1:  # feedback speaks of answers by their number
-            numbered = (f"{number} {output.short(one)}" for number, one in enumerate(sessions, 1))
-            _block("sessions", ", ".join(numbered))
-    for id in told if output.verbose else told[:1]:
-        _print_told(related["instructions"].get(id, {}))
-    answer, cost = session.answer, session.cost
-    output.line()
-    _facts(
-        _tokens(answer.usage),
-        RECORDED if session.origin == RECORDED else output.money(cost.usd if cost else None),
-        _if("{:g} s", answer.latency or None),
-        _if("temperature {:g}", session.question.temperature),
-        _if("finish reason {}", answer.finish_reason),
-        _if("cut off at {:,} tokens", session.limit),
-        answer.resolved_model,
-    )
-    asked = session.question
-    ids = [("test", asked.test), ("prompt", asked.prompt), ("model", asked.model)]
-    _print_ids([*ids, ("question", related["question"])])
+    print_answer(found)
 
 
 def _print_run(found: ShownItem) -> None:
     run = restore_run(found.id, found.content)
     entry = LogEntry(run, order_counts(run.verdicts))
     print_log(Log([entry], 1), oneline=False)
-    results = sorted(found.related["results"], key=lambda one: _urgency(one["verdict"]))
+    results = sorted(
+        found.related["results"], key=lambda one: URGENCY.index(one["verdict"] or "answered")
+    )
     if not results:
         return
     output.line()
@@ -237,7 +192,6 @@ def _print_anything(found: ShownItem) -> None:
 
 
 _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
-    "session": _print_session,
     "run": _print_run,
     "judgement": _print_judgement,
     "failure": _print_failure,
@@ -276,15 +230,6 @@ def _place(file: str, row: str, prompt: str | None = None) -> str:
     return output.safe((f"{file} [{row}]" if row else file) + (f" ({prompt})" if prompt else ""))
 
 
-def _urgency(word: str | None) -> int:
-    return URGENCY.index(word or "answered")
-
-
-def _word(vote: Json) -> str:
-    """A verdict that has a place in the order; a removed label comes last."""
-    return vote["verdict"] if vote["verdict"] in URGENCY else "pass"
-
-
 def _tokens(usage: Usage) -> str:
     if usage.input_tokens is None and usage.output_tokens is None:
         return ""
@@ -296,18 +241,11 @@ def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
     output.line(f"{indent}ids: {', '.join(listed)}")
 
 
-def _print_messages(
-    messages: Iterable[Message], indent: str = "", answers: Iterable[Reply] = ()
-) -> None:
-    """A conversation; turns that the candidate fills with its answers, if there are any."""
-    left = iter(answers)
+def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
+    """A conversation without the candidate's answers."""
     for message in messages:
-        if not message.filled:
-            _block(message.role, text_of(message.parts), indent)
-        elif (answer := next(left, None)) is not None:
-            _block("answer", answer_text(answer), indent)
-        else:
-            _block(message.role, "(filled by the candidate)", indent)
+        text = "(filled by the candidate)" if message.filled else text_of(message.parts)
+        _block(message.role, text, indent)
 
 
 def _print_told(evaluation: Json, indent: str = "") -> None:
@@ -322,13 +260,7 @@ def _print_told(evaluation: Json, indent: str = "") -> None:
 
 
 def _block(name: str, text: str, indent: str = "") -> None:
-    """A named text: one line beside its name, more of them below it; nothing when empty."""
-    listed = output.safe(text, lines=True).strip("\n").rstrip().split("\n")
-    label = indent + output.paint(f"{output.safe(name)}:", bold=True)
-    if len(listed) > 1:
-        output.line("\n".join([label, *(f"{indent}    {part}".rstrip() for part in listed)]))
-    elif listed[0]:
-        output.line(f"{label} {listed[0]}")
+    print_block(TextBlock(name, text), indent)
 
 
 # --- any fields ----------------------------------------------------------------------------

@@ -69,6 +69,8 @@ class OlderCases:
 class ImportSummary:
     """What of a history is in the store now."""
 
+    JSON_FIELDS = ("sessions", "verdicts", "new", "displaced", "run")
+
     sessions: int = 0
     verdicts: int = 0
     new: int = 0
@@ -85,16 +87,6 @@ class ImportSummary:
     """How many of these no test of the workspace has today."""
     older_runs: tuple[str, ...] = ()
     """The runs whose results are the verdicts on those, oldest first."""
-
-    def document(self) -> dict[str, Json]:
-        """As JSON."""
-        return {
-            "sessions": self.sessions,
-            "verdicts": self.verdicts,
-            "new": self.new,
-            "displaced": self.displaced,
-            "run": self.run,
-        }
 
 
 @dataclass

@@ -8,21 +8,22 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import deserialize, hashing
+from evalstore.display import short
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.operations.failure_hints import hint_for
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.rendering import answer_text, check_text, joined, text_of
 from evalstore.operations.show import cells_with
-from evalstore.operations.views.failed_results import asked_in_run
 from evalstore.operations.views.judgements import JudgementView, opinions_on
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
-from evalstore.values import Json, Reply
+from evalstore.values import URGENCY, Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -79,6 +80,23 @@ class SessionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPlace:
+    """A case that an answer is a part of."""
+
+    file: str
+    row: str
+    prompt: str
+    """What its system prompt is called, when the case has several; else empty."""
+    word: str
+    """What it came to."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is something to judge the answer by."""
+        return self.word != "answered"
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerView:
     """An answer with all that belongs to it; without an answer, what is asked."""
 
@@ -102,6 +120,12 @@ class AnswerView:
     facts: SessionFacts | None
     ids: tuple[tuple[str, str], ...]
     """Kinds and ids."""
+    model: str = ""
+    """What its provider calls the candidate."""
+    places: tuple[AnswerPlace, ...] = ()
+    """The cases that it is shown for, the most urgent first."""
+    rows: Mapping[str, str] = field(default_factory=dict)
+    """The row of each judgement that counts, when there are several places."""
 
 
 def session_of(where: Location, id: str, result: Result | None = None) -> AnswerView:
@@ -110,52 +134,83 @@ def session_of(where: Location, id: str, result: Result | None = None) -> Answer
     Raises `EvalstoreError` when the store does not have it.
     """
     with open_store(where) as store:
-        session = store.find_sessions([id]).get(id)
-        if session is None:
-            raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
-        current: set[str]
-        if result is not None:
-            file, row, judged = result.file, result.row, list(result.evaluations)
-            current = {result.evaluation} if result.evaluation else set()
-        else:
-            cells, _ = cells_with(store, id)
-            file, row = (cells[0].file, cells[0].row) if cells else ("", "")
-            judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
-            current = {cell.evaluation for cell in cells if cell.evaluation}
-        subjects, opinions = opinions_on(
-            store, id, judged, current, partial(_evaluations_elsewhere, store, id, result)
-        )
-        model = store.load_contents("model", [session.question.model])
-        asked = session.question
-        contents = VersionReader(store, fallback=partial(_read_workspace, where))
-        together = next((subject for subject in subjects if len(subject) > 1), ())
-        return AnswerView(
-            id=id,
-            file=file,
-            row=row,
-            said=tuple(_said(contents, asked.test, asked.prompt, session.turns)),
-            answer=answer_text(session.answer),
-            opinions=opinions,
-            told=_told(contents, [*sorted(current), *(opinion.evaluation for opinion in opinions)]),
-            together=_together(store, together),
-            failures=()
-            if any(not opinion.why_not for opinion in opinions)
-            else _failures(store, (), {id, *map(hashing.subject_of, subjects)}),
-            offered=_offered(contents, asked.test, model.get(asked.model) or {}),
-            facts=_facts(session),
-            ids=tuple(
-                (kind, key)
-                for kind, key in (
-                    ("session", id),
-                    ("question", hashing.question_id(asked)),
-                    ("test", asked.test),
-                    ("prompt", asked.prompt),
-                    ("model", asked.model),
-                    ("instructions", result.evaluation if result else None),
-                )
-                if key
-            ),
-        )
+        return read_answer(where, store, id, result)
+
+
+def read_answer(where: Location, store: Store, id: str, result: Result | None = None) -> AnswerView:
+    """The same from an open store."""
+    session = store.find_sessions([id]).get(id)
+    if session is None:
+        raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
+    has_several = False
+    if result is not None:
+        cells = [result]
+    else:
+        cells, has_several = cells_with(store, id)
+        cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
+    judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
+    current = {cell.evaluation for cell in cells if cell.evaluation}
+    subjects, opinions = opinions_on(
+        store,
+        id,
+        judged,
+        current if cells else None,
+        partial(_evaluations_elsewhere, store, id, result),
+    )
+    rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
+    if len(cells) > 1:
+        opinions = tuple(sorted(opinions, key=lambda one: _urgency(one, rows)))
+    asked = session.question
+    model = store.load_contents("model", [asked.model]).get(asked.model) or {}
+    names = name_prompts(where, [asked.prompt]) if has_several else {}
+    contents = VersionReader(store, fallback=partial(_read_workspace, where))
+    together = next((subject for subject in subjects if len(subject) > 1), ())
+    return AnswerView(
+        id=id,
+        file=cells[0].file if cells else "",
+        row=cells[0].row if cells else "",
+        said=tuple(_said(contents, asked.test, asked.prompt, session.turns)),
+        answer=answer_text(session.answer),
+        opinions=opinions,
+        told=_told(contents, _in_order(current, opinions)),
+        together=_together(store, together),
+        failures=()
+        if any(not opinion.why_not for opinion in opinions)
+        else _failures(store, (), {id, *map(hashing.subject_of, subjects)}),
+        offered=_offered(contents, asked.test, model),
+        facts=_facts(session),
+        ids=tuple(
+            (kind, key)
+            for kind, key in (
+                ("session", id),
+                ("question", hashing.question_id(asked)),
+                ("test", asked.test),
+                ("prompt", asked.prompt),
+                ("model", asked.model),
+                ("instructions", result.evaluation if result else None),
+            )
+            if key
+        ),
+        model=str(model.get("code") or short(asked.model)),
+        places=tuple(
+            AnswerPlace(cell.file, cell.row, names.get(asked.prompt, ""), cell.word or "answered")
+            for cell in cells
+        ),
+        rows=rows if len(cells) > 1 else {},
+    )
+
+
+def _in_order(current: Collection[str], judgements: Sequence[JudgementView]) -> Iterator[str]:
+    """The evaluation versions: first those whose judgements count, in their order."""
+    yield from (one.evaluation for one in judgements if one.evaluation in current)
+    yield from sorted(current)
+    yield from (one.evaluation for one in judgements)
+
+
+def _urgency(judgement: JudgementView, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
+    """What cases are made of first, of these the most urgent."""
+    word = judgement.verdict if judgement.verdict in URGENCY else "pass"
+    return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
 
 
 def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
@@ -174,6 +229,8 @@ def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
             questions, fresh = _asked_now(where, result)
             contents = VersionReader(store, fresh)
         else:
+            from evalstore.operations.views.failed_results import asked_in_run
+
             contents = VersionReader(store, fallback=partial(_read_workspace, where))
             asked = asked_in_run(store, store.load_run(run), [result])
             questions = next(iter(asked.values()), ())

@@ -65,12 +65,13 @@ def opinions_on(
     store: Store,
     id: str,
     judged: Sequence[str],
-    current: Collection[str],
+    current: Collection[str] | None,
     of_others: Callable[[], Collection[str]] = frozenset,
 ) -> tuple[list[tuple[str, ...]], tuple[JudgementView, ...]]:
     """What is judged with this session in it, and all that was ever said of it.
 
-    `current` are the evaluation versions of what it is shown for; `of_others` reads those of
+    `current` are the evaluation versions of what it is shown for, None when that is not known:
+    then nothing is said of what counts; `of_others` reads those of
     other cases that it is a part of, such as a group of rows.
     """
     counted = store.find_evaluations(judged)
@@ -88,14 +89,16 @@ def opinions_on(
         for evaluation in counted.values()
     }
     first = min(
-        (evaluation.started for evaluation in found.values() if evaluation.evaluation in current),
+        (one.started for one in found.values() if one.evaluation in (current or ())),
         default=None,
     )
     listed: list[JudgementView] = []
     others: Collection[str] | None = None
     for key, one in found.items():
         why_not = ""
-        if one.evaluation not in current:
+        if current is None:
+            pass
+        elif one.evaluation not in current:
             others = of_others() if others is None else others
             why_not = LATER if first is not None and one.started > first else EARLIER
             why_not = ELSEWHERE if one.evaluation in others else why_not

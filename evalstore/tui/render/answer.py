@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import clip, money, safe, short
-from evalstore.reports.word_diff import words_apart
-from evalstore.tui.render.pair import MIN_SHARED, question_lines
-from evalstore.tui.render.verdicts import verdict_cell, when
-from evalstore.tui.widgets.text_view import (
+from evalstore.display import safe
+from evalstore.operations.views.answer_text import (
+    conversation,
+    criteria,
+    footer_lines,
+    judgement_lines,
+    missing_lines,
+    reasoning,
+    together_lines,
+)
+from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
     StyledSpan,
@@ -17,18 +24,19 @@ from evalstore.tui.widgets.text_view import (
     marked_spans,
     text_lines,
 )
-from evalstore.values import RECORDED
+from evalstore.reports.word_diff import words_apart
+from evalstore.tui.render.pair import MIN_SHARED, question_lines
+from evalstore.tui.render.verdicts import verdict_cell
+from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.answer import AnswerView, SessionFacts, TurnView
+    from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.reports.word_diff import Pieces
     from evalstore.results import Result
 
 _INDENT = 2
-_SHOWN = 120
-"""Characters of an answer that others are judged together with."""
 
 
 def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledLine]:
@@ -59,46 +67,26 @@ def result_facts(result: Result, attempt: int) -> list[str]:
 
 def answer_lines(view: AnswerView) -> Iterator[StyledLine]:
     """All of an answer but the verdicts."""
-    yield from _conversation(view)
-    yield from _criteria(view)
-    for judgement in view.opinions:
-        if judgement.reasoning:
-            yield BLANK
-            yield heading(f"reasoning of {judgement.by}")
-            yield from text_lines(judgement.reasoning, "faint", _INDENT)
+    if not view.said:
+        yield BLANK
+        yield from text_lines("What was asked is not in the store.", "faint")
+    for block in (*conversation(view), *criteria(view), *reasoning(view)):
+        yield BLANK
+        yield heading(f"▌ {block.title}" if block.by_candidate else block.title)
+        yield from text_lines(block.text, block.colour, _INDENT)
     if view.together:
         yield BLANK
         yield heading("judged together")
-        for number, (id, answer) in enumerate(view.together, 1):
-            mark = "▸" if id == view.id else " "
-            text = clip(answer[: 4 * _SHOWN], _SHOWN)
-            yield StyledLine(
-                (
-                    StyledSpan(f"{mark} {number}  "),
-                    StyledSpan(f"{short(id)}  ", "faint"),
-                    StyledSpan(text),
-                ),
-                2,
-            )
+        yield from together_lines(view)
     yield BLANK
-    for text in (*view.offered, *(_facts(view.facts) if view.facts else ())):
-        yield from text_lines(text, "faint")
-    ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
-    yield from text_lines(ids, "faint")
+    yield from footer_lines(view, _now())
 
 
 def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
     """The judgements on an answer; a `hint` when the answer or a judgement is missing."""
-    missing = ""
-    if view.id is None:
-        missing = "There is no answer yet."
-    elif result.evaluation and not any(not judgement.why_not for judgement in view.opinions):
-        missing = "It is not judged yet."
-    if missing:
+    if missing := list(missing_lines(view, is_judged=bool(result.evaluation))):
         yield BLANK
-        yield from text_lines(missing, "pending")
-        for text in view.failures:
-            yield from text_lines(f"The call failed: {text}", "error", _INDENT)
+        yield from missing
         yield from text_lines(hint, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
@@ -107,102 +95,12 @@ def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[Style
 
 
 def _judgement(judgement: JudgementView) -> Iterator[StyledLine]:
-    cell = verdict_cell(judgement.verdict)
-    facts = [] if judgement.score is None else [f"score {judgement.score:g}"]
-    facts += [f"choice {judgement.label}"] if judgement.label else []
-    marks = [when(judgement.started), short(judgement.id)]
-    marks += [f"{len(judgement.sessions)} judged together"] if len(judgement.sessions) > 1 else []
-    person = " (a person)" if judgement.is_person else ""
     yield BLANK
-    yield StyledLine(
-        (
-            StyledSpan(f"{cell.text}  ", cell.colour),
-            StyledSpan(safe(f"by {judgement.by}{person}" + "".join(f"  {fact}" for fact in facts))),
-            StyledSpan(f"  ({judgement.why_not})" if judgement.why_not else "", "pending"),
-            StyledSpan(safe("".join(f"  {mark}" for mark in marks)), "faint"),
-        )
-    )
-    for check in judgement.checks:
-        check_cell = verdict_cell(check.verdict) if check.verdict else None
-        text = check.feedback or check.name
-        if not text.startswith(check.name):
-            text = f"{check.name}: {text}"
-        for number, line in enumerate(text_lines(text)):
-            sign = (
-                (StyledSpan(f"{check_cell.text}  ", check_cell.colour),)
-                if check_cell and not number
-                else ()
-            )
-            yield StyledLine((*sign, *line.spans), 2 * _INDENT)
-    if judgement.feedback and not any(check.feedback for check in judgement.checks):
-        yield from text_lines(judgement.feedback, indent=_INDENT)
+    yield from judgement_lines(judgement, _now(), signs=SIGNS)
 
 
-def _conversation(view: AnswerView) -> Iterator[StyledLine]:
-    if not view.said:
-        yield BLANK
-        yield from text_lines("What was asked is not in the store.", "faint")
-    for turn in view.said:
-        yield BLANK
-        if turn.answer is None:
-            yield heading(turn_title(turn, view))
-            yield from text_lines(turn.text, indent=_INDENT)
-            continue
-        yield heading(f"▌ {turn_title(turn, view)}")
-        if turn.answer:
-            yield from text_lines(turn.text, indent=_INDENT)
-        else:
-            yield from text_lines("(filled by the candidate)", "faint", _INDENT)
-
-
-def turn_title(turn: TurnView, view: AnswerView) -> str:
-    """The role of a turn, or the number of the candidate's answer."""
-    if turn.answer is None:
-        return f"{turn.role} {turn.name}".rstrip()
-    answers = sum(1 for other in view.said if other.answer)
-    which = f"answer {turn.answer} of {answers}" if answers > 1 else "answer"
-    return which if turn.answer else "assistant"
-
-
-def _criteria(view: AnswerView) -> Iterator[StyledLine]:
-    """The instructions and checks of evaluators, those of the case first."""
-    from evalstore.operations.views.judgements import EARLIER  # not before an answer is read
-
-    earlier = {judgement.evaluation for judgement in view.opinions if judgement.why_not == EARLIER}
-    for number, (id, criteria) in enumerate(view.told.items()):
-        order = "before" if id in earlier else "after"
-        which = f" {order} an edit ({short(id)})" if number else ""
-        if criteria.instructions:
-            yield BLANK
-            yield heading(f"instructions{which}")
-            yield from text_lines(criteria.instructions, "faint" if number else "", _INDENT)
-        if criteria.checks:
-            yield BLANK
-            yield heading(f"checks{which}")
-            for check in criteria.checks:
-                yield from text_lines(check, "faint" if number else "", _INDENT)
-
-
-def _facts(facts: SessionFacts) -> Iterator[str]:
-    tokens = ""
-    if facts.input_tokens is not None or facts.output_tokens is not None:
-        tokens = f"{facts.input_tokens or 0:,} in + {facts.output_tokens or 0:,} out tokens"
-        inner = [f"{facts.cached_tokens:,} cached"] if facts.cached_tokens else []
-        inner += [f"{facts.reasoning_tokens:,} reasoning"] if facts.reasoning_tokens else []
-        tokens += f" ({', '.join(inner)})" if inner else ""
-    facts_shown = (
-        facts.origin if facts.origin == RECORDED else money(facts.cost),
-        tokens,
-        f"{facts.latency:.4g} s" if facts.latency else "",
-        "" if facts.temperature is None else f"temperature {facts.temperature:g}",
-        "" if facts.seed is None else f"seed {facts.seed}",
-        f"finish reason {facts.finish_reason}" if facts.finish_reason else "",
-        f"cut off at {facts.cut_at:,} tokens" if facts.cut_at else "",
-        ", ".join(facts.resolved),
-        when(facts.started),
-        f"from {facts.origin}" if facts.origin not in ("run", RECORDED) else "",
-    )
-    yield ", ".join(fact for fact in facts_shown if fact)
+def _now() -> int:
+    return time.time_ns() // 1000
 
 
 # --- two answers side by side

@@ -15,9 +15,9 @@ from evalstore.tui.render.answer import (
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.styled_text import StyledLine
     from evalstore.results import Result
     from evalstore.tui.state.navigation import Position
-    from evalstore.tui.widgets.text_view import StyledLine
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, widest
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
-from evalstore.tui.widgets.text_view import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.state.verdict_order import PERSON
-from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, heading, text_lines
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe, short
-from evalstore.tui.render.answer import result_facts, turn_title
+from evalstore.operations.views.answer_text import turn_title
+from evalstore.tui.render.answer import result_facts
 from evalstore.tui.render.export import markdown_line
 from evalstore.tui.render.verdicts import verdict_cell
 

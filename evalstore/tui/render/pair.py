@@ -6,10 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe
-from evalstore.reports.line_diff import Stretch, compare_words
-from evalstore.reports.version_diff import focus
-from evalstore.tui.render.verdicts import verdict_cell
-from evalstore.tui.widgets.text_view import (
+from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
     StyledSpan,
@@ -17,6 +14,9 @@ from evalstore.tui.widgets.text_view import (
     marked_spans,
     text_lines,
 )
+from evalstore.reports.line_diff import Stretch, compare_words
+from evalstore.reports.version_diff import focus
+from evalstore.tui.render.verdicts import verdict_cell
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff

@@ -7,11 +7,17 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import likely_price, money, plural, safe
+from evalstore.operations.views.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    heading,
+    text_lines,
+)
 from evalstore.reports.version_diff import Difference, focus
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import bar, verdict_cell, when
 from evalstore.tui.state.verdict_order import SIGNS, verdict_counts
-from evalstore.tui.widgets.text_view import BLANK, StyledLine, StyledSpan, heading, text_lines
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status

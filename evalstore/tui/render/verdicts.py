@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import ago
+from evalstore.operations.views.styled_text import verdict_span
 from evalstore.tui.state.verdict_order import SIGNS
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from evalstore.reports.statistics import Rate
 
-_COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -21,7 +21,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def verdict_cell(word: str | None) -> StyledCell:
     """A verdict as a cell."""
     word = word or "answered"
-    return StyledCell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word), word)
+    span = verdict_span(word, SIGNS)
+    return StyledCell(span.text, span.colour, word)
 
 
 def bar(share: float | None, width: int) -> str:

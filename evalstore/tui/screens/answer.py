@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
+from evalstore.operations.views.styled_text import BLANK, StyledLine, heading, text_lines
 from evalstore.results import Result
 from evalstore.tui.render.answer import place_lines
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts
@@ -16,7 +17,7 @@ from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.markdown_view import MarkdownView
-from evalstore.tui.widgets.text_view import BLANK, StyledLine, TextView, heading, text_lines
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,13 +21,14 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import StyledLine, TextView
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.diff import Diff
     from evalstore.operations.views.cases import Cases
+    from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.tui.widgets.grid_lines import StyledCell

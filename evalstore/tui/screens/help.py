@@ -10,20 +10,20 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from evalstore.display import pad
+from evalstore.operations.views.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    heading,
+    text_lines,
+)
 from evalstore.tui.keys.registry import own_actions
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.screens.base import Page
 from evalstore.tui.state.verdict_order import LABEL_SIGNS, MEANINGS
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.key_names import key_name
-from evalstore.tui.widgets.text_view import (
-    BLANK,
-    StyledLine,
-    StyledSpan,
-    TextView,
-    heading,
-    text_lines,
-)
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

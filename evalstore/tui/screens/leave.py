@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from evalstore.operations.views.styled_text import StyledLine, text_lines
 from evalstore.tui.screens.dialogs import Dialog
-from evalstore.tui.widgets.text_view import StyledLine, text_lines
 
 if TYPE_CHECKING:
     from evalstore.tui.state.background_run import BackgroundRun

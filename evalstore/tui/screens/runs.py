@@ -9,6 +9,13 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import money, plural
+from evalstore.operations.views.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    heading,
+    text_lines,
+)
 from evalstore.tui.render.verdicts import bar, sparkline, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.state.verdict_order import verdict_counts
@@ -16,14 +23,7 @@ from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
-from evalstore.tui.widgets.text_view import (
-    BLANK,
-    StyledLine,
-    StyledSpan,
-    TextView,
-    heading,
-    text_lines,
-)
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -10,6 +10,13 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import interval_bar, money, plural, short
+from evalstore.operations.views.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    heading,
+    text_lines,
+)
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import rate_text, sparkline
 from evalstore.tui.screens.actions import ActionsPage
@@ -18,14 +25,7 @@ from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
-from evalstore.tui.widgets.text_view import (
-    BLANK,
-    StyledLine,
-    StyledSpan,
-    TextView,
-    heading,
-    text_lines,
-)
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import likely_price, plural, safe
 from evalstore.errors import Problem, WorkspaceError
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run import left_lines, work_summary
 from evalstore.tui.render.verdicts import when
@@ -19,7 +20,7 @@ from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
-from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, TextView, heading, text_lines
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -9,6 +9,13 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe, short
+from evalstore.operations.views.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    heading,
+    text_lines,
+)
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
@@ -16,14 +23,7 @@ from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
-from evalstore.tui.widgets.text_view import (
-    BLANK,
-    StyledLine,
-    StyledSpan,
-    TextView,
-    heading,
-    text_lines,
-)
+from evalstore.tui.widgets.text_view import TextView
 from evalstore.values import URGENCY
 
 if TYPE_CHECKING:

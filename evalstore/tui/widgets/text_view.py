@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
@@ -12,50 +12,10 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evalstore.display import safe
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from textual import events
-
-
-class StyledSpan(NamedTuple):
-    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none."""
-
-    text: str
-    colour: str = ""
-
-
-class StyledLine(NamedTuple):
-    """One line before it is wrapped; what is wrapped goes on at the indent."""
-
-    spans: tuple[StyledSpan, ...]
-    indent: int = 0
-
-
-def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledLine]:
-    """The lines of a text; control characters are shown as escapes."""
-    for line in text.split("\n"):  # one by one: most are printable, which is quick to see
-        shown = line if line.isprintable() else safe(line, lines=True).expandtabs(4)
-        yield StyledLine((StyledSpan(shown, colour),), indent)
-
-
-def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
-    """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
-    words = text.rstrip() or text
-    if words:
-        begin, end = _MARKS[colour]
-        yield StyledSpan(f"{begin}{words}{end}", colour)
-    if words != text:
-        yield StyledSpan(text[len(words) :])
-
-
-def heading(text: str) -> StyledLine:
-    """A line that begins a part."""
-    return StyledLine((StyledSpan(safe(text), "heading"),))
-
-
-BLANK = StyledLine(())
-_MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 
 
 class TextView(ScrollView, can_focus=True):

@@ -19,6 +19,7 @@ from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
 from evalstore.operations.views.cases import runs
 from evalstore.operations.views.interactive_run import ALL, carry_out, flips, plan
+from evalstore.operations.views.styled_text import text_lines
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.tui.app import Browser
 from evalstore.tui.screens.cases import CasesPage
@@ -27,7 +28,6 @@ from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
-from evalstore.tui.widgets.text_view import text_lines
 from evalstore.values import Reply, Request, Usage
 from tests import endpoint
 from tests.builders import tree

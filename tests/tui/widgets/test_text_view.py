@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, text_lines, wrap_line
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines
+from evalstore.tui.widgets.text_view import wrap_line
 
 parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x" * 30])
 spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size=4)

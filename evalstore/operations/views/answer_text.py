@@ -1,0 +1,168 @@
+"""What the page of an answer says, for the command line and the browser alike.
+
+Pure: an `AnswerView` in, texts with titles and lines with colours out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.display import ago, clip, money, safe, short
+from evalstore.operations.views.judgements import EARLIER, ELSEWHERE
+from evalstore.operations.views.styled_text import (
+    StyledLine,
+    StyledSpan,
+    TextBlock,
+    text_lines,
+    verdict_span,
+)
+from evalstore.values import RECORDED
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.answer import AnswerView, SessionFacts, TurnView
+    from evalstore.operations.views.judgements import JudgementView
+
+_INDENT = 2
+_SHOWN = 120
+"""Characters of an answer that others are judged together with."""
+
+
+def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
+    """What is missing, and why; `is_judged`: there is something to judge the answer by."""
+    if view.id is None:
+        yield from text_lines("There is no answer yet.", "pending")
+    elif is_judged and all(judgement.why_not for judgement in view.opinions):
+        yield from text_lines("It is not judged yet.", "pending")
+    else:
+        return
+    for text in view.failures:
+        yield from text_lines(f"The call failed: {text}", "error", _INDENT)
+
+
+def judgement_lines(
+    judgement: JudgementView, now: int, *, signs: Mapping[str, str], row: str = ""
+) -> Iterator[StyledLine]:
+    """A judgement with what its checks found; of several cases the `row` of its own."""
+    verdict = verdict_span(judgement.verdict, signs)
+    facts = [] if judgement.score is None else [f"score {judgement.score:g}"]
+    facts += [f"choice {judgement.label}"] if judgement.label else []
+    marks = [ago(judgement.started, now), short(judgement.id)]
+    marks += [f"{len(judgement.sessions)} judged together"] if len(judgement.sessions) > 1 else []
+    marks += [f"[{row}]"] if row else []
+    person = " (a person)" if judgement.is_person else ""
+    yield StyledLine(
+        (
+            StyledSpan(f"{verdict.text}  ", verdict.colour),
+            StyledSpan(safe(f"by {judgement.by}{person}" + "".join(f"  {fact}" for fact in facts))),
+            StyledSpan(f"  ({judgement.why_not})" if judgement.why_not else "", "pending"),
+            StyledSpan(safe("".join(f"  {mark}" for mark in marks)), "faint"),
+        )
+    )
+    for check in judgement.checks:
+        found = verdict_span(check.verdict, signs) if check.verdict else None
+        told = check.feedback or check.name
+        if not told.startswith(check.name):
+            told = f"{check.name}: {told}"
+        for number, line in enumerate(text_lines(told)):
+            sign = (StyledSpan(f"{found.text}  ", found.colour),) if found and not number else ()
+            yield StyledLine((*sign, *line.spans), 2 * _INDENT)
+    if judgement.feedback and not any(check.feedback for check in judgement.checks):
+        yield from text_lines(judgement.feedback, indent=_INDENT)
+
+
+def conversation(view: AnswerView) -> Iterator[TextBlock]:
+    """What the candidate was shown, with its answers in their places."""
+    for turn in view.said:
+        if turn.answer is None:
+            yield TextBlock(turn_title(turn, view), turn.text)
+        elif turn.answer:
+            yield TextBlock(turn_title(turn, view), turn.text, by_candidate=True)
+        else:
+            yield TextBlock(turn_title(turn, view), "(filled by the candidate)", "faint", True)
+
+
+def turn_title(turn: TurnView, view: AnswerView) -> str:
+    """The role of a turn, or the number of the candidate's answer."""
+    if turn.answer is None:
+        return f"{turn.role} {turn.name}".rstrip()
+    answers = sum(1 for other in view.said if other.answer)
+    which = f"answer {turn.answer} of {answers}" if answers > 1 else "answer"
+    return which if turn.answer else "assistant"
+
+
+def criteria(view: AnswerView) -> Iterator[TextBlock]:
+    """What evaluators were told: that of the case first."""
+    for number, (id, told) in enumerate(view.told.items()):
+        judgements = [judgement for judgement in view.opinions if judgement.evaluation == id]
+        counts = any(not judgement.why_not for judgement in judgements)
+        which = _of_which(view, judgements) if counts or not number else ""
+        colour = "" if counts or not number else "faint"
+        if colour:
+            why_not = {judgement.why_not for judgement in judgements}
+            when_told = (
+                "of another case"
+                if ELSEWHERE in why_not
+                else f"{'before' if EARLIER in why_not else 'after'} an edit"
+            )
+            which = f" {when_told} ({short(id)})"
+        if told.instructions:
+            yield TextBlock(f"instructions{which}", told.instructions, colour)
+        if told.checks:
+            yield TextBlock(f"checks{which}", "\n".join(told.checks), colour)
+
+
+def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
+    """The row of these judgements, when the answer is part of several cases."""
+    row = next((view.rows[one.id] for one in judgements if view.rows.get(one.id)), "")
+    return f" of [{row}]" if row else ""
+
+
+def reasoning(view: AnswerView) -> Iterator[TextBlock]:
+    """What judges have said of how they came to their verdicts."""
+    for judgement in view.opinions:
+        if judgement.reasoning:
+            yield TextBlock(f"reasoning of {judgement.by}", judgement.reasoning, "faint")
+
+
+def together_lines(view: AnswerView) -> Iterator[StyledLine]:
+    """All answers that are judged together with this one, by the numbers that feedback uses."""
+    for number, (id, answer) in enumerate(view.together, 1):
+        mark = "▸" if id == view.id else " "
+        yield StyledLine(
+            (
+                StyledSpan(f"{mark} {number}  "),
+                StyledSpan(f"{short(id)}  ", "faint"),
+                StyledSpan(clip(answer[: 4 * _SHOWN], _SHOWN)),
+            ),
+            2,
+        )
+
+
+def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
+    """What else the candidate was offered, what the answer took, and ids."""
+    ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
+    for text in (*view.offered, *((_facts(view.facts, now),) if view.facts else ()), ids):
+        yield from text_lines(text, "faint")
+
+
+def _facts(facts: SessionFacts, now: int) -> str:
+    tokens = ""
+    if facts.input_tokens is not None or facts.output_tokens is not None:
+        tokens = f"{facts.input_tokens or 0:,} in + {facts.output_tokens or 0:,} out tokens"
+        inner = [f"{facts.cached_tokens:,} cached"] if facts.cached_tokens else []
+        inner += [f"{facts.reasoning_tokens:,} reasoning"] if facts.reasoning_tokens else []
+        tokens += f" ({', '.join(inner)})" if inner else ""
+    told = (
+        facts.origin if facts.origin == RECORDED else money(facts.cost),
+        tokens,
+        f"{facts.latency:.4g} s" if facts.latency else "",
+        "" if facts.temperature is None else f"temperature {facts.temperature:g}",
+        "" if facts.seed is None else f"seed {facts.seed}",
+        f"finish reason {facts.finish_reason}" if facts.finish_reason else "",
+        f"cut off at {facts.cut_at:,} tokens" if facts.cut_at else "",
+        ", ".join(facts.resolved),
+        ago(facts.started, now),
+        f"from {facts.origin}" if facts.origin not in ("run", RECORDED) else "",
+    )
+    return ", ".join(one for one in told if one)

@@ -1,0 +1,26 @@
+"""What `show` shows to people: a session as the page that the browser has, all else as stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.operations.show import ShownItem, show, show_item
+from evalstore.planning.opening import open_store
+from evalstore.store.revisions import resolve
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.answer import AnswerView
+    from evalstore.planning.options import Location
+
+
+def show_to_people(where: Location, revision: str) -> ShownItem | AnswerView:
+    """Any thing by its id or name; raises `RevisionError` like `show`."""
+    if ":" in revision:
+        return show(where, revision)
+    with open_store(where) as store:
+        kind, id = resolve(store, revision)
+        if kind == "session":
+            from evalstore.operations.views.answer import read_answer  # only for sessions
+
+            return read_answer(where, store, id)
+        return show_item(where, store, kind, id)

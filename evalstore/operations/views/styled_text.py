@@ -1,0 +1,67 @@
+"""Lines of text with the names of their colours, which a front end prints or draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from evalstore.display import safe
+
+_MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
+_COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
+"""Words of results that have no colour of their own."""
+
+
+class StyledSpan(NamedTuple):
+    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none."""
+
+    text: str
+    colour: str = ""
+
+
+class StyledLine(NamedTuple):
+    """One line before it is wrapped; what is wrapped goes on at the indent."""
+
+    spans: tuple[StyledSpan, ...]
+    indent: int = 0
+
+
+def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledLine]:
+    """The lines of a text; control characters are shown as escapes."""
+    for line in text.split("\n"):  # one by one: most are printable, which is quick to see
+        shown = line if line.isprintable() else safe(line, lines=True).expandtabs(4)
+        yield StyledLine((StyledSpan(shown, colour),), indent)
+
+
+def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
+    """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
+    words = text.rstrip() or text
+    if words:
+        begin, end = _MARKS[colour]
+        yield StyledSpan(f"{begin}{words}{end}", colour)
+    if words != text:
+        yield StyledSpan(text[len(words) :])
+
+
+def heading(text: str) -> StyledLine:
+    """A line that begins a part."""
+    return StyledLine((StyledSpan(safe(text), "heading"),))
+
+
+BLANK = StyledLine(())
+
+
+class TextBlock(NamedTuple):
+    """A text with a title."""
+
+    title: str
+    text: str
+    colour: str = ""
+    by_candidate: bool = False
+    """Whether it is what the candidate has said."""
+
+
+def verdict_span(word: str, signs: Mapping[str, str]) -> StyledSpan:
+    """A verdict in its colour, behind its sign when there is one."""
+    sign = f"{signs[word]} " if word in signs else ""
+    return StyledSpan(f"{sign}{word}", _COLOURS.get(word, word))
