@@ -77,7 +77,10 @@ def _draw(keys: tuple[str, ...]) -> str:
         await press(pilot, *keys)
         pictures.append(pilot.app.export_screenshot(title="evalstore view"))
 
-    with mock.patch("evalstore.tui.render.verdicts.ago", return_value="2 minutes ago"):
+    with (
+        mock.patch("evalstore.tui.render.verdicts.ago", return_value="2 minutes ago"),
+        mock.patch("evalstore.operations.views.answer_text.ago", return_value="2 minutes ago"),
+    ):
         drive(scenario, size=_SIZE)
     # Fonts are the reader's own: nothing is fetched to look at a picture.
     return _FONTS.sub("", pictures[0])
