@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore import hashing
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
 from evalstore.values import FileVersion
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_test
@@ -36,9 +36,9 @@ def tree(path: Path, files: Files) -> Path:
     return path
 
 
-def workspace_of(path: Path, files: Files) -> Workspace:
+def workspace_of(path: Path, files: Files) -> WorkspaceFolder:
     """A workspace with these files; its settings are empty unless given."""
-    return Workspace(tree(path, {"evalstore.yaml": "", **files}))
+    return WorkspaceFolder(tree(path, {"evalstore.yaml": "", **files}))
 
 
 def test_file(  # it builds a file and is not a test itself

@@ -14,7 +14,7 @@ from evalstore.planning.options import FailOn, RunOptions, SelectionOptions
 StrPath = str | os.PathLike[str]
 
 
-class Selection(TypedDict, total=False):
+class SelectionKeywords(TypedDict, total=False):
     """Which cases, models and answers a call is about, as `evalstore run --help` says."""
 
     paths: Iterable[StrPath]
@@ -39,7 +39,7 @@ class Selection(TypedDict, total=False):
     keep_going: bool
 
 
-class RunSettings(Selection, total=False):
+class RunSettings(SelectionKeywords, total=False):
     """The same, and how a run is to go."""
 
     concurrency: int | None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from evalstore.api import options
 from evalstore.api.calls import outside_of_a_loop, system_errors
 from evalstore.api.names import run_revision, session_id
-from evalstore.api.options import RunSettings, Selection, StrPath
+from evalstore.api.options import RunSettings, SelectionKeywords, StrPath
 from evalstore.api.progress import CallbackListener, Progress
 from evalstore.api.values import Answer, answer_from
 from evalstore.errors import EvalstoreError
@@ -138,14 +138,14 @@ class Workspace:
 
     # --- what is to do, and doing it
 
-    def status(self, **selection: Unpack[Selection]) -> Status:
+    def status(self, **selection: Unpack[SelectionKeywords]) -> Status:
         """What changed since the last run, what a run would do, why, and its price in USD.
 
-        Calls no model. The options are those of `Selection`, named as on the command line.
+        Calls no model. The options are those of `SelectionKeywords`, named as on the command line.
         """
         from evalstore.operations.status import status
 
-        options.require_known("status", selection, Selection.__optional_keys__)
+        options.require_known("status", selection, SelectionKeywords.__optional_keys__)
         with self._use() as where:
             return status(where, options.selection_of(selection))
 

@@ -22,7 +22,7 @@ from evalstore.workspace.reader import read_workspace
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
 
 
@@ -54,7 +54,7 @@ def check(where: Location, paths: tuple[str, ...] = ()) -> CheckReport:
 
 
 @contextmanager
-def _known_store(where: Location, workspace: Workspace) -> Iterator[Store | None]:
+def _known_store(where: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
     """The store, if there is a sound one."""
     try:
         path = store_path(workspace, where)
@@ -71,7 +71,7 @@ def _known_store(where: Location, workspace: Workspace) -> Iterator[Store | None
 
 
 def _check(
-    where: Location, paths: tuple[str, ...], workspace: Workspace, store: Store | None
+    where: Location, paths: tuple[str, ...], workspace: WorkspaceFolder, store: Store | None
 ) -> CheckReport:
     buffer = VersionBuffer(store)
     reading = read_workspace(workspace, buffer.find_case_files, buffer.take)
@@ -97,7 +97,7 @@ def _check(
 
 
 def find_untrusted(
-    where: Location, workspace: Workspace, store: Store | None, reading: Reading
+    where: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
 ) -> Iterator[Problem]:
     """A warning for each test file that runs a Python file which is not trusted."""
     for path, one in CodeTrust(where, workspace, store, reading).look_at(files_of(reading).items()):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.planning.options import Location
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
     from evalstore.workspace.settings import Participant
 
@@ -156,7 +156,7 @@ def is_within(found: str, bounds: str) -> bool:
     return True
 
 
-def _settings(workspace: Workspace) -> DoctorFinding:
+def _settings(workspace: WorkspaceFolder) -> DoctorFinding:
     name, ignored = workspace.config.name, len(workspace.ignored)
     if ignored:
         message = f"{name}: {_plural(ignored, 'setting')} ignored"
@@ -183,7 +183,7 @@ def _files(reading: Reading) -> DoctorFinding:
     return DoctorFinding("files", level, message, hint)
 
 
-def _store(where: Location, workspace: Workspace) -> DoctorFinding:
+def _store(where: Location, workspace: WorkspaceFolder) -> DoctorFinding:
     try:
         path = store_path(workspace, where)
     except EvalstoreError as error:
@@ -220,7 +220,7 @@ def describe_store(state: StoreState, name: str) -> DoctorFinding:
     )
 
 
-def _environment(workspace: Workspace, buffer: ProviderPool) -> Iterator[DoctorFinding]:
+def _environment(workspace: WorkspaceFolder, buffer: ProviderPool) -> Iterator[DoctorFinding]:
     found = [name for name in NAMES if (workspace.root / name).is_file()]
     yield DoctorFinding("environment", "ok", " and ".join(found) or "no .env file (none is needed)")
     for kind, base in OPENAI_COMPATIBLE.items():
@@ -242,7 +242,7 @@ def _currencies(reading: Reading) -> Iterator[DoctorFinding]:
 
 
 def _targets(
-    workspace: Workspace, reading: Reading, named: tuple[str, ...]
+    workspace: WorkspaceFolder, reading: Reading, named: tuple[str, ...]
 ) -> Iterator[PingTarget]:
     """The models to look at, each once, however many parts it plays under one code."""
     settings = workspace.settings

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.values import Json
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
 
 _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
 """Names of files that say nothing: their folder's name is taken."""
@@ -287,7 +287,7 @@ class _Files(NamedTuple):
         return self._replace(written=written)
 
 
-def _place_of(workspace: Workspace, folder: str, name: str) -> str:
+def _place_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
     """Where a file of an import is, relative to the workspace."""
     kind, _, rest = name.partition("/")
     return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
@@ -298,7 +298,7 @@ def _is_model(name: str) -> bool:
 
 
 def _write(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     files: Mapping[str, bytes],
     places: Mapping[str, str],
     record: ImportRecord,

@@ -22,11 +22,11 @@ from evalstore.planning.project import Project, files_of
 from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
 
 
-def _find_refused_keys(workspace: Workspace, reading: Reading) -> Iterator[Problem]:
+def _find_refused_keys(workspace: WorkspaceFolder, reading: Reading) -> Iterator[Problem]:
     """A warning of the keys that a run with the models of the settings would refuse to send."""
     settings, models = workspace.settings, []
     for candidate in (*settings.candidates, *settings.evaluators):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from evalstore.files.access import Boundary
     from evalstore.planning.options import Location
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
 
 _FORMAT = [5, __version__]
 """Raise the number when the answer comes from anything else, or is made in another way."""
@@ -156,7 +156,7 @@ class StatusCache:
         self,
         where: Location,
         wanted: SelectionOptions,
-        workspace: Workspace,
+        workspace: WorkspaceFolder,
         store: Path,
         began: int,
     ) -> None:

@@ -25,7 +25,7 @@ from evalstore.planning.planner import require_sound, select
 from evalstore.reports.comparison import Comparison, compare
 from evalstore.store.results import read_results
 from evalstore.workspace.env_files import NAMES
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import SUFFIXES, Seen, Stamp, walk
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _UNREADABLE: Stamp = (-1, 0, 0, 0)
 class FileWatcher:
     """Looks at the files that a workspace is made of, and waits until some of them change."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: WorkspaceFolder) -> None:
         self._root = str(workspace.root)
         self._took = 0.0
         self._single = [str(workspace.config), *(os.path.join(self._root, one) for one in NAMES)]
@@ -53,7 +53,7 @@ class FileWatcher:
         self._mentioned: dict[str, Seen] = {}
         self.follow(workspace)
 
-    def follow(self, workspace: Workspace) -> None:
+    def follow(self, workspace: WorkspaceFolder) -> None:
         """From now on look where the settings say that the files are; call it before a reading."""
         folders = {
             os.path.join(self._root, workspace.settings.paths[kind]): suffixes
@@ -137,7 +137,7 @@ class Watch:
 
     def _read(self) -> object:
         """Learn what must be looked at; what the selected cases are, to be compared."""
-        workspace = Workspace(
+        workspace = WorkspaceFolder(
             self._root,
             self._where.config,
             allow_outside=self._where.allow_outside,

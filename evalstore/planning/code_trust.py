@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.values import CaseFile
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
 
 
@@ -59,7 +59,7 @@ class CodeTrust:
     """Looks up the files that cases run, each once."""
 
     def __init__(
-        self, where: Location, workspace: Workspace, store: Store | None, reading: Reading
+        self, where: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
     ) -> None:
         self._directory = where.directory
         self._workspace = workspace

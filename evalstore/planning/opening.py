@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.store import Store
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings import find_root
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def open_project(
     *,
     create: bool = False,
     keep: bool = False,
-    workspace: Workspace | None = None,
+    workspace: WorkspaceFolder | None = None,
 ) -> Iterator[Project]:
     """Find and read the workspace, and open its store.
 
@@ -79,7 +79,7 @@ def open_store(where: Location, *, inspect: bool = False) -> Iterator[Store]:
 
 
 def _open(
-    workspace: Workspace, where: Location, *, create: bool = False, inspect: bool = False
+    workspace: WorkspaceFolder, where: Location, *, create: bool = False, inspect: bool = False
 ) -> Store:
     path = store_path(workspace, where)
     require_store(path, where)
@@ -105,10 +105,10 @@ def require_store(path: Path, where: Location) -> None:
         )
 
 
-def open_workspace(where: Location) -> Workspace:
+def open_workspace(where: Location) -> WorkspaceFolder:
     """Find the workspace and read its settings."""
     root = find_root(where.directory)
-    return Workspace(
+    return WorkspaceFolder(
         root,
         where.config,
         allow_outside=where.allow_outside,
@@ -117,7 +117,7 @@ def open_workspace(where: Location) -> Workspace:
     )
 
 
-def store_path(workspace: Workspace, where: Location) -> Path:
+def store_path(workspace: WorkspaceFolder, where: Location) -> Path:
     """Where the store is; raises `OutsideError` when the workspace may not name this place."""
     text = where.store or workspace.settings.store
     if re.match(r"[a-z][a-z0-9+]+://", text):

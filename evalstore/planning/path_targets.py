@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from evalstore.planning.options import Location
     from evalstore.values import CaseFile
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
 
 
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
@@ -24,7 +24,7 @@ _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 
 def find_targets(
     where: Location,
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     tests: Collection[str],
     files: Mapping[str, CaseFile],
     paths: tuple[str, ...],
@@ -41,7 +41,7 @@ def find_targets(
 
 def _find(
     where: Location,
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     tests: Collection[str],
     files: Mapping[str, CaseFile],
     text: str,
@@ -57,7 +57,7 @@ def _find(
 
 
 def _named(
-    where: Location, workspace: Workspace, tests: Collection[str], path: str, row: str | None
+    where: Location, workspace: WorkspaceFolder, tests: Collection[str], path: str, row: str | None
 ) -> Target | None:
     for base in (where.directory, workspace.root, workspace.folder("tests")):
         target = Target(workspace.name_of((base / path).absolute()), row)
@@ -90,7 +90,7 @@ def _with_row(
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
 
 
-def name_file(where: Location, workspace: Workspace, file: str) -> str:
+def name_file(where: Location, workspace: WorkspaceFolder, file: str) -> str:
     """The name in the workspace of a test file as a person writes it; one that is gone stays."""
     for base in (where.directory, workspace.root, workspace.folder("tests")):
         if (base / file).is_file():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evalstore.planning.selection import Target
     from evalstore.store import Store
     from evalstore.values import CaseFile
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
 
 
@@ -28,7 +28,7 @@ class Project(Participants):
     """An open workspace, read, with its store."""
 
     def __init__(
-        self, where: Location, workspace: Workspace, store: Store, reading: Reading
+        self, where: Location, workspace: WorkspaceFolder, store: Store, reading: Reading
     ) -> None:
         super().__init__(workspace.settings, reading)
         self.where = where

@@ -14,7 +14,7 @@ from evalstore.store.case_files import restore_case_files
 if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import CaseFile, FileVersion, Json
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
 
 
@@ -61,7 +61,7 @@ class VersionBuffer:
             self._contents |= contents
             self._files |= files
 
-    def finish(self, workspace: Workspace, reading: Reading) -> None:
+    def finish(self, workspace: WorkspaceFolder, reading: Reading) -> None:
         """Give back what could not be stored; else remember what was read, too."""
         reading.contents = self._contents | reading.contents
         reading.blobs = self._files | reading.blobs

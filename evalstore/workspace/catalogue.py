@@ -14,7 +14,7 @@ from evalstore.workspace import model_files
 from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.model_files import Currency, Model, ProviderFile
 
 
@@ -29,7 +29,7 @@ class Catalogue:
 
 
 def read_catalogue(
-    workspace: Workspace, problems: list[Problem], *, check_scripts: bool = False
+    workspace: WorkspaceFolder, problems: list[Problem], *, check_scripts: bool = False
 ) -> Catalogue:
     """Read the files of models, providers and currencies; what is wrong is added to `problems`.
 
@@ -69,7 +69,7 @@ def read_catalogue(
 
 
 def read_texts(
-    workspace: Workspace, kind: str, problems: list[Problem], *suffixes: str
+    workspace: WorkspaceFolder, kind: str, problems: list[Problem], *suffixes: str
 ) -> Iterator[tuple[str, str]]:
     """The files of a kind with their texts; those that cannot be read are among `problems`."""
     for path in workspace.find_files(kind, *suffixes):

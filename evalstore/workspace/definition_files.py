@@ -21,7 +21,7 @@ from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt
 
 if TYPE_CHECKING:
     from evalstore.workspace.file_references import References
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.index import Index
 
 _BUILT_IN = Path(__file__).parent.parent / "prompts" / f"{DEFAULT_PROMPT}.md"
@@ -42,7 +42,7 @@ class DefinitionFiles:
 
 
 def read_definition_files(
-    workspace: Workspace, index: Index, references: References
+    workspace: WorkspaceFolder, index: Index, references: References
 ) -> DefinitionFiles:
     """Read the prompts, tools and schemas of a workspace, and find what is wrong with them."""
     found = DefinitionFiles(Definitions({}, {}, {}, {}, references.read, references.open_data))
@@ -75,7 +75,7 @@ def read_definition_files(
 
 
 def _read_prompts(
-    workspace: Workspace, problems: list[Problem]
+    workspace: WorkspaceFolder, problems: list[Problem]
 ) -> Iterator[tuple[PromptFile, str]]:
     """The prompts with their texts, the built-in one among them unless a file takes its id."""
     seen: dict[str, str] = {}
@@ -96,7 +96,7 @@ def _read_prompts(
 
 
 def _read_definitions(
-    workspace: Workspace, kind: str, index: Index, found: DefinitionFiles
+    workspace: WorkspaceFolder, kind: str, index: Index, found: DefinitionFiles
 ) -> Iterator[tuple[str, str]]:
     """The ids of tools or schemas in the files, each with the id of its version."""
     seen: dict[str, str] = {}

@@ -19,7 +19,7 @@ _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
 """The stamp of a link that leads out of the workspace: no file that was read has it."""
 
 
-class Workspace:
+class WorkspaceFolder:
     """A folder with its settings."""
 
     def __init__(

@@ -31,7 +31,7 @@ from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
 from evalstore.workspace.testfiles.parser import read_test
 
 if TYPE_CHECKING:
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.model_files import Currency, Model
 
 _INDEX = "index.json"
@@ -71,7 +71,7 @@ class Reading:
         """The problems that forbid a run."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
-    def save_index(self, workspace: Workspace) -> None:
+    def save_index(self, workspace: WorkspaceFolder) -> None:
         """Remember what was read; only when all of it is in the store."""
         if self.index and self.index.changed:
             self.index.write(workspace.private / _INDEX)
@@ -82,7 +82,7 @@ LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
 
 
 def read_workspace(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     load_nodes: LoadNodes | None = None,
     keep: Sink | None = None,
     *,
@@ -107,7 +107,7 @@ class _Reader:
     """Reads a workspace once."""
 
     def __init__(
-        self, workspace: Workspace, load_nodes: LoadNodes | None, keep: Sink | None
+        self, workspace: WorkspaceFolder, load_nodes: LoadNodes | None, keep: Sink | None
     ) -> None:
         self._workspace = workspace
         self._settings = workspace.settings

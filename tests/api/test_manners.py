@@ -14,7 +14,7 @@ import pytest
 import evalstore
 from evalstore import EvalstoreError, Workspace
 from evalstore.api import Progress
-from evalstore.api.options import BOUNDS, RunSettings, Selection
+from evalstore.api.options import BOUNDS, RunSettings, SelectionKeywords
 from evalstore.cli.commands.run import ordering
 from evalstore.cli.options import selecting
 from evalstore.planning.options import RunOptions
@@ -193,7 +193,7 @@ def test_what_fails_the_gate_is_one_of_the_choices(workspace: Workspace) -> None
 def test_the_options_are_those_of_the_command_line() -> None:
     selection = set(selecting.__annotations__) - {"return"}
     orders = set(ordering.__annotations__) - {"return"}
-    assert Selection.__optional_keys__ == selection
+    assert SelectionKeywords.__optional_keys__ == selection
     assert RunSettings.__optional_keys__ == selection | orders - {"max_cost", "yes"}
     assert orders | {"judge_only", "agreed"} == set(RunOptions.__slots__)
 

@@ -25,7 +25,7 @@ from evalstore.cli.main import main
 from evalstore.operations.log import log
 from evalstore.operations.watch import FileWatcher
 from evalstore.planning.options import Location
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from tests import endpoint
 from tests.builders import HELLO, tree
 from tests.cli.conftest import ONE, Evalstore
@@ -622,7 +622,7 @@ def look(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
 
     def start(*steps: Callable[[], object]) -> FileWatcher:
         monkeypatch.setattr("evalstore.operations.watch.time", Steps(*steps))
-        return FileWatcher(Workspace(workspace))
+        return FileWatcher(WorkspaceFolder(workspace))
 
     return start
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evalstore.importers.ai_tester.project import adopt
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading, read_workspace
 from tests.builders import tree
 
@@ -71,7 +71,7 @@ def expected(content: Any) -> list[Any] | None:
 def test_a_project_comes_to_what_ai_tester_sends(case: dict[str, Any], tmp_path: Path) -> None:
     tree(tmp_path, written({**FACTS["shared"], **case["files"]}))
     tree(tmp_path, {"evalstore.yaml": adopt(tmp_path)[0]})
-    reading = read_workspace(Workspace(tmp_path))
+    reading = read_workspace(WorkspaceFolder(tmp_path))
     if case["expect"].get("problem"):
         assert reading.errors
         assert all(problem.line for problem in reading.errors)

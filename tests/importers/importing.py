@@ -12,7 +12,7 @@ from evalstore.checks.evaluator import ChecksVerdict, judge_by_checks
 from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.values import Case, Json, Reply
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading, read_workspace
 from tests.builders import Files, tree
 
@@ -40,7 +40,7 @@ class Made:
 
     def read(self) -> Reading:
         """The workspace with what was written, which must have no problem."""
-        reading = read_workspace(Workspace(self.root))
+        reading = read_workspace(WorkspaceFolder(self.root))
         assert reading.problems == []
         return reading
 

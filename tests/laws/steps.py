@@ -18,7 +18,7 @@ import evalstore
 from evalstore import hashing
 from evalstore.store import connection as connections
 from evalstore.store import ids
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 
 _PACKAGE = str(Path(evalstore.__file__).parent)
 _INSTRUCTIONS = 50
@@ -125,7 +125,7 @@ def counted() -> Iterator[Steps]:
 @contextmanager
 def _comparing() -> Iterator[None]:
     """Make paths and ids count their comparisons."""
-    find_files = Workspace.find_files
+    find_files = WorkspaceFolder.find_files
 
     def find(*arguments: Any) -> Any:
         return {_Compared(path): stamp for path, stamp in find_files(*arguments).items()}
@@ -136,7 +136,7 @@ def _comparing() -> Iterator[None]:
         return kept.setdefault(text, text) if isinstance(text, _Compared) else intern(text)
 
     with (
-        mock.patch.object(Workspace, "find_files", find),
+        mock.patch.object(WorkspaceFolder, "find_files", find),
         mock.patch.object(sys, "intern", intern_one),
     ):
         undo = [

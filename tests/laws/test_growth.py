@@ -18,7 +18,7 @@ import pytest
 from evalstore.cli.main import main
 from evalstore.operations import status_cache
 from evalstore.workspace import index
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from tests.builders import tree
 from tests.importers.lve.repository import definition, instance
@@ -323,7 +323,7 @@ def test_comparisons_within_a_list_are_counted(
     tree(tmp_path, files(N, ""))
     monkeypatch.chdir(tmp_path)
     with counted() as steps:
-        reading = read_workspace(Workspace(tmp_path))
+        reading = read_workspace(WorkspaceFolder(tmp_path))
         listed = list(reading.tests)
         before = sum(steps.comparisons.values())
         assert all(path in listed for path in [str(path) for path in listed])

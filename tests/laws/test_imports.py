@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalstore.errors import EvalstoreError
 from evalstore.operations.import_tests import import_files
 from evalstore.planning.options import Location
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from tests.builders import HELLO, tree
 from tests.laws.repositories import REPOSITORIES
@@ -29,5 +29,5 @@ def test_nothing_that_an_import_writes_fails_check(format: str, data: st.DataObj
             written = import_files(Location(root), format, [source]).written
         except EvalstoreError:
             written = ()  # nothing can be read
-        assert [error.place for error in read_workspace(Workspace(root)).errors] == []
+        assert [error.place for error in read_workspace(WorkspaceFolder(root)).errors] == []
         assert all((root / one).is_file() for one in written)

@@ -10,7 +10,7 @@ import pytest
 from evalstore.errors import EvalstoreError, Problem
 from evalstore.values import CaseFile
 from evalstore.workspace import file_references, index, reader
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading, read_workspace
 from evalstore.workspace.settings import find_root
 from evalstore.workspace.testfiles.parser import read_test
@@ -39,24 +39,24 @@ class Remembered:
         self._watch(monkeypatch)
 
     def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        parse, read_bytes = read_test, Workspace.read_bytes
+        parse, read_bytes = read_test, WorkspaceFolder.read_bytes
 
         def watched_parse(path: str, text: str) -> object:
             self.expanded.append(path)
             return parse(path, text)
 
-        def watched(self_: Workspace, name: str, largest: int) -> bytes:
+        def watched(self_: WorkspaceFolder, name: str, largest: int) -> bytes:
             if name.startswith("tests/"):
                 self.looked_at.append(name)
             return read_bytes(self_, name, largest)
 
         monkeypatch.setattr(reader, "read_test", watched_parse)
-        monkeypatch.setattr(Workspace, "read_bytes", watched)
+        monkeypatch.setattr(WorkspaceFolder, "read_bytes", watched)
 
     def read(self) -> Reading:
         self.expanded.clear()
         self.looked_at.clear()
-        found = Workspace(self.root)
+        found = WorkspaceFolder(self.root)
         reading = read_workspace(found, self._load)
         self.nodes |= {reading.nodes[path]: file for path, file in reading.files.items()}
         reading.save_index(found)
@@ -361,7 +361,7 @@ def test_a_file_name_that_is_not_utf_8_is_refused(folder: Path) -> None:
     tree(folder, {"evalstore.yaml": "", "tests/a.md": HELLO})
     Path(os.fsdecode(os.fsencode(folder / "tests") + b"/\xe9.md")).write_text(HELLO)
     with pytest.raises(EvalstoreError, match="is not UTF-8"):
-        read_workspace(Workspace(folder))
+        read_workspace(WorkspaceFolder(folder))
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import read_yaml
-from evalstore.importers.ai_tester.models import participants, provider_notes, queries, read_models
+from evalstore.importers.ai_tester.model_files import (
+    participants,
+    provider_notes,
+    queries,
+    read_models,
+)
 from evalstore.importers.source_files import read_source
 from evalstore.workspace.settings import FOLDERS
 from evalstore.workspace.settings_reader import read_settings

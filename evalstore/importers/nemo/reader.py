@@ -12,7 +12,7 @@ from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.coerce import mapping, parse_json
 from evalstore.importers.json_lines import json_as_yaml
 from evalstore.importers.nemo.datasets import tasks_of
-from evalstore.importers.nemo.models import participants
+from evalstore.importers.nemo.model_files import participants
 from evalstore.importers.nemo.tasks import Task, write_task
 from evalstore.importers.source_files import read_unpacked, reason_of
 

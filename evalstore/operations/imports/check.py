@@ -16,7 +16,7 @@ from evalstore.workspace.reader import read_workspace
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
 
 
 Older = bytes | Path
@@ -34,7 +34,7 @@ def read_older(path: Path, place: str) -> Older:
 
 
 def take_refused_back(
-    workspace: Workspace, written: Collection[str], older: Mapping[str, Older]
+    workspace: WorkspaceFolder, written: Collection[str], older: Mapping[str, Older]
 ) -> list[SkippedItem]:
     """Take back those of these files that have errors, and what then has; say why.
 
@@ -69,7 +69,7 @@ def _take_back(path: Path, place: str, older: Older | None) -> None:
         raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
-def find_taken(workspace: Workspace, models: Mapping[str, bytes]) -> dict[str, SkippedItem]:
+def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[str, SkippedItem]:
     """Which of these model files have the id of another file of the workspace, and what to say.
 
     `models` are paths relative to the workspace, with what is to be written there.

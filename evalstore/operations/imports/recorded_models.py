@@ -18,7 +18,7 @@ from evalstore.workspace.model_files import Model, bare_model
 if TYPE_CHECKING:
     from evalstore.importers.base import JudgedAnswer
     from evalstore.planning.options import Location
-    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.folder import WorkspaceFolder
 
 _WORDS = (
     "# Its answers were recorded elsewhere, and it is never called. Name another provider to call\n"
@@ -28,7 +28,7 @@ _WORDS = (
 
 def write_models(
     where: Location,
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     recorded: Iterable[JudgedAnswer],
     place_of: Callable[[str], str],
 ) -> dict[str, bytes]:
@@ -58,7 +58,9 @@ def write_models(
     return found
 
 
-def _stored_as_called(where: Location, workspace: Workspace, models: dict[str, Model]) -> set[str]:
+def _stored_as_called(
+    where: Location, workspace: WorkspaceFolder, models: dict[str, Model]
+) -> set[str]:
     """Those of the models that the store has as models to be called: they stay what they are."""
     if not models or not store_path(workspace, where).is_file():
         return set()
@@ -71,7 +73,7 @@ def _stored_as_called(where: Location, workspace: Workspace, models: dict[str, M
     return {id for id, version in versions.items() if version in there}
 
 
-def _has(workspace: Workspace, file: str, content: bytes) -> bool:
+def _has(workspace: WorkspaceFolder, file: str, content: bytes) -> bool:
     try:
         return workspace.read_bytes(file, LARGEST_TEXT) == content
     except FileProblem:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from tests.builders import tree
 
@@ -157,7 +157,7 @@ def test_all_that_is_left_out_is_noted(project: Path, capsys: pytest.CaptureFixt
 
 def test_the_example_has_one_error_of_its_own(project: Path) -> None:
     assert main(["init", "--from", "."]) == 0
-    workspace = Workspace(project)
+    workspace = WorkspaceFolder(project)
     reading = read_workspace(workspace)
     assert [(problem.file, problem.line, problem.message) for problem in reading.problems] == [
         (

@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.errors import EvalstoreError
 from evalstore.importers.ai_tester.project import adopt
-from evalstore.workspace.folder import Workspace
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from evalstore.workspace.settings import Participant, QueryModel
 from evalstore.workspace.settings_reader import read_settings
@@ -101,7 +101,7 @@ def test_the_settings_are_carried_over(folder: Path) -> None:
 def test_nothing_is_moved_and_everything_is_found(folder: Path) -> None:
     tree(folder, PROJECT)
     tree(folder, {"evalstore.yaml": adopt(folder)[0]})
-    reading = read_workspace(Workspace(folder))
+    reading = read_workspace(WorkspaceFolder(folder))
     assert reading.problems == []
     assert list(reading.files) == ["data/tests/sub/hello.md"]
     assert list(reading.models) == ["local/a:free", "local/judge"]
@@ -482,7 +482,7 @@ EXAMPLE = {
 def test_the_only_error_of_a_project_is_its_own(folder: Path) -> None:
     tree(folder, EXAMPLE)
     tree(folder, {"evalstore.yaml": adopt(folder)[0]})
-    reading = read_workspace(Workspace(folder))
+    reading = read_workspace(WorkspaceFolder(folder))
     assert [(error.file, error.line, error.message) for error in reading.errors] == [
         ("data/tests/3-weather.md", 4, "there is no system prompt 'an-expert-that-is-missing'")
     ]
