@@ -10,22 +10,27 @@ while the program is loaded it ends the process at once, because an exception co
 in a module that is half loaded. From then on `main` answers it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]
 
-import atexit
-import signal
-from typing import TYPE_CHECKING, NoReturn
+_INTERRUPTED = 130
+
+try:
+    import atexit
+    import signal
+except KeyboardInterrupt:
+    os.write(2, b"interrupted\n")
+    os._exit(_INTERRUPTED)
+
+TYPE_CHECKING = False
+"""As that of `typing`, which is not loaded before interruptions are answered."""
 
 if TYPE_CHECKING:
     from types import FrameType
-
-_INTERRUPTED = 130
+    from typing import NoReturn
 
 
 def run() -> int:
@@ -53,7 +58,7 @@ def run() -> int:
     return exit_code
 
 
-def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
+def _leave(_number: int, _frame: "FrameType | None") -> "NoReturn":
     try:
         os.write(2, b"interrupted\n")
     finally:

@@ -33,6 +33,20 @@ print(f"imports: {-finder.left}", file=sys.stderr)
 sys.exit(exit_code)
 """
 """Interrupts itself when the program imports its n-th module; says how many it imports."""
+AT_START = """
+import os, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "signal":
+            os.kill(os.getpid(), 2)
+
+sys.modules.pop("signal", None)
+sys.meta_path.insert(0, Interrupting())
+from evalstore.__main__ import run
+sys.exit(run())
+"""
+"""Interrupts itself before the program can install an answer."""
 AT_EXIT = """
 import atexit, os, signal, sys, threading
 from evalstore.__main__ import run
@@ -126,6 +140,11 @@ def test_while_modules_are_imported(workspace: Path, part: float) -> None:
     number = round(part * imports_of("check")) if part else 1
     ran = started(AT_IMPORT, str(number), "check")
     assert (ran.returncode, ran.stderr.partition("imports: ")[0]) == (130, "interrupted\n")
+
+
+def test_before_anything_can_answer(workspace: Path) -> None:
+    ran = started(AT_START, "check")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "interrupted\n")
 
 
 @pytest.mark.slow
