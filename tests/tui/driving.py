@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 from textual.pilot import Pilot
@@ -40,6 +40,13 @@ async def settled(pilot: Pilot[None]) -> None:
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
         is_still = _is_painted(pilot.app.screen) and not (busy or will_search)
         quiet = quiet + 1 if is_still else 0
+
+
+async def show_changes(pilot: Pilot[None]) -> None:
+    """Let the page be read again, when no reading that the browser began by itself is under way."""
+    await settled(pilot)
+    cast(Browser, pilot.app).show_changes()
+    await settled(pilot)
 
 
 def _is_painted(shown: Screen[Any]) -> bool:

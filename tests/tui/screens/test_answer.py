@@ -24,7 +24,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, resized, screen, settled
+from tests.tui.driving import drive, press, resized, screen, settled, show_changes
 
 
 def page_of(pilot: Pilot[None]) -> AnswerPage:
@@ -244,8 +244,7 @@ def test_a_case_without_an_answer_says_what_is_missing(workspace: Path) -> None:
         assert "\nuser\nHow warm is Oslo?\n" in text
         assert "\ninstructions\nThe answer must be warm.\n" in text
         await asyncio.to_thread(main, ["run", "--quiet"])
-        pilot.app.show_changes()  # type: ignore[attr-defined]
-        await settled(pilot)
+        await show_changes(pilot)
         assert "✗ fail  scripted/one" in text_of(pilot)
 
     drive(scenario)

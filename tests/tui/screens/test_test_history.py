@@ -20,7 +20,7 @@ from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.conftest import WEATHER
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, screen, settled, show_changes
 
 BOTH = ("scripted/one", "scripted/two")
 
@@ -166,8 +166,7 @@ def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> N
         assert page.query_one(Grid).row_count == 1
         edit(workspace / "tests/weather.md", "How is", "How warm is")
         await asyncio.to_thread(main, ["run", "--quiet"])
-        pilot.app.show_changes()  # type: ignore[attr-defined]
-        await settled(pilot)
+        await show_changes(pilot)
         assert page.query_one(Grid).row_count == 2
         assert page.query_one(Grid).cursor == 1
 
