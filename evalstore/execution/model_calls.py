@@ -1,8 +1,8 @@
-"""One answer from one model: retries within limits, and an end to calls that cannot succeed.
+"""One answer from one model: within the limits of its account, of the budget and of retries.
 
-A provider makes exactly one call. This module decides how often it is tried, how long to wait in
-between, how fast an account is called, and when a model is not called any more. A bug in a
-provider is a failed call, so that other questions are not lost.
+A provider makes exactly one call. This module makes it when its account and the budget allow that,
+and again as `retry_policy` says. A bug in a provider is a failed call, so that other questions are
+not lost.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.execution.budget import Budget, OverBudgetError, count_input, estimate_call_cost
 from evalstore.execution.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
+from evalstore.execution.retry_policy import CircuitBreaker, ModelKey, RetryPolicy
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
 from evalstore.values import ModelVersion, Reply, Request
@@ -25,11 +26,8 @@ if TYPE_CHECKING:
     from evalstore.planning.pricing import Price
     from evalstore.workspace.model_files import Model
 
-_FIRST_DELAY, _LONGEST_DELAY = 0.25, 30.0
 _OVERLOADED = (429, 503, 529)
 """Statuses of a server that has more to do than it can."""
-_MOST_FAILURES_IN_A_ROW = 20
-"""After so many connection failures without an answer a model is not called any more."""
 STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
 """Kinds of a call that was not made: its model is not called any more, or the run ends."""
 
@@ -116,11 +114,9 @@ class ModelCaller:
         self._is_ours = is_ours
         self.budget = Budget(limits.max_cost)
         self._limiters: dict[str, RateLimiter] = {}
-        self._stopped: dict[tuple[str, str], str] = {}
-        """Model (display id and code) -> why it is not called any more."""
-        self._failures_in_a_row: dict[tuple[str, str], int] = {}
-        """Model -> failures of its connection since it last answered."""
-        self._longest_output: dict[tuple[str, str], int] = {}
+        self._retry_policy = RetryPolicy(limits.retries, environment.jitter)
+        self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)
+        self._longest_output: dict[ModelKey, int] = {}
         """Model -> the most output tokens of an answer."""
         self._warned_of_budget = False
         self._halted = asyncio.Event()
@@ -170,16 +166,16 @@ class ModelCaller:
                 reply = await self._call_once(endpoint, request, remaining, reserved)
             except ProviderError as error:
                 self._adapt_to_failure(model, limiter, error)
-                delay = self._delay(error, attempts)
+                delay = self._retry_policy.delay(error, attempts)
                 remaining -= self._environment.monotonic() - began + delay
-                if not error.retry or remaining <= 0 or attempts > self._limits.retries:
-                    self._count_connection_failure(model, error)
+                if not self._retry_policy.allows(error, attempts, remaining):
+                    self._circuit_breaker.count_failure(model, error)
                     raise CallFailed(error, attempts) from error
                 await self._pause(delay)
                 if self.is_halted():
                     raise CallFailed(error, attempts) from error
                 continue
-            self._failures_in_a_row[model] = 0
+            self._circuit_breaker.count_success(model)
             limiter.succeeded(full=full)
             limiter.correct(_tokens(reply) - tokens)
             if reply.wait:
@@ -187,7 +183,7 @@ class ModelCaller:
             return reply
 
     async def _wait_for_turn(
-        self, model: tuple[str, str], limiter: RateLimiter, tokens: int, attempts: int
+        self, model: ModelKey, limiter: RateLimiter, tokens: int, attempts: int
     ) -> None:
         """Wait until the account may be called; raises `CallFailed` when it must not be."""
         self._require_callable(model, attempts)
@@ -196,12 +192,12 @@ class ModelCaller:
             await self._pause(wait)
             self._require_callable(model, attempts)
 
-    def _require_callable(self, model: tuple[str, str], attempts: int) -> None:
+    def _require_callable(self, model: ModelKey, attempts: int) -> None:
         """Raise `CallFailed` when the run is halted, or the model is not called any more."""
         if self.is_halted():
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
-        if model in self._stopped:
-            raise CallFailed(ProviderError(STOPPED, self._stopped[model]), attempts)
+        if why := self._circuit_breaker.reason(model):
+            raise CallFailed(ProviderError(STOPPED, why), attempts)
 
     async def _reserve_cost(self, reserved: float, attempts: int) -> None:
         """Reserve what the next try may cost; raises `CallFailed` when it must not be made."""
@@ -237,43 +233,15 @@ class ModelCaller:
             self.budget.settle(reserved, cost)
 
     def _adapt_to_failure(
-        self, model: tuple[str, str], limiter: RateLimiter, error: ProviderError
+        self, model: ModelKey, limiter: RateLimiter, error: ProviderError
     ) -> None:
         """Slow the account down, or give the model up, as a failure asks for."""
         now = self._environment.monotonic()
         if error.status in _OVERLOADED or error.kind == "timeout":
             limiter.throttled(now)
-        wait = error.retry_after or 0.0
-        if error.stops_model:
-            self._stop(model, error.message)
-        elif error.retry and wait >= self._limits.timeout:
-            asks = f"it asks to wait {wait:,.0f} s"
-            self._stop(
-                model, f"{error.message} ({asks}, and the timeout is {self._limits.timeout:g} s)"
-            )
-        elif error.retry and error.status in _OVERLOADED:
-            limiter.pause(now, wait)
-
-    def _count_connection_failure(self, model: tuple[str, str], error: ProviderError) -> None:
-        """Count the failures of a connection; after too many of them no more calls are made."""
-        if error.kind not in ("connection", "timeout"):
-            self._failures_in_a_row[model] = 0  # the server has answered
-            return
-        self._failures_in_a_row[model] = self._failures_in_a_row.get(model, 0) + 1
-        if self._failures_in_a_row[model] >= _MOST_FAILURES_IN_A_ROW:
-            self._stop(model, f"{error.message} ({_MOST_FAILURES_IN_A_ROW} times in a row)")
-
-    def _stop(self, model: tuple[str, str], why: str) -> None:
-        if model not in self._stopped:
-            self._stopped[model] = why
-            self._environment.warn(f"model '{model[0]}' is not asked any more: {why}")
-
-    def _delay(self, error: ProviderError, attempts: int) -> float:
-        """Seconds until the next try: as the server asks, else exponential backoff with jitter."""
-        if error.retry_after:
-            return error.retry_after
-        bound: float = min(_LONGEST_DELAY, _FIRST_DELAY * 2**attempts)
-        return bound / 4 + self._environment.jitter() * bound * 3 / 4
+        is_given_up = self._circuit_breaker.check_failure(model, error)
+        if error.retry and error.status in _OVERLOADED and not is_given_up:
+            limiter.pause(now, error.retry_after or 0.0)
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless the run is halted in the meantime."""
