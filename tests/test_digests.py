@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import digests
-from evalstore.digests import DigestSet, count_distinct
+from evalstore.workspace import digest_set
+from evalstore.workspace.digest_set import DigestSet, count_distinct
 from evalstore.workspace.testfiles.replacements import labels
 
 
 @pytest.fixture(params=[0, 10, 10_000])
 def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digests, "_FEW", request.param)
+    monkeypatch.setattr(digest_set, "_FEW", request.param)
 
 
 def some(count: int) -> list[int]:
@@ -41,8 +41,8 @@ def test_different_numbers_are_counted() -> None:
 
 
 def test_very_many_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digests, "_FEW", 100)
-    monkeypatch.setattr(digests, "_BUCKET_BITS", 6)
+    monkeypatch.setattr(digest_set, "_FEW", 100)
+    monkeypatch.setattr(digest_set, "_BUCKET_BITS", 6)
     random = Random(3)
     sizes = []
     for count in (1_000, 5_000):
@@ -57,7 +57,7 @@ def test_very_many_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.lists(st.dictionaries(st.sampled_from("ab"), st.sampled_from(["x", "y", "x #2"]))))
 def test_very_many_rows_are_called_what_a_few_are(rows: list[dict[str, str]]) -> None:
-    with mock.patch.object(digests, "_FEW", 0):
+    with mock.patch.object(digest_set, "_FEW", 0):
         found = labels(rows)
     assert found == labels(rows)
     assert len(set(found)) == len(rows)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import evalstore
-from evalstore.json_output import fields_to_json, to_json
+from evalstore.operations.json_output import fields_to_json, to_json
 from evalstore.planning.options import SelectionOptions
 
 

@@ -10,15 +10,8 @@ import pytest
 
 import evalstore
 from evalstore import hashing
-from evalstore.runs import (
-    Run,
-    RunCandidate,
-    RunCommit,
-    RunEvaluator,
-    describe_run,
-    restore_run,
-)
-from evalstore.store.shapes import SHAPES, make_validator
+from evalstore.runs import Run, RunCandidate, RunCommit, RunEvaluator, describe_run, restore_run
+from evalstore.store.content_schemas import SHAPES, make_validator
 
 SNAPSHOT, RESULTS, MODEL, EVALUATOR = ("1" * 32, "2" * 32, "3" * 32, "4" * 32)
 VERDICTS = {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 2}

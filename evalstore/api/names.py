@@ -17,7 +17,7 @@ def run_revision(run: Run | str) -> str:
 def session_id(where: Location, text: str) -> str:
     """The full id of a session; raises `RevisionError` when the text names none."""
     from evalstore.errors import RevisionError
-    from evalstore.planning.opening import open_store
+    from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve
 
     with open_store(where) as store:

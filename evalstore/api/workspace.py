@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from evalstore.api import options
+from evalstore.api.answers import Answer, answer_from
 from evalstore.api.calls import outside_of_a_loop, system_errors
 from evalstore.api.names import run_revision, session_id
 from evalstore.api.options import RunSettings, SelectionKeywords, StrPath
 from evalstore.api.progress import CallbackListener, Progress
-from evalstore.api.values import Answer, answer_from
 from evalstore.errors import EvalstoreError
 from evalstore.operations.progress import ProgressListener
 from evalstore.planning.options import Location, SelectionOptions
@@ -84,7 +84,7 @@ class Workspace:
                 warn=warn,
             )
         )
-        from evalstore.planning.opening import open_workspace
+        from evalstore.planning.open_project import open_workspace
 
         with self._use() as where:
             open_workspace(where)
@@ -219,7 +219,7 @@ class Workspace:
 
         `run` may be a revision: `@` for the newest, `@~1` for the one before, the start of an id.
         """
-        from evalstore.planning.opening import open_store
+        from evalstore.planning.open_project import open_store
         from evalstore.store.results import read_results
         from evalstore.store.revisions import resolve_run
 

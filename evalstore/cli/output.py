@@ -31,7 +31,7 @@ from evalstore.display import safe as safe
 from evalstore.display import short as short
 from evalstore.display import wrap as wrap
 from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError
-from evalstore.json_output import to_json
+from evalstore.operations.json_output import to_json
 
 COLOURS = {
     "pass": "green",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.execution.model_calls import HALTED, OVER_BUDGET
-from evalstore.execution.outcome import ModelSpending, Outcome
 from evalstore.execution.writer import Writer
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import CHECKS
@@ -26,7 +26,7 @@ class Accounting:
     """Keeps the outcome of one execution, and its writer."""
 
     def __init__(self, store: Store, environment: RunEnvironment, runner: str) -> None:
-        self.outcome = Outcome()
+        self.outcome = ExecutionCounts()
         self.writer = Writer(store, runner)
         self._environment = environment
 

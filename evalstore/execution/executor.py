@@ -21,8 +21,8 @@ from evalstore.execution.burst_limit import BurstLimit
 from evalstore.execution.candidates import CandidateCaller
 from evalstore.execution.content_cache import ContentCache
 from evalstore.execution.evaluators import EvaluatorCaller
+from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
-from evalstore.execution.outcome import Outcome
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
 from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
     from evalstore.store import Store
 
-__all__ = ["Endpoint", "Executor", "Limits", "Outcome", "RunEnvironment"]
+__all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]
 
 
 class _Background(NamedTuple):

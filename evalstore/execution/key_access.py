@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.base_urls import covers, host_of, is_loopback, split_base_url
 from evalstore.clock import now
 from evalstore.errors import EvalstoreError
 from evalstore.files.user_lists import default_place
 from evalstore.providers import credentials
+from evalstore.providers.base_urls import covers, host_of, is_loopback, split_base_url
 from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.providers.plugins import plugged_in
 from evalstore.workspace.env_files import read_env_files

@@ -16,7 +16,7 @@ from evalstore.planning.plan import PlannedAsk, missing_judgements
 if TYPE_CHECKING:
     from collections import Counter
 
-    from evalstore.execution.outcome import Outcome
+    from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.planning.cells import Cell, Subject
     from evalstore.planning.plan import Plan
     from evalstore.results import Session, Vote
@@ -33,7 +33,7 @@ class NewAnswer(NamedTuple):
 class PlanProgress:
     """The state of one plan while it is carried out; keys are those of `key_of`."""
 
-    def __init__(self, plan: Plan, outcome: Outcome, failures: Counter[str]) -> None:
+    def __init__(self, plan: Plan, outcome: ExecutionCounts, failures: Counter[str]) -> None:
         """`failures` counts the failures of each key in this run; plans may share a key."""
         self.plan = plan
         self.outcome = outcome

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from evalstore.execution.candidates import CandidateCaller
     from evalstore.execution.content_cache import ContentCache
     from evalstore.execution.evaluators import EvaluatorCaller
+    from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
-    from evalstore.execution.outcome import Outcome
     from evalstore.execution.writer import Writer
     from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.results import Session
 
-StopsAt = Callable[["Cell", "Plan", "Outcome"], bool]
+StopsAt = Callable[["Cell", "Plan", "ExecutionCounts"], bool]
 """Whether the verdict on a cell of a plan ends the run."""
 
 

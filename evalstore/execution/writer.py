@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.errors import StoreLockedError
 from evalstore.execution.short_transaction import run_short_transaction
-from evalstore.store.facts import LeaseChange
+from evalstore.store.sessions import LeaseChange
 
 if TYPE_CHECKING:
     from evalstore.results import Evaluation, Failure, Session

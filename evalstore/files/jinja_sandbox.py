@@ -12,12 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.errors import FileProblem, LimitProblem, NotRunError
-from evalstore.files.jinja_environment import (
-    CostlyTemplate,
-    enter_limits,
-    environment,
-    plain_value,
-)
+from evalstore.files.jinja_environment import CostlyTemplate, enter_limits, environment, plain_value
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -269,14 +264,14 @@ def _words(error: Exception) -> str:
 
 
 def _encoded(scope: Mapping[str, Any]) -> Json:
-    from evalstore.processes.bounded_calls import encode_names
+    from evalstore.processes.limited_calls import encode_names
 
     return encode_names(scope)
 
 
 def _limited(function: str, *arguments: Json) -> Any:
     """What a function of `_FUNCTIONS` returns in a process with limits; raises `_Failed`."""
-    from evalstore.processes.bounded_calls import LimitReached, call
+    from evalstore.processes.limited_calls import LimitReached, call
 
     try:
         reply = call(__name__, "compute", function, *arguments)
@@ -299,7 +294,7 @@ def compute(function: str, *arguments: Json) -> Json:
 
 
 def _decoded(document: Json) -> dict[str, Json]:
-    from evalstore.processes.bounded_calls import decode_names
+    from evalstore.processes.limited_calls import decode_names
 
     return decode_names(document)
 

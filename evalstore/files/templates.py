@@ -16,12 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evalstore.errors import FileProblem, LimitProblem
-from evalstore.files.jinja_sandbox import (
-    binds,
-    evaluate,
-    run,
-    undeclared,
-)
+from evalstore.files.jinja_sandbox import binds, evaluate, run, undeclared
 
 T = TypeVar("T")
 

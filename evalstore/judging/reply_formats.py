@@ -29,7 +29,7 @@ from evalstore.judging.verdict_reply import (
     read_opinion,
     unreadable_opinion,
 )
-from evalstore.processes.bounded_calls import LimitReached
+from evalstore.processes.limited_calls import LimitReached
 from evalstore.values import Json, OutgoingMessage, Reply, Text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from evalstore.clock import today
 from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
 from evalstore.operations.list import _find_refused_keys
 from evalstore.planning.code_trust import CodeTrust
-from evalstore.planning.opening import open_workspace, store_path
+from evalstore.planning.open_project import open_workspace, store_path
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.pricing import find_unpriced
 from evalstore.planning.project import files_of

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
-from evalstore.json_output import to_json
 from evalstore.operations.diff_sides import (
     WORKSPACE,
     Side,
@@ -24,9 +23,10 @@ from evalstore.operations.diff_sides import (
     workspace_side,
 )
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
-from evalstore.planning.opening import open_catalogue, open_project, open_store
+from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import require_sound

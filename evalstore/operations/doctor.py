@@ -15,7 +15,7 @@ from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreErr
 from evalstore.execution.endpoints import ProviderPool
 from evalstore.operations.check import find_unknown_prices
 from evalstore.operations.doctor_ping import Checkup, PingTarget, examine_all
-from evalstore.planning.opening import open_workspace, store_path
+from evalstore.planning.open_project import open_workspace, store_path
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
 from evalstore.store.inspection import StoreState, inspect_store

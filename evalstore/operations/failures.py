@@ -12,7 +12,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.cells import ask_of
-from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_targets import name_file
 from evalstore.store.results import iterate_entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.planning.opening import open_store
+from evalstore.planning.open_project import open_store
 from evalstore.store.fsck import Damage, check_store
 
 if TYPE_CHECKING:

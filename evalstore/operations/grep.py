@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.errors import EvalstoreError
-from evalstore.json_output import fields_to_json
-from evalstore.planning.opening import open_store, open_workspace
+from evalstore.operations.json_output import fields_to_json
+from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.store.results import iterate_results
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import KINDS, Kind, load_texts

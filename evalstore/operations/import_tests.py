@@ -27,7 +27,7 @@ from evalstore.operations.imports.matching import place
 from evalstore.operations.imports.recorded_models import write_models
 from evalstore.operations.imports.records import ImportSummary, store_history
 from evalstore.operations.imports.written_files import ImportRecord
-from evalstore.planning.opening import open_project, open_workspace
+from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.workspace.settings import ignored_settings
 
 if TYPE_CHECKING:

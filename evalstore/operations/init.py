@@ -11,7 +11,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.importers.source_files import reading_from
-from evalstore.planning.opening import open_workspace, store_path
+from evalstore.planning.open_project import open_workspace, store_path
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.workspace.allowed_paths import WorkspaceBoundary

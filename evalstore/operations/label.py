@@ -20,7 +20,7 @@ from evalstore import hashing
 from evalstore.errors import EvalstoreError
 from evalstore.operations.label_subjects import LabelSubject, find_named, subject_of_result
 from evalstore.operations.prompt_names import prompt_label
-from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results

@@ -14,7 +14,7 @@ from evalstore.errors import EvalstoreError, Problem
 from evalstore.execution.refused_keys import combine, find_refused
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.views.case_description import CaseDescriber
-from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import find_model
 from evalstore.planning.planner import require_sound, select

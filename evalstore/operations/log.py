@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.json_output import to_json
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.json_output import to_json
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
-from evalstore.planning.opening import open_store, open_workspace
+from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import follow_file

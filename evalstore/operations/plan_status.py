@@ -11,7 +11,7 @@ from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status
 from evalstore.planning.estimate import estimate
 from evalstore.planning.history_filters import stands_until
-from evalstore.planning.opening import open_project, open_workspace, store_path
+from evalstore.planning.open_project import open_project, open_workspace, store_path
 from evalstore.planning.options import GO_ON
 from evalstore.planning.plan import PlanItem
 from evalstore.planning.planner import make_plan, require_sound

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.planning.opening import open_catalogue
+from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import __version__
 from evalstore.clock import Clock
 from evalstore.errors import OK
-from evalstore.execution.outcome import Outcome
+from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.git import read_state
-from evalstore.json_output import fields_to_json
 from evalstore.operations.gate import decide
+from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
 from evalstore.operations.run_totals import RunTotals
+from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
-from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import lay_out, make_plan, plan_cells, require_sound
-from evalstore.planning.portions import find_shared, portions, take_out
 from evalstore.planning.reasons import Explainer
 from evalstore.runs import Run, RunCandidate, RunCommit, RunEvaluator
 from evalstore.store.results import read_lines
@@ -89,7 +89,7 @@ def run(
         snapshot = _store_workspace(project)
         totals = RunTotals(project, started, project.settings.verdict, plans.shared)
         if survey.is_empty:
-            outcome = Outcome()
+            outcome = ExecutionCounts()
             for plan in plans.take():
                 totals.add(plan, outcome)
         else:  # what calls models takes as long to import as all the rest
@@ -163,7 +163,7 @@ class Plans:
         if self._only is not None:
             yield self._only
             return
-        for some in portions(take_out(self._layout.cells), self._size, LONGEST):
+        for some in batches(take_out(self._layout.cells), self._size, LONGEST):
             yield plan_cells(self._project, self._layout, some)
 
     def _once(self) -> Iterator[Plan]:
@@ -173,7 +173,7 @@ class Plans:
             return
         planned: dict[str, int] = {}
         judged = set[tuple[object, ...]]()
-        for cells in portions(self._layout.cells, self._size, LONGEST):
+        for cells in batches(self._layout.cells, self._size, LONGEST):
             plan = plan_cells(self._project, self._layout, cells)
             judgements, plan.judgements = plan.judgements, []
             for judgement in judgements:
@@ -236,7 +236,7 @@ class _Done(NamedTuple):
     wanted: SelectionOptions
     orders: RunOptions
     totals: RunTotals
-    outcome: Outcome
+    outcome: ExecutionCounts
     snapshot: str
     started: int
     ended: int
@@ -282,7 +282,7 @@ def _make_run(project: Project, done: _Done) -> Run:
     )
 
 
-def _status(totals: RunTotals, outcome: Outcome) -> str:
+def _status(totals: RunTotals, outcome: ExecutionCounts) -> str:
     if outcome.interrupted:
         return "interrupted"
     if outcome.over_budget:

@@ -20,7 +20,7 @@ from evalstore.planning.results import compute_results
 
 if TYPE_CHECKING:
     from evalstore.clock import Clock
-    from evalstore.execution.outcome import Outcome
+    from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_preview import PlanTotals
     from evalstore.planning.cells import Cell
@@ -37,11 +37,11 @@ def carry_out(
     project: Project,
     survey: PlanTotals,
     plans: Iterable[Plan],
-    finish: Callable[[Plan, Outcome], None],
+    finish: Callable[[Plan, ExecutionCounts], None],
     clock: Clock,
     orders: RunOptions,
     listener: ProgressListener,
-) -> Outcome:
+) -> ExecutionCounts:
     """Ask and judge what the plans say, and `finish` each; raises `EvalstoreError`.
 
     When the run is stopped the plans that are left are finished as they are.
@@ -97,11 +97,11 @@ def make_nonces() -> Iterator[str]:
 async def _run_until_stopped(
     executor: Executor,
     plans: Iterable[Plan],
-    finish: Callable[[Plan, Outcome], None],
+    finish: Callable[[Plan, ExecutionCounts], None],
     listener: ProgressListener,
     longest: float | None,
     hold: Callable[[], None],
-) -> Outcome:
+) -> ExecutionCounts:
     """Run; when time is up, or at SIGINT, calls in flight may finish; a second SIGINT ends all."""
     loop = asyncio.get_running_loop()
     outcome = executor.outcome
@@ -197,7 +197,7 @@ def _held_while_closing(
                 signal.signal(number, before)
 
 
-def fails(cell: Cell, plan: Plan, outcome: Outcome, rule: str) -> bool:
+def fails(cell: Cell, plan: Plan, outcome: ExecutionCounts, rule: str) -> bool:
     """Whether a cell has a verdict that fails it; False if answers or votes lack."""
     alone = replace(plan, cells=[cell])
     (result,) = compute_results(alone, rule, outcome.sessions, outcome.votes)

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from evalstore.errors import Problem
-    from evalstore.execution.outcome import Outcome
+    from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.operations.run_totals import RunTotals
     from evalstore.planning.code_trust import Untrusted
     from evalstore.results import Result
 
 
-def describe_spending(outcome: Outcome) -> list[Json]:
+def describe_spending(outcome: ExecutionCounts) -> list[Json]:
     """What each model was called for, and what that came to."""
     return [
         {

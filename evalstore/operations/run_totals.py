@@ -27,7 +27,7 @@ from evalstore.values import RESULT_WORDS
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from evalstore.execution.outcome import Outcome
+    from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results import Result
@@ -71,7 +71,7 @@ class RunTotals:
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
-    def add(self, plan: Plan, outcome: Outcome) -> None:
+    def add(self, plan: Plan, outcome: ExecutionCounts) -> None:
         """Add a portion, and store its results."""
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         for cell in cells:
@@ -107,7 +107,7 @@ class RunTotals:
         for counts in questions.values():
             self._questions.add(counts)
 
-    def _count_answers(self, plan: Plan, outcome: Outcome) -> None:
+    def _count_answers(self, plan: Plan, outcome: ExecutionCounts) -> None:
         reused: list[str] = []
         for question in plan.questions:
             counted = self._answered.get(question, 0)

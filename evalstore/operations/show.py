@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure, restore_question
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.json_output import to_json
 from evalstore.operations.failures import describe_failures, find_places
+from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
-from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
-from evalstore.json_output import fields_to_json
 from evalstore.judging.aggregation import combine, judge_session
+from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.stats_filter import Filter
-from evalstore.planning.opening import open_catalogue
+from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import describe_selection, leaves_out
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED

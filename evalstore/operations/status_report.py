@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.json_output import to_json
+from evalstore.operations.json_output import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

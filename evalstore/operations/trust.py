@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.base_urls import host_of, normalise_host
 from evalstore.clock import iso, now
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_FILE, read_file
 from evalstore.files.user_lists import default_place
+from evalstore.providers.base_urls import host_of, normalise_host
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
 

@@ -19,7 +19,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.run import plan_run
 from evalstore.operations.run import run as carry_out
 from evalstore.operations.status_cache import see, see_mentioned
-from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import GO_ON
 from evalstore.planning.planner import require_sound, select
 from evalstore.reports.comparison import Comparison, compare

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
-from evalstore.planning import history_filters, retries
+from evalstore.planning import failed_work, history_filters
+from evalstore.planning.cell_batches import StreamedCells, Summary, summarise
 from evalstore.planning.cells import (
     Candidate,
     Cell,
@@ -22,7 +23,6 @@ from evalstore.planning.cells import (
     generate_cells,
 )
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
-from evalstore.planning.portions import StreamedCells, Summary, summarise
 from evalstore.planning.project import files_of
 from evalstore.planning.selection import Placed, Portion, Selection
 from evalstore.values import RECORDED, Case, CaseFile, Verdict
@@ -43,7 +43,7 @@ class Scope:
     judgements: AgeLimit
     again: Collection[Verdict]
     """Verdicts that do not count: they are to be had again."""
-    tried: retries.FailedWork | None
+    tried: failed_work.FailedWork | None
     """Nothing but this is to be done; None: all that is missing is."""
     judge_only: bool
     begun: float
@@ -106,11 +106,11 @@ def lay_out(
             "nothing is selected",
             hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
         )
-    tried: retries.FailedWork | None = None
+    tried: failed_work.FailedWork | None = None
     if wanted.last_failed:
         cells, skipped = history_filters.only_failed(project, [*cells]), []
     if wanted.retry_errors:
-        cells, tried = retries.only_tried(project, [*cells], wanted, answers, judgements)
+        cells, tried = failed_work.only_tried(project, [*cells], wanted, answers, judgements)
         skipped = []
     if cases is not None and not portion.is_all:
         cells, skipped = _take_portion(cases, cells, skipped, portion)
@@ -198,7 +198,7 @@ def plan_cells(project: Project, layout: Scope, cells: Sequence[Cell]) -> Plan:
     plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
     project.code.note_waiting(cells, plan.waiting)
     if layout.tried:
-        retries.drop_untried(plan, *layout.tried)
+        failed_work.drop_untried(plan, *layout.tried)
     if layout.judge_only:
         plan.asks = []
         plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore import hashing
+from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
-from evalstore.planning.retries import failed_judgements, failed_questions
 from evalstore.planning.version_reader import VersionReader, in_portions
 from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.reports.version_diff import (

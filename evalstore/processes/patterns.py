@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evalstore.errors import NotRunError
-from evalstore.processes.bounded_calls import LimitReached, call
+from evalstore.processes.limited_calls import LimitReached, call
 from evalstore.processes.pattern_cost import is_cheap_pattern, is_small
 
 if TYPE_CHECKING:

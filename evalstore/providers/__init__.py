@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evalstore.base_urls import find_secret, split_base_url
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.base_urls import find_secret, split_base_url
 from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.providers.plugins import plugged_in
 from evalstore.values import RECORDED, Json

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
+from evalstore.store.content_schemas import ITEMS, SHAPES, make_validator
 from evalstore.store.ids import as_digits
-from evalstore.store.shapes import ITEMS, SHAPES, make_validator
 from evalstore.store.table_columns import EVENTS, VERSIONS
 from evalstore.values import WORDS, Json, Word
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from evalstore.store.contents import decode, decode_row, missing
 from evalstore.store.costs import CostQueries
-from evalstore.store.facts import FactQueries
 from evalstore.store.failures import FailureQueries
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.runs import RunQueries
+from evalstore.store.sessions import SessionQueries
 from evalstore.store.table_columns import EVENTS, FAILURES, SESSIONS, TABLES, VERSIONS
 from evalstore.store.versions import VersionQueries
 from evalstore.values import Json
@@ -28,7 +28,7 @@ class Stored(NamedTuple):
     content: Json
 
 
-class Store(VersionQueries, FactQueries, RunQueries, FailureQueries, CostQueries):
+class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQueries):
     """An open store."""
 
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ from evalstore.canonical_json import canonical_json
 from evalstore.store.contents import as_blob, decode, decode_row, missing
 from evalstore.store.database import ensure, select_each
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.nodes import NodeQueries
 from evalstore.store.table_columns import FILES, VERSIONS, TableColumns
+from evalstore.store.tree_nodes import NodeQueries
 from evalstore.values import FileVersion, Json
 
 

@@ -21,8 +21,8 @@ from evalstore.tui.screens.choice import Choice
 from evalstore.tui.screens.compare import ComparePage
 from evalstore.tui.screens.dialogs import Dialog, PromptDialog
 from evalstore.tui.screens.help import HelpPage
-from evalstore.tui.screens.leave import LeavePage
 from evalstore.tui.screens.plan import PlanPage
+from evalstore.tui.screens.quit_confirmation import QuitConfirmation
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.stats import StatsPage
@@ -287,7 +287,7 @@ PAGES: Sequence[type[Page]] = (
     HelpPage,
     StatusPage,
     PlanPage,
-    LeavePage,
+    QuitConfirmation,
     RunPage,
     StatsPage,
     TestHistoryPage,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.tui.render.run import end_summary
 from evalstore.tui.screens.base import Page, TitleLine
-from evalstore.tui.screens.leave import LeavePage
+from evalstore.tui.screens.quit_confirmation import QuitConfirmation
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.state.background_run import BackgroundRun
 
@@ -119,9 +119,9 @@ class BrowserRuns:
         """Whether the browser may end; during a run the user is asked, then the run awaited."""
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
-        questions = [page for page in self._app.screen_stack if isinstance(page, LeavePage)]
+        questions = [page for page in self._app.screen_stack if isinstance(page, QuitConfirmation)]
         if not questions:
-            self._app.push_screen(LeavePage(self.runner))
+            self._app.push_screen(QuitConfirmation(self.runner))
             return False
         self.is_leaving = True
         if not self.runner.stops:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import FileProblem, Problem
 from evalstore.files.access import normalise
-from evalstore.processes.bounded_calls import limited_together
+from evalstore.processes.limited_calls import limited_together
 from evalstore.values import DEFAULT_PROMPT, FileVersion
 from evalstore.workspace.catalogue import claim_id, read_texts
 from evalstore.workspace.definitions import read_schema, read_tool

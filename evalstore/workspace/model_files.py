@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evalstore.base_urls import find_secret, split_base_url
 from evalstore.errors import FileProblem
 from evalstore.files.fields import Fields, suggest
 from evalstore.files.yaml12 import read_yaml
+from evalstore.providers.base_urls import find_secret, split_base_url
 from evalstore.values import RECORDED, Json, ModelVersion
 from evalstore.workspace.model_options import OPTIONS, check_options, check_unique_properties
 

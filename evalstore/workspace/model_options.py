@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evalstore.base_urls import is_secret_option
 from evalstore.errors import FileProblem
 from evalstore.files.fields import is_json
+from evalstore.providers.base_urls import is_secret_option
 
 if TYPE_CHECKING:
     from evalstore.files.fields import Fields

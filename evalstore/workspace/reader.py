@@ -15,7 +15,7 @@ from evalstore.errors import FileProblem, Problem
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.fields import suggest
 from evalstore.files.yaml12 import split_frontmatter
-from evalstore.processes.bounded_calls import limited_together
+from evalstore.processes.limited_calls import limited_together
 from evalstore.store.case_tree import build_case_tree, collect
 from evalstore.values import CaseFile, FileVersion
 from evalstore.workspace import model_files

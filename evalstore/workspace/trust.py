@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.base_urls import covers, normalise_host
 from evalstore.errors import EvalstoreError
 from evalstore.files.user_lists import default_place, read_list, write_list
+from evalstore.providers.base_urls import covers, normalise_host
 
 if TYPE_CHECKING:
     from pathlib import Path

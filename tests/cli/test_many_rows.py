@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import digests, hashing
-from evalstore.execution.outcome import Outcome
+from evalstore import hashing
+from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.operations import run as runs
 from evalstore.operations.run_totals import RunTotals
-from evalstore.planning import portions
+from evalstore.planning import cell_batches
 from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
 from evalstore.store import Store, case_files, case_tree
 from evalstore.values import Case, EvaluationVersion, Json
+from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.expansion import expand_test
@@ -241,9 +242,9 @@ def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (case_tree, "MOST", 8),
         (case_files, "MOST", 8),
         (case_files, "_AT_ONCE", 8),
-        (portions, "FEW", 50),
-        (digests, "_FEW", 10),
-        (digests, "_BUCKET_BITS", 6),
+        (cell_batches, "FEW", 50),
+        (digest_set, "_FEW", 10),
+        (digest_set, "_BUCKET_BITS", 6),
         (runs, "PORTION", 30),
         (runs, "LONGEST", 30),
     ):
@@ -273,7 +274,7 @@ def test_no_more_rows_are_in_memory_when_there_are_more(
     found: list[int] = []
     add = RunTotals.add
 
-    def count(totals: RunTotals, plan: Plan, outcome: Outcome) -> None:
+    def count(totals: RunTotals, plan: Plan, outcome: ExecutionCounts) -> None:
         add(totals, plan, outcome)
         alive = (type(one) for one in gc.get_objects())
         most = sum(

@@ -10,8 +10,8 @@ from unittest import mock
 import pytest
 
 from evalstore.errors import NotRunError
-from evalstore.processes import bounded_calls
-from evalstore.processes.bounded_calls import call
+from evalstore.processes import limited_calls
+from evalstore.processes.limited_calls import call
 from evalstore.providers.scripted import ScriptedProvider
 from evalstore.values import Reply, Request
 from tests.builders import tree
@@ -242,7 +242,7 @@ def test_what_cannot_be_computed_now_leaves_the_case_pending(talk: Path, evalsto
             raise NotRunError("the machine is too busy")
         return call(_module, function, what, *arguments, **options)
 
-    with mock.patch.object(bounded_calls, "call", too_busy):
+    with mock.patch.object(limited_calls, "call", too_busy):
         ran = evalstore("run")
     assert (ran.exit_code, "pending" in ran.stdout) == (3, True)
     assert "the machine is too busy" in ran.stdout + ran.stderr

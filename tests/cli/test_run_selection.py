@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.planning.opening import open_store
+from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from tests.builders import test_file, tree
 from tests.cli.conftest import Evalstore

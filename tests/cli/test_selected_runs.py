@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import commands
-from evalstore.json_output import fields_to_json
+from evalstore.operations.json_output import fields_to_json
 from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
 from tests.cli.conftest import Evalstore
 

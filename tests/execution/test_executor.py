@@ -19,9 +19,9 @@ import pytest
 
 from evalstore import hashing
 from evalstore.errors import StoreError, StoreLockedError
+from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.execution.executor import Executor
 from evalstore.execution.model_calls import Endpoint, Limits, RunEnvironment
-from evalstore.execution.outcome import ModelSpending, Outcome
 from evalstore.planning.cells import Candidate, Cell, build_cells
 from evalstore.planning.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
@@ -248,13 +248,13 @@ class Lab:
         self.plans[executor] = plan
         return executor
 
-    async def execute(self, executor: Executor) -> Outcome:
+    async def execute(self, executor: Executor) -> ExecutionCounts:
         """Carry out the plan that this executor was made for."""
         async with executor:
             await executor.carry_out(self.plans[executor])
         return executor.outcome
 
-    def run(self) -> Outcome:
+    def run(self) -> ExecutionCounts:
         return asyncio.run(self.execute(self.executor()))
 
     def is_done(self) -> bool:
@@ -868,7 +868,7 @@ def test_however_often_it_is_cancelled_what_was_answered_is_stored(
     lab.add("Two", None)
     executor = lab.executor()
     record = Store.record
-    tasks: list[asyncio.Task[Outcome]] = []
+    tasks: list[asyncio.Task[ExecutionCounts]] = []
     loops: list[asyncio.AbstractEventLoop] = []
 
     def cancelled_meanwhile(store: Store, *rest: Any, wait: bool) -> None:
@@ -917,18 +917,18 @@ def test_without_a_price_the_cost_is_not_known(lab: Lab) -> None:
 # --- sharing the work with other runs
 
 
-def run_together(lab: Lab, count: int = 2) -> list[tuple[Plan, Outcome]]:
+def run_together(lab: Lab, count: int = 2) -> list[tuple[Plan, ExecutionCounts]]:
     """Several runs at once, each with a plan made before any of them began."""
     plans = [lab.plan() for _ in range(count)]
     executors = [lab.executor(plan) for plan in plans]
 
-    async def run() -> list[Outcome]:
+    async def run() -> list[ExecutionCounts]:
         return await asyncio.gather(*(lab.execute(executor) for executor in executors))
 
     return list(zip(plans, asyncio.run(run()), strict=True))
 
 
-def known(plan: Plan, outcome: Outcome) -> tuple[int, int]:
+def known(plan: Plan, outcome: ExecutionCounts) -> tuple[int, int]:
     """How many answers and judgements a run can report: its own and those of others."""
     questions = {cell.questions[0] for cell in plan.cells}
     sessions = {
@@ -1039,7 +1039,7 @@ def test_work_that_was_taken_over_while_we_slept_is_not_done_again(lab: Lab) -> 
     lab.limits = Limits(concurrency=1)
     plans = [lab.plan() for _ in range(2)]
     first, second = (lab.executor(plan) for plan in plans)
-    other: list[Outcome] = []
+    other: list[ExecutionCounts] = []
 
     async def act_later(request: Request) -> Reply:
         if len(lab.asked) == 3:
@@ -1067,7 +1067,7 @@ def sleeping_at(lab: Lab, when: Callable[[], bool]) -> tuple[Executor, Callable[
     It happens once, when `when` says so.
     """
     first, second = lab.executor(), lab.executor()
-    happened: list[Outcome] = []
+    happened: list[ExecutionCounts] = []
 
     async def sleep() -> bool:
         if happened or not when():
@@ -1076,7 +1076,7 @@ def sleeping_at(lab: Lab, when: Callable[[], bool]) -> tuple[Executor, Callable[
         with lab.store.writing() as connection:
             connection.execute("DELETE FROM leases")
             connection.execute("DELETE FROM runners")
-        happened.append(Outcome())
+        happened.append(ExecutionCounts())
         happened[0] = await lab.execute(second)
         assert happened[0].failed == 0
         return True
@@ -1192,7 +1192,7 @@ def test_what_failed_in_one_plan_is_not_tried_again_in_the_next(lab: Lab) -> Non
     lab.act = failing(*[busy()] * 9)
     executor = lab.executor()
 
-    async def run() -> Outcome:
+    async def run() -> ExecutionCounts:
         async with executor:
             await executor.carry_out(lab.plan())
             await executor.carry_out(lab.plan())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from evalstore.execution.outcome import Outcome
+from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
 from evalstore.execution.work_sharing import Item, key_of
 from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
@@ -35,7 +35,7 @@ def session(number: int) -> Session:
 
 
 def test_a_key_is_finished_when_nothing_of_it_is_outstanding() -> None:
-    progress = PlanProgress(Plan(), Outcome(), Counter())
+    progress = PlanProgress(Plan(), ExecutionCounts(), Counter())
     progress.begin("key", 2)
     assert progress.is_asked("key")
     assert not progress.finish_one("key")
@@ -46,7 +46,7 @@ def test_a_key_is_finished_when_nothing_of_it_is_outstanding() -> None:
 def test_what_has_failed_in_this_run_is_not_tried_again() -> None:
     plan = make_plan(3)
     failures = Counter({plan.asks[0].question_id: 2})
-    progress = PlanProgress(plan, Outcome(), failures)
+    progress = PlanProgress(plan, ExecutionCounts(), failures)
     assert [item.count for item in progress.take_open(plan.asks)] == [1]
     progress.fail(plan.asks[0].question_id)
     assert list(progress.take_open(plan.asks)) == []
@@ -54,7 +54,7 @@ def test_what_has_failed_in_this_run_is_not_tried_again() -> None:
 
 def test_a_judgement_is_queued_once() -> None:
     plan = make_plan(1, stored=1)
-    progress = PlanProgress(plan, Outcome(), Counter())
+    progress = PlanProgress(plan, ExecutionCounts(), Counter())
     assert list(progress.take_open(plan.judgements)) == plan.judgements
     assert list(progress.take_open(plan.judgements)) == []
     assert not progress.queue(key_of(plan.judgements[0]))
@@ -62,13 +62,13 @@ def test_a_judgement_is_queued_once() -> None:
 
 def test_a_judgement_that_has_failed_in_this_run_is_not_queued() -> None:
     plan = make_plan(1, stored=1)
-    progress = PlanProgress(plan, Outcome(), Counter([key_of(plan.judgements[0])]))
+    progress = PlanProgress(plan, ExecutionCounts(), Counter([key_of(plan.judgements[0])]))
     assert list(progress.take_open(plan.judgements)) == []
 
 
 def test_a_cell_that_wants_fewer_answers_judges_the_oldest() -> None:
     plan = make_plan(3, 2, stored=1)
-    outcome = Outcome()
+    outcome = ExecutionCounts()
     progress = PlanProgress(plan, outcome, Counter())
     (question,) = plan.questions
     outcome.sessions[question] = [Sample(20, "later", None), Sample(10, "sooner", None)]
@@ -84,7 +84,7 @@ def test_a_group_is_due_when_no_answer_of_it_is_outstanding() -> None:
     plan = make_plan(1, tests=("t", "u"))
     (cell,) = plan.cells
     first, second = cell.questions
-    outcome = Outcome()
+    outcome = ExecutionCounts()
     progress = PlanProgress(plan, outcome, Counter())
     for number, question in enumerate(cell.questions):
         progress.begin(question, 1)

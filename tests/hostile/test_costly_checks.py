@@ -21,7 +21,7 @@ from evalstore.files import jinja_sandbox
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
-from evalstore.processes import bounded_calls
+from evalstore.processes import limited_calls
 from evalstore.processes.pattern_cost import is_cheap_pattern
 from evalstore.values import Json, Reply, ToolCall, Usage
 from tests.builders import tree
@@ -85,7 +85,7 @@ def test_a_costly_check_is_given_up_and_its_answer_kept(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 0.2)
+    monkeypatch.setattr(limited_calls, "CPU_SECONDS", 0.2)
     asked_once(*COSTLY[name])
     report = json.loads(evalstore("run", "--json").stdout)
     assert (report["asked"], report["judged"], report["verdicts"]["error"]) == (1, 1, 1)
@@ -98,7 +98,7 @@ def test_a_costly_pattern_of_a_script_is_a_failure(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 0.2)
+    monkeypatch.setattr(limited_calls, "CPU_SECONDS", 0.2)
     folder = asked_once({"contains": "a"}, "a")
     tree(
         folder,
@@ -134,7 +134,7 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
     ran = subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(bounded_calls.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(limited_calls.__file__).parents[2])},
         capture_output=True,
         text=True,
         timeout=60,
@@ -269,7 +269,7 @@ def test_nothing_is_cheap_on_a_very_long_answer() -> None:
 
 
 def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 0.2)
+    monkeypatch.setattr(limited_calls, "CPU_SECONDS", 0.2)
     path = "[@,@][]" + "|[@,@][]" * 40
     form = form_of(
         [
@@ -345,7 +345,7 @@ def test_templates_whose_filters_are_costly_are_not_plain(source: str) -> None:
 
 
 def test_a_machine_that_is_too_busy_is_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_calls, "_SECONDS", 0.0)
+    monkeypatch.setattr(limited_calls, "_SECONDS", 0.0)
     check = read_check({"contains": "x"})
     with pytest.raises(NotRunError):
         run_within_limits(check, CheckInput(Reply("x" * 300_000), "x" * 300_000))

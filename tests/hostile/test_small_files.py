@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.errors import NO, OK, USAGE
-from evalstore.processes import bounded_calls
+from evalstore.processes import limited_calls
 from tests.builders import test_file, tree
 from tests.cli.conftest import ONE, SETTINGS, Evalstore
 
@@ -90,7 +90,7 @@ TESTS: dict[str, dict[str, str]] = {
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], Path]:
     """A workspace with these files, in which a computation may take only a moment."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 0.4)
+    monkeypatch.setattr(limited_calls, "CPU_SECONDS", 0.4)
 
     def make(files: dict[str, str]) -> Path:
         base = {"evalstore.yaml": SETTINGS.replace("judge", "one"), "models/one.yaml": ONE}
@@ -146,8 +146,8 @@ def test_what_a_file_computes_is_limited_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """None of these is too much by itself."""
-    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 60.0)
-    monkeypatch.setattr(bounded_calls, "_FILE_SECONDS", 0.2)
+    monkeypatch.setattr(limited_calls, "CPU_SECONDS", 60.0)
+    monkeypatch.setattr(limited_calls, "_FILE_SECONDS", 0.2)
     loops = "{% for i in range(3000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}"
     values = ", ".join(f"v{number}" for number in range(20))
     hostile(_shown(f"{loops}`{{{{x}}}}`", f"replacements: {{x: [{values}]}}"))
@@ -166,8 +166,8 @@ def test_many_rows_may_compute_longer_than_few(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_calls, "_FILE_SECONDS", 0.0)
-    monkeypatch.setattr(bounded_calls, "_CALL_SECONDS", for_each)
+    monkeypatch.setattr(limited_calls, "_FILE_SECONDS", 0.0)
+    monkeypatch.setattr(limited_calls, "_CALL_SECONDS", for_each)
     values = ", ".join(f"v{number}" for number in range(100))
     text = f"{{% set y = '{for_each}' %}}{{{{ y }}}}`{{{{x}}}}`"  # not one computed before
     hostile(_shown(text, f"replacements: {{x: [{values}]}}"))

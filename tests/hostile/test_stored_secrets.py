@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.base_urls import covers, host_of, is_loopback, normalise_host, split_base_url
+from evalstore.providers.base_urls import (
+    covers,
+    host_of,
+    is_loopback,
+    normalise_host,
+    split_base_url,
+)
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evalstore import hashing
 from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
+from evalstore.planning.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
     EVER,
@@ -25,7 +26,6 @@ from evalstore.planning.plan import (
     plan_asks,
     plan_judgements,
 )
-from evalstore.planning.retries import busy_cells, drop_untried
 from evalstore.results import Sample, Vote
 from evalstore.values import Case, CaseFile, Verdict, Word
 

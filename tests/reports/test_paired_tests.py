@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.json_output import to_json
+from evalstore.operations.json_output import to_json
 from evalstore.reports import paired_tests
 from evalstore.reports.paired_tests import (
     FileSum,

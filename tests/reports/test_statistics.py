@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.json_output import to_json
+from evalstore.operations.json_output import to_json
 from evalstore.reports.group_totals import flip_probability
 from evalstore.reports.statistics import (
     Clusters,

@@ -13,8 +13,8 @@ from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
 from evalstore.store import Store
+from evalstore.store.content_schemas import SHAPES
 from evalstore.store.contents import as_number, as_time, decode, is_of_kind, iterate_members
-from evalstore.store.shapes import SHAPES
 from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
 from evalstore.values import Json
 from tests.store.facts import fill, run_content

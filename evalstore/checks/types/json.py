@@ -15,7 +15,7 @@ from evalstore.checks.types.json_comparison import JsonComparison
 from evalstore.display import shorten
 from evalstore.errors import NotRunError
 from evalstore.files.fields import is_json, suggest
-from evalstore.processes.bounded_calls import LimitReached, call
+from evalstore.processes.limited_calls import LimitReached, call
 from evalstore.values import Json
 
 _SHOWN = 120

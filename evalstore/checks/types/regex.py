@@ -8,7 +8,7 @@ from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, Chec
 from evalstore.checks.normalization import preparer
 from evalstore.display import as_text, shorten
 from evalstore.errors import EvalstoreError, NotRunError
-from evalstore.processes.bounded_calls import LimitReached
+from evalstore.processes.limited_calls import LimitReached
 from evalstore.processes.patterns import _FLAGS, SECONDS, compiled, is_found, pattern_problem
 from evalstore.values import Json
 

@@ -92,7 +92,7 @@ def _one_model(models: list[str] | None) -> str:
 
 def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
     """Revisions and paths: `A..B` is two revisions; the arguments after `--` are paths."""
-    from evalstore.planning.opening import open_workspace
+    from evalstore.planning.open_project import open_workspace
 
     paths: list[str] = []
     arguments = Globals.arguments
@@ -189,6 +189,6 @@ def show(
 
         output.document(operation(here(), revision))
     else:
-        from evalstore.operations.views.shown import show_to_people
+        from evalstore.operations.views.shown_item import show_to_people
 
         print_shown(show_to_people(here(), revision))

@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from evalstore.data_item import DataItem
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
+from evalstore.processes.data_item import DataItem
 from evalstore.values import Json
 
 

@@ -15,8 +15,8 @@ from evalstore.files.jinja_environment import is_global
 from evalstore.files.jinja_sandbox import run, undeclared
 
 if TYPE_CHECKING:
-    from evalstore.data_item import DataItem
     from evalstore.files.datasets.columns import DatasetColumns
+    from evalstore.processes.data_item import DataItem
     from evalstore.values import Json
 
 AS_NUMBER = "'item.NAME | int' is its number, as in 'item.level | int < 3'"

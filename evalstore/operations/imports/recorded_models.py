@@ -10,7 +10,7 @@ from evalstore.errors import FileProblem
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.importers.template_writer import file_name, unique
 from evalstore.importers.yaml_writer import block
-from evalstore.planning.opening import open_store, store_path
+from evalstore.planning.open_project import open_store, store_path
 from evalstore.values import RECORDED
 from evalstore.workspace.catalogue import is_known_kind, is_listed_model, read_catalogue
 from evalstore.workspace.model_files import Model, bare_model

@@ -20,7 +20,7 @@ from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.rendering import answer_text, check_text, joined, text_of
 from evalstore.operations.show import cells_with
 from evalstore.operations.views.judgements import JudgementView, opinions_on
-from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.values import URGENCY, Json, Reply

@@ -15,7 +15,8 @@ from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
 from evalstore.operations.views.labels import LabelIndex, read_opinions
-from evalstore.planning.opening import (
+from evalstore.planning.cell_batches import take_out
+from evalstore.planning.open_project import (
     open_catalogue,
     open_project,
     open_store,
@@ -24,7 +25,6 @@ from evalstore.planning.opening import (
     store_path,
 )
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
-from evalstore.planning.portions import take_out
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run

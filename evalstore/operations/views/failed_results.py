@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.planning.retries import failed_judgements, failed_questions
+from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.store.trees import read_tree
 from evalstore.values import Question
 

@@ -10,7 +10,7 @@ from evalstore.errors import NothingSelectedError
 from evalstore.operations.diff import diff
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
-from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions, is_partial
 from evalstore.store.results import read_results
 

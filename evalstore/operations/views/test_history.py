@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.prompt_names import prompt_label
-from evalstore.operations.views.test_parts import (
-    describe_parts,
-    load_parts,
-)
+from evalstore.operations.views.test_parts import describe_parts, load_parts
 from evalstore.operations.views.test_spans import (
     VersionSpan,
     add_results,
@@ -23,7 +20,7 @@ from evalstore.operations.views.test_spans import (
     join_spans,
     results_now,
 )
-from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.renames import name_in_newest_run, name_in_workspace
 from evalstore.reports.word_diff import ChangedLine, lines_apart
 from evalstore.values import CaseFile, Json

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.tui.render.answer import (
-    answer_lines,
-    compared_lines,
-    place_lines,
-    verdict_lines,
-)
+from evalstore.tui.render.answer import answer_lines, compared_lines, place_lines, verdict_lines
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView

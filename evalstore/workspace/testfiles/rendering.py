@@ -6,19 +6,12 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evalstore.data_item import DataItem, FixedNames
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import nearest, suggest
 from evalstore.files.jinja_environment import show
 from evalstore.files.template_compiler import compile_text
-from evalstore.files.templates import (
-    ITEM,
-    FileMention,
-    Filled,
-    NoValueError,
-    Template,
-    plain,
-)
+from evalstore.files.templates import ITEM, FileMention, Filled, NoValueError, Template, plain
+from evalstore.processes.data_item import DataItem, FixedNames
 from evalstore.values import RUNTIME_NAMES
 from evalstore.workspace.testfiles.conversations import LAST
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evalstore import hashing
-from evalstore.digests import DigestSet, count_distinct
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
 from evalstore.files.markdown import SPACE
 from evalstore.files.yaml12 import Document, WrittenScalar
+from evalstore.workspace.digest_set import DigestSet, count_distinct
 
 Replacements = tuple[dict[str, tuple[WrittenScalar, ...]], ...]
 """Items one after the other; within an item, every combination of its values."""

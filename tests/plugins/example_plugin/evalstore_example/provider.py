@@ -9,7 +9,8 @@ A model file names it:
 
 from __future__ import annotations
 
-from evalstore.plugins import ProviderError, Reply, Request
+from evalstore.providers.base import ProviderError
+from evalstore.values import Reply, Request
 
 
 class Reverser:

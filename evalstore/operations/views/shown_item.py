@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.operations.show import ShownItem, show, show_item
-from evalstore.planning.opening import open_store
+from evalstore.planning.open_project import open_store
 from evalstore.store.revisions import resolve
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.data_item import DataItem, FixedNames, columns_of
 from evalstore.errors import NotRunError
+from evalstore.processes.data_item import DataItem, FixedNames, columns_of
 from evalstore.values import Json
 
 if TYPE_CHECKING:

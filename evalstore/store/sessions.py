@@ -22,8 +22,8 @@ from evalstore.store.database import append, select_each
 from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, insert_leases
-from evalstore.store.nodes import NodeQueries
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
+from evalstore.store.tree_nodes import NodeQueries
 from evalstore.values import Json
 
 
@@ -46,7 +46,7 @@ class LeaseChange(NamedTuple):
     given: Sequence[str] = ()
 
 
-class FactQueries(NodeQueries):
+class SessionQueries(NodeQueries):
     """The part of a store that knows of sessions and evaluations."""
 
     def record(

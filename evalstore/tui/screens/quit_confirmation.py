@@ -17,7 +17,7 @@ _DRAW_SECONDS = 0.2
 """How often it is drawn."""
 
 
-class LeavePage(Dialog):
+class QuitConfirmation(Dialog):
     """How far the run is, and what quitting would do with it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

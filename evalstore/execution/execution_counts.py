@@ -20,7 +20,7 @@ class ModelSpending:
 
 
 @dataclass
-class Outcome:
+class ExecutionCounts:
     """What an execution did."""
 
     asked: int = 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from evalstore.digests import DigestSet
 from evalstore.planning.cells import Cell, Judge, SkippedPair
+from evalstore.workspace.digest_set import DigestSet
 
 FEW = 10_000
 """Up to so many cells stay in memory, however large their files are."""
 
 
-def portions(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
+def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
     """The cells in parts of at least `size`, but for the last; those of a file stay together.
 
     A file with more than `longest` cells is split between two of its cases.
