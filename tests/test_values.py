@@ -14,7 +14,7 @@ from evalstore.operations.show import ShownItem
 from evalstore.runs import describe_run
 from evalstore.tui.state.verdict_order import FAILING, SIGNS
 from evalstore.values import RESULT_WORDS, URGENCY, VERDICTS, order_counts
-from tests.store.facts import a_run
+from tests.store.sessions import a_run
 
 
 def test_what_a_result_can_say_is_in_the_order() -> None:

@@ -14,13 +14,13 @@ def run_revision(run: Run | str) -> str:
     return run if isinstance(run, str) else run.id
 
 
-def session_id(where: Location, text: str) -> str:
+def session_id(location: Location, text: str) -> str:
     """The full id of a session; raises `RevisionError` when the text names none."""
     from evalstore.errors import RevisionError
     from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve
 
-    with open_store(where) as store:
+    with open_store(location) as store:
         kind, id = resolve(store, text)
     if kind != "session":
         raise RevisionError(

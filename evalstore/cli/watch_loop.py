@@ -32,7 +32,7 @@ _NAMED = 3
 
 
 def keep_watching(
-    wanted: SelectionOptions, orders: RunOptions, show: Callable[[RunReport], None]
+    selection: SelectionOptions, options: RunOptions, show: Callable[[RunReport], None]
 ) -> int:
     """Run and watch until Ctrl-C or until `max_cost` is used up; the exit code.
 
@@ -40,7 +40,7 @@ def keep_watching(
     own. What is wrong in a round is said, and the next change is another chance; only what is
     wrong with the command itself ends it at once.
     """
-    watch = Watch(here(), wanted, orders)
+    watch = Watch(here(), selection, options)
     exit_code = None
     while True:
         try:
@@ -52,7 +52,7 @@ def keep_watching(
             break
         if watch.is_used_up:
             output.talk("the watch ends: the next call may cost more than is left")
-            most = output.money(orders.max_cost)
+            most = output.money(options.max_cost)
             output.talk(f"  ({output.money(watch.spent)} of the {most} of --max-cost are spent)")
             return STOPPED
         try:

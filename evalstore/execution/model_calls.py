@@ -235,12 +235,12 @@ class ModelCaller:
     def _adapt_to_failure(
         self, model: ModelKey, limiter: RateLimiter, error: ProviderError
     ) -> None:
-        """Slow the account down, or give the model up, as a failure asks for."""
+        """Slow the account down, or stop calling the model, as a failure asks for."""
         now = self._environment.monotonic()
         if error.status in _OVERLOADED or error.kind == "timeout":
             limiter.throttled(now)
-        is_given_up = self._circuit_breaker.check_failure(model, error)
-        if error.retry and error.status in _OVERLOADED and not is_given_up:
+        is_stopped = self._circuit_breaker.check_failure(model, error)
+        if error.retry and error.status in _OVERLOADED and not is_stopped:
             limiter.pause(now, error.retry_after or 0.0)
 
     async def _pause(self, seconds: float) -> None:

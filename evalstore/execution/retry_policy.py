@@ -1,4 +1,4 @@
-"""The retry rule: when a failed call is made again, and when its model is given up.
+"""The retry rule: when a failed call is made again, and when its model is not called any more.
 
 Nothing is called or awaited here: `model_calls` does what this module decides.
 """
@@ -57,14 +57,14 @@ class CircuitBreaker:
         return self._reasons.get(model)
 
     def check_failure(self, model: ModelKey, error: ProviderError) -> bool:
-        """Give the model up if a failed try says that no other can succeed; whether it does."""
+        """Stop calling the model if no other try can succeed; whether that is so."""
         if error.stops_model:
-            self._give_up(model, error.message)
+            self._stop(model, error.message)
             return True
         wait = error.retry_after or 0.0
         if error.retry and wait >= self._timeout:
             waits = f"it asks to wait {wait:,.0f} s, and the timeout is {self._timeout:g} s"
-            self._give_up(model, f"{error.message} ({waits})")
+            self._stop(model, f"{error.message} ({waits})")
             return True
         return False
 
@@ -75,13 +75,13 @@ class CircuitBreaker:
             return
         self._failures_in_a_row[model] = self._failures_in_a_row.get(model, 0) + 1
         if self._failures_in_a_row[model] >= _MOST_FAILURES_IN_A_ROW:
-            self._give_up(model, f"{error.message} ({_MOST_FAILURES_IN_A_ROW} times in a row)")
+            self._stop(model, f"{error.message} ({_MOST_FAILURES_IN_A_ROW} times in a row)")
 
     def count_success(self, model: ModelKey) -> None:
         """The model has answered."""
         self._failures_in_a_row[model] = 0
 
-    def _give_up(self, model: ModelKey, reason: str) -> None:
+    def _stop(self, model: ModelKey, reason: str) -> None:
         if model not in self._reasons:
             self._reasons[model] = reason
             self._warn(f"model '{model[0]}' is not asked any more: {reason}")

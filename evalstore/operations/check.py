@@ -40,24 +40,24 @@ class CheckReport:
         return sum(1 for problem in self.problems if problem.severity == "error")
 
 
-def check(where: Location, paths: tuple[str, ...] = ()) -> CheckReport:
+def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
     """Read, expand and validate everything; nothing is called and no store is needed.
 
     One that is there knows the files that have not changed.
     """
     try:
-        workspace = open_workspace(where)
+        workspace = open_workspace(location)
     except WorkspaceError as error:
         return CheckReport(error.problems, 0, 0)
-    with _known_store(where, workspace) as store:
-        return _check(where, paths, workspace, store)
+    with _known_store(location, workspace) as store:
+        return _check(location, paths, workspace, store)
 
 
 @contextmanager
-def _known_store(where: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
+def _known_store(location: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
     """The store, if there is a sound one."""
     try:
-        path = store_path(workspace, where)
+        path = store_path(workspace, location)
         store = Store.open(path, create=False) if path.exists() else None
     except OutsideError:
         raise
@@ -71,7 +71,7 @@ def _known_store(where: Location, workspace: WorkspaceFolder) -> Iterator[Store 
 
 
 def _check(
-    where: Location, paths: tuple[str, ...], workspace: WorkspaceFolder, store: Store | None
+    location: Location, paths: tuple[str, ...], workspace: WorkspaceFolder, store: Store | None
 ) -> CheckReport:
     buffer = VersionBuffer(store)
     reading = read_workspace(workspace, buffer.find_case_files, buffer.take)
@@ -84,8 +84,8 @@ def _check(
         ]
     problems += find_unknown_prices(reading, today())
     problems += _find_refused_keys(workspace, reading)
-    problems += find_untrusted(where, workspace, store, reading)
-    selection = Selection(find_targets(where, workspace, reading.tests, reading.files, paths))
+    problems += find_untrusted(location, workspace, store, reading)
+    selection = Selection(find_targets(location, workspace, reading.tests, reading.files, paths))
     tests = {path for path in reading.tests if selection.covers_file(path)}
     problems = [
         problem
@@ -97,10 +97,12 @@ def _check(
 
 
 def find_untrusted(
-    where: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
+    location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
 ) -> Iterator[Problem]:
     """A warning for each test file that runs a Python file which is not trusted."""
-    for path, one in CodeTrust(where, workspace, store, reading).look_at(files_of(reading).items()):
+    for path, one in CodeTrust(location, workspace, store, reading).look_at(
+        files_of(reading).items()
+    ):
         hint = f"read it, then '{one.command}'"
         yield Problem(path, f"{one.fact}, so it does not run", severity="warning", hint=hint)
 

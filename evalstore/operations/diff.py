@@ -172,7 +172,7 @@ def _name(side: str) -> str:
 
 
 def diff(
-    where: Location,
+    location: Location,
     first: str | None = None,
     second: str | None = None,
     *,
@@ -185,7 +185,7 @@ def diff(
     runs only the store is read: what is wrong with test files does not matter.
     """
     wanted = wanted or SelectionOptions()
-    with _open(where, wanted, needs_files=second is None) as project:
+    with _open(location, wanted, needs_files=second is None) as project:
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, wanted)
         was = follow_renames(was, now, project.settings.paths["tests"])
@@ -216,7 +216,7 @@ def diff(
 
 
 def diff_models(
-    where: Location,
+    location: Location,
     revision: str | None,
     models: tuple[str, str],
     *,
@@ -228,7 +228,7 @@ def diff_models(
     Raises `EvalstoreError` for a candidate that is not in it.
     """
     wanted = wanted or SelectionOptions()
-    with _open(where, wanted, needs_files=revision is None) as project:
+    with _open(location, wanted, needs_files=revision is None) as project:
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
@@ -264,14 +264,16 @@ def diff_models(
 
 
 @contextmanager
-def _open(where: Location, wanted: SelectionOptions, *, needs_files: bool) -> Iterator[Project]:
+def _open(
+    location: Location, selection: SelectionOptions, *, needs_files: bool
+) -> Iterator[Project]:
     """The workspace with its test files; of two stored runs they tell nothing, nor do errors."""
     if not needs_files:
-        with open_catalogue(where) as project:
+        with open_catalogue(location) as project:
             yield project
         return
-    with open_project(where) as project:
-        require_sound(project, wanted)
+    with open_project(location) as project:
+        require_sound(project, selection)
         yield project
 
 
@@ -331,9 +333,9 @@ def _listed(found: Comparison) -> list[Result]:
     return [side for pair in pairs for side in (pair.was, pair.now) if side]
 
 
-def read_answers(where: Location, sessions: Sequence[str]) -> dict[str, str]:
+def read_answers(location: Location, sessions: Sequence[str]) -> dict[str, str]:
     """The last answers of these sessions by id, as they are read."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         return {
             id: answer_text(session.answer) for id, session in store.find_sessions(sessions).items()
         }

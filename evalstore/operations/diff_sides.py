@@ -57,12 +57,12 @@ def run_side(project: Project, revision: str) -> Side:
     return Side(run.id, results, nodes, files, models, selection)
 
 
-def workspace_side(project: Project, wanted: SelectionOptions) -> Side:
+def workspace_side(project: Project, selection: SelectionOptions) -> Side:
     """The workspace, with what stored answers and judgements give current cases."""
-    plan = make_plan(project, wanted)
+    plan = make_plan(project, selection)
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
-    models = None if wanted.models else {cell.candidate.id for cell in plan.cells}
+    models = None if selection.models else {cell.candidate.id for cell in plan.cells}
     return Side(WORKSPACE, results, dict(project.reading.nodes), files, models)
 
 
@@ -177,8 +177,8 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
     whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
     for entries in _earlier(project, was.name, now, {result.file for result in missing}):
-        portions = iterate_entries(project.store, entries)
-        before = ResultIndex(one for some in portions for one, _ in some if not one.is_missing)
+        batches = iterate_entries(project.store, entries)
+        before = ResultIndex(one for some in batches for one, _ in some if not one.is_missing)
         left = []
         for one in missing:
             found = before.find(one, prompts.of(one))

@@ -78,7 +78,7 @@ class Diagnosis:
 
 
 def doctor(
-    where: Location, models: tuple[str, ...] = (), *, ping: bool = True, timeout: float = TIMEOUT
+    location: Location, models: tuple[str, ...] = (), *, ping: bool = True, timeout: float = TIMEOUT
 ) -> Diagnosis:
     """Look at the program, the workspace and the models in use, or only at `models`.
 
@@ -87,7 +87,7 @@ def doctor(
     """
     diagnosis = Diagnosis([*_versions()])
     try:
-        workspace = open_workspace(where)
+        workspace = open_workspace(location)
     except WorkspaceError as error:
         hint = "'evalstore check' lists them with their lines"
         count = len(error.problems)
@@ -98,7 +98,7 @@ def doctor(
     diagnosis.findings += [
         _settings(workspace),
         _files(reading),
-        _store(where, workspace),
+        _store(location, workspace),
     ]
     try:
         buffer = ProviderPool(workspace.root, reading)
@@ -183,9 +183,9 @@ def _files(reading: Reading) -> DoctorFinding:
     return DoctorFinding("files", level, message, hint)
 
 
-def _store(where: Location, workspace: WorkspaceFolder) -> DoctorFinding:
+def _store(location: Location, workspace: WorkspaceFolder) -> DoctorFinding:
     try:
-        path = store_path(workspace, where)
+        path = store_path(workspace, location)
     except EvalstoreError as error:
         return DoctorFinding("store", "fail", str(error), error.hint)
     state = inspect_store(path)

@@ -87,35 +87,37 @@ class FailureLog:
     """What to call the system prompts of the cases that have several."""
 
 
-def log_failures(where: Location, file: str | None = None, limit: int | None = None) -> FailureLog:
+def log_failures(
+    location: Location, file: str | None = None, limit: int | None = None
+) -> FailureLog:
     """The failures; with a file, those of its cases, as they are now or were in recent runs."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         if file is None:
-            entries = describe_failures(where, store, store.find_failures(limit=limit))
-            return FailureLog(entries, store.count_failures(), None, _prompts(where, entries))
-        name = name_file(where, open_workspace(where), file)
-        listed = describe_failures(where, store, store.find_failures())
+            entries = describe_failures(location, store, store.find_failures(limit=limit))
+            return FailureLog(entries, store.count_failures(), None, _prompts(location, entries))
+        name = name_file(location, open_workspace(location), file)
+        listed = describe_failures(location, store, store.find_failures())
         entries = [entry for entry in listed if entry.place and entry.place.file == name]
-        if not entries and name not in _known_files(where, store):
+        if not entries and name not in _known_files(location, store):
             raise EvalstoreError(
                 f"no run and no workspace knows a test file '{name}'",
                 hint="'evalstore ls tests' lists the files",
             )
-        return FailureLog(entries[:limit], len(entries), name, _prompts(where, entries[:limit]))
+        return FailureLog(entries[:limit], len(entries), name, _prompts(location, entries[:limit]))
 
 
-def _prompts(where: Location, entries: Collection[FailureEntry]) -> dict[str | None, str]:
+def _prompts(location: Location, entries: Collection[FailureEntry]) -> dict[str | None, str]:
     places = [entry.place for entry in entries if entry.place]
-    return name_prompts(where, {place.question.prompt for place in places if place.has_several})
+    return name_prompts(location, {place.question.prompt for place in places if place.has_several})
 
 
 def describe_failures(
-    where: Location, store: Store, found: Collection[LoggedFailure]
+    location: Location, store: Store, found: Collection[LoggedFailure]
 ) -> list[FailureEntry]:
     """Failures with their questions and places."""
     asked = store.find_questions_of(failure.subject for _, failure in found if failure.subject)
     questions = {id: failure.question or asked.get(failure.subject or "") for id, failure in found}
-    places = find_places(where, store, {question for question in questions.values() if question})
+    places = find_places(location, store, {question for question in questions.values() if question})
     return [
         FailureEntry(id, failure, question, places.get(question) if question else None)
         for id, failure in found
@@ -123,11 +125,11 @@ def describe_failures(
     ]
 
 
-def find_places(where: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
+def find_places(location: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
     """Where questions stand, by id: in the newest run that has them, else in the workspace."""
     found: dict[str, Place] = {}
     missing = set(questions)
-    for places in (_places_in_runs(store), _places_now(where)):
+    for places in (_places_in_runs(store), _places_now(location)):
         for id, place in places:
             if id in missing:
                 missing.discard(id)
@@ -165,12 +167,12 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
                     )
 
 
-def _places_now(where: Location) -> Iterator[tuple[str, Place]]:
+def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
     """The cells a run would have now; none when the workspace has errors."""
     from evalstore.planning.planner import make_plan
 
     try:
-        with open_project(where) as project:
+        with open_project(location) as project:
             cells = make_plan(project, SelectionOptions()).cells
     except EvalstoreError:
         return
@@ -180,8 +182,8 @@ def _places_now(where: Location) -> Iterator[tuple[str, Place]]:
             yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
 
 
-def _known_files(where: Location, store: Store) -> set[str]:
-    known = set(open_workspace(where).find_files("tests", ".md"))
+def _known_files(location: Location, store: Store) -> set[str]:
+    known = set(open_workspace(location).find_files("tests", ".md"))
     for run in store.find_recent_runs():
         known |= read_tree(run.results, store.load_nodes).keys()
     return known

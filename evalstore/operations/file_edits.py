@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from evalstore.planning.version_reader import VersionReader, in_portions
+from evalstore.planning.version_reader import VersionReader, in_batches
 from evalstore.reports.case_edits import (
     differ_otherwise,
     differ_pair,
@@ -27,7 +27,7 @@ def find_edits(
     """
     found: dict[str, dict[str, Difference]] = {name: {} for name in files}
     pairs = ((name, *pair) for name, (was, now) in files.items() for pair in pair_cases(was, now))
-    for some in in_portions(pairs):
+    for some in in_batches(pairs):
         versions.read_ahead(
             one for _, old, case in some if old for one in versions_compared(old, case)
         )

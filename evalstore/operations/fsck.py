@@ -20,7 +20,7 @@ class FsckReport:
     problems: list[Damage]
 
 
-def fsck(where: Location) -> FsckReport:
+def fsck(location: Location) -> FsckReport:
     """Check the whole store."""
-    with open_store(where, inspect=True) as store:
+    with open_store(location, inspect=True) as store:
         return FsckReport(*check_store(store))

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 
-def decide(project: Project, report: RunReport, orders: RunOptions) -> None:
+def decide(project: Project, report: RunReport, options: RunOptions) -> None:
     """Decide whether the run is good enough, and the exit code.
 
     A gate passes only when there are verdicts, and none that is missing could make it fail.
     """
-    failing = _is_failing(project, report, orders)
+    failing = _is_failing(project, report, options)
     counts = report.totals.verdicts
     open_ended = bool(
         counts["pending"]
         or report.failed
-        or (counts["undecided"] and orders.fail_on != "none")
+        or (counts["undecided"] and options.fail_on != "none")
         or (report.totals.rate.rate is None and not report.gate_off)
     )
     if failing:
@@ -51,23 +51,23 @@ def decide(project: Project, report: RunReport, orders: RunOptions) -> None:
         report.exit_code = USAGE
 
 
-def _is_failing(project: Project, report: RunReport, orders: RunOptions) -> bool:
-    if orders.threshold is not None:
+def _is_failing(project: Project, report: RunReport, options: RunOptions) -> bool:
+    if options.threshold is not None:
         rate = report.totals.rate.rate
-        return rate is not None and rate < orders.threshold
+        return rate is not None and rate < options.threshold
     bad: tuple[str, ...] = {
         "failure": ("fail", "error"),
         "undecided": ("fail", "error", "undecided"),
         "error": ("error",),
         "regression": (),
         "none": (),
-    }[orders.fail_on]
-    if orders.fail_on == "regression":
+    }[options.fail_on]
+    if options.fail_on == "regression":
         return _regresses(project, report)
     for file, words in report.totals.files.items():
         judged = words.total() - words["pending"] - words[None]
         threshold = project.reading.files[file].threshold
-        if threshold is not None and judged and orders.fail_on == "failure":
+        if threshold is not None and judged and options.fail_on == "failure":
             if words["pass"] / judged < threshold:
                 return True
         elif any(words[word] for word in bad):

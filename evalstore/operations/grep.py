@@ -41,8 +41,8 @@ class Searcher:
     Keeps an index that is in memory; one of a file is opened for each search.
     """
 
-    def __init__(self, where: Location) -> None:
-        self._where = where
+    def __init__(self, location: Location) -> None:
+        self._where = location
         self._one = threading.Lock()
         self._kept: SearchIndex | None = None
 
@@ -71,9 +71,9 @@ class Searcher:
             self._one.release()
 
 
-def open_index(where: Location) -> SearchIndex:
+def open_index(location: Location) -> SearchIndex:
     """The index of a workspace."""
-    workspace = open_workspace(where)
+    workspace = open_workspace(location)
     path = workspace.private / _FILE
     workspace.boundary.require_database(path, workspace.name_of(path))
     return SearchIndex.open(path)
@@ -124,7 +124,7 @@ _KIND: dict[Kind, str] = {
 
 
 def grep(
-    where: Location,
+    location: Location,
     pattern: str,
     within: Sequence[In] = (),
     report: Report = lambda _done, _all: True,
@@ -141,8 +141,8 @@ def grep(
             hint="words have letters, digits or symbols; punctuation is not searched",
         )
     kinds = [one for one in KINDS if not within or _IN[one] in within]
-    with open_store(where) as store:
-        index = open_index(where)
+    with open_store(location) as store:
+        index = open_index(location)
         try:
             index.update(store, report)
             found = index.find_documents(words, kinds)
@@ -186,8 +186,8 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
         if not missing:
             break
         found: dict[_Place, list[Result]] = {}
-        for portion in iterate_results(store, run):
-            for one in portion:
+        for batch in iterate_results(store, run):
+            for one in batch:
                 for key in (one.test, one.evaluation, *one.sessions, *one.evaluations):
                     for place in waiting.get(key, ()):
                         if place in missing:

@@ -67,7 +67,7 @@ class ImportReport:
 
 
 def import_files(
-    where: Location,
+    location: Location,
     format: str,
     paths: list[Path],
     *,
@@ -78,16 +78,16 @@ def import_files(
 ) -> ImportReport:
     """Read files of another system, and write those of the workspace that stand for them."""
     if not paths:
-        raise _without_format(format, where.directory)
-    _refuse_project(format, paths[0], where.directory)
+        raise _without_format(format, location.directory)
+    _refuse_project(format, paths[0], location.directory)
     importer = find_importer(format)
-    workspace = open_workspace(where)
+    workspace = open_workspace(location)
     for path in paths:
         if not path.exists():
-            raise _missing(path, where.directory)
+            raise _missing(path, location.directory)
     folder = _folder(into) if into is not None else _name_of(format, paths)
     try:
-        with reading_from(paths, allow_outside=where.allow_outside):
+        with reading_from(paths, allow_outside=location.allow_outside):
             imported = importer(
                 paths,
                 ImportOptions(
@@ -102,7 +102,7 @@ def import_files(
         ) from problem
     if imported.recorded:
         imported.files |= write_models(
-            where, workspace, imported.recorded, partial(_place_of, workspace, folder)
+            location, workspace, imported.recorded, partial(_place_of, workspace, folder)
         )
     places = {name: _place_of(workspace, folder, name) for name in imported.files}
     models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
@@ -126,9 +126,9 @@ def import_files(
     ]
     history = None
     if imported.recorded:
-        history = _add_history(where, format, imported, files, dry_run=dry_run)
+        history = _add_history(location, format, imported, files, dry_run=dry_run)
     elif imported.conversed:
-        history = _adopt(where, format, imported, str(paths[0]), dry_run=dry_run)
+        history = _adopt(location, format, imported, str(paths[0]), dry_run=dry_run)
     return ImportReport(
         format,
         folder,
@@ -136,20 +136,20 @@ def import_files(
         tuple(files.written.values()),
         tuple(files.unchanged.values()),
         tuple(files.kept.values()),
-        _seen_from(where.directory, imported.left),
-        _seen_from(where.directory, imported.warnings),
+        _seen_from(location.directory, imported.left),
+        _seen_from(location.directory, imported.warnings),
         imported.settings,
         history,
     )
 
 
 def _add_history(
-    where: Location, format: str, imported: Imported, files: _Files, *, dry_run: bool
+    location: Location, format: str, imported: Imported, files: _Files, *, dry_run: bool
 ) -> ImportSummary:
     """Store the recorded answers and verdicts; what has no place joins what was left."""
     if dry_run:
         return ImportSummary(len(imported.recorded))
-    with open_project(where, create=True) as project:
+    with open_project(location, create=True) as project:
         placed = place(
             project,
             format,
@@ -258,12 +258,12 @@ def _folder(given: str) -> str:
 
 
 def _adopt(
-    where: Location, format: str, imported: Imported, source: str, *, dry_run: bool
+    location: Location, format: str, imported: Imported, source: str, *, dry_run: bool
 ) -> ImportSummary:
     """Store answers that bring along what they answer."""
     if dry_run:
         return ImportSummary(len(imported.conversed))
-    with open_project(where, create=True) as project:
+    with open_project(location, create=True) as project:
         history, left = adopt_answers(
             project, format.removesuffix("-db"), imported.conversed, source
         )

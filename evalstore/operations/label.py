@@ -74,7 +74,7 @@ class LabelReport:
 
 
 def label(
-    where: Location,
+    location: Location,
     case: str,
     verdict: Word,
     *,
@@ -91,9 +91,9 @@ def label(
     `EvalstoreError` when the case has no answer or nothing that judges it, when several are
     meant, and when there is nothing to take back.
     """
-    with open_project(where) as project:
+    with open_project(location) as project:
         found = find_named(project, case, models, prompt, every=every)
-        who = person or name_of_person(where.directory)
+        who = person or name_of_person(location.directory)
         labels = add_labels(project, found, verdict, note, who)
         if not labels:
             raise EvalstoreError(
@@ -104,7 +104,7 @@ def label(
 
 
 def label_results(
-    where: Location,
+    location: Location,
     results: Sequence[Result],
     verdict: Word,
     *,
@@ -119,7 +119,7 @@ def label_results(
     `EvalstoreError`, before anything is said, when none of the cells has an answer and something
     that judges it. The list is empty when there was nothing to take back.
     """
-    with open_project(where) as project:
+    with open_project(location) as project:
         found = [
             some
             for result in results
@@ -131,16 +131,16 @@ def label_results(
                 "there is no answer here that could be labelled",
                 hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
             )
-        who = person or name_of_person(where.directory)
+        who = person or name_of_person(location.directory)
         return add_labels(project, list(dict.fromkeys(found)), verdict, note, who)
 
 
-def read_note(where: Location, result: Result, session: str | None = None) -> str:
+def read_note(location: Location, result: Result, session: str | None = None) -> str:
     """The note of the label that whoever works here has given to what a cell came to.
 
     With a session, to that attempt. Of several the last one; empty when there is none.
     """
-    with open_store(where) as store:
+    with open_store(location) as store:
         known = _judged_together(store, result)
         alone = ((one,) for one in result.sessions if not any(one in some for some in known))
         found = [
@@ -148,7 +148,7 @@ def read_note(where: Location, result: Result, session: str | None = None) -> st
             for some in (*known, *alone)
             if result.evaluation and (session is None or session in some)
         ]
-        last = _last_words(store, found, Evaluator(human=name_of_person(where.directory)))
+        last = _last_words(store, found, Evaluator(human=name_of_person(location.directory)))
         said = max((vote for vote in last.values() if vote.verdict != "none"), default=None)
         return store.load_evaluations([said.id])[said.id].feedback if said else ""
 

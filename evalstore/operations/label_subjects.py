@@ -64,10 +64,10 @@ def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject
     )
 
 
-def subjects_of(project: Project, wanted: SelectionOptions) -> list[LabelSubject]:
+def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubject]:
     """Everything that can be labelled of what is selected: answered, and judged somehow."""
     found: list[LabelSubject] = []
-    plan = make_plan(project, wanted)
+    plan = make_plan(project, selection)
     for result in compute_results(plan, project.settings.verdict):
         cell = result.cell
         if cell.case.evaluation is None:

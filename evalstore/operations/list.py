@@ -55,7 +55,7 @@ class Listing:
 
 
 def list_things(
-    where: Location, kind: str, wanted: SelectionOptions, *, full: bool = False
+    location: Location, kind: str, selection: SelectionOptions, *, full: bool = False
 ) -> Listing:
     """What the workspace, or the store, holds of a kind."""
     if kind == "checks":
@@ -65,15 +65,15 @@ def list_things(
         ]
         return Listing(kind, rows, ("type", "revision"))
     if kind == "runs":
-        return _runs(where)
-    with open_project(where) as project:
+        return _runs(location)
+    with open_project(location) as project:
         if kind in ("tests", "cases", "tags"):
-            require_sound(project, replace(wanted, keep_going=True))
-        return replace(_LISTS[kind](project, wanted, full), left_out=project.left_out)
+            require_sound(project, replace(selection, keep_going=True))
+        return replace(_LISTS[kind](project, selection, full), left_out=project.left_out)
 
 
-def _runs(where: Location) -> Listing:
-    with open_store(where) as store:
+def _runs(location: Location) -> Listing:
+    with open_store(location) as store:
         rows: list[dict[str, Json]] = [
             {
                 "run": run.id,
@@ -87,8 +87,8 @@ def _runs(where: Location) -> Listing:
     return Listing("runs", rows, ("run", "started", "status", "selection", "message"))
 
 
-def _selected(project: Project, wanted: SelectionOptions) -> list[tuple[str, Case]]:
-    matches = select(project, wanted).matcher()
+def _selected(project: Project, selection: SelectionOptions) -> list[tuple[str, Case]]:
+    matches = select(project, selection).matcher()
     return [
         (path, case)
         for path, file in files_of(project.reading).items()
@@ -97,8 +97,8 @@ def _selected(project: Project, wanted: SelectionOptions) -> list[tuple[str, Cas
     ]
 
 
-def _tests(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
-    counts: Counter[str] = Counter(path for path, _ in _selected(project, wanted))
+def _tests(project: Project, selection: SelectionOptions, _full: bool) -> Listing:
+    counts: Counter[str] = Counter(path for path, _ in _selected(project, selection))
     tags = {
         path: sorted({tag for case in file.cases for tag in case.tags})
         for path, file in project.reading.files.items()
@@ -109,9 +109,9 @@ def _tests(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
     return Listing("tests", rows, ("file", "cases", "tags"))
 
 
-def _cases(project: Project, wanted: SelectionOptions, full: bool) -> Listing:
+def _cases(project: Project, selection: SelectionOptions, full: bool) -> Listing:
     rows: list[dict[str, Json]] = []
-    selected = _selected(project, wanted)
+    selected = _selected(project, selection)
     describer = CaseDescriber(project, [case for _, case in selected] if full else ())
     for path, case in selected:
         row: dict[str, Json] = {
@@ -134,10 +134,10 @@ def _models(project: Project, _wanted: SelectionOptions, _full: bool) -> Listing
     return Listing("models", rows, ("model", "provider", "code", "used"))
 
 
-def _evaluators(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
+def _evaluators(project: Project, selection: SelectionOptions, _full: bool) -> Listing:
     rows: list[dict[str, Json]] = [
         {"evaluator": judge.id, "id": judge.evaluator, "prompt": judge.prompt, "times": judge.times}
-        for judge in project.judges(wanted)
+        for judge in project.judges(selection)
     ]
     return Listing("evaluators", rows, ("evaluator", "id", "prompt", "times"))
 
@@ -156,9 +156,9 @@ def _definitions(kind: str) -> _List:
     return listing
 
 
-def _tags(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
+def _tags(project: Project, selection: SelectionOptions, _full: bool) -> Listing:
     counts: Counter[str] = Counter(
-        tag for _, case in _selected(project, wanted) for tag in case.tags
+        tag for _, case in _selected(project, selection) for tag in case.tags
     )
     rows: list[dict[str, Json]] = [
         {"tag": tag, "cases": count, "special": tag in SPECIAL_TAGS}

@@ -68,17 +68,17 @@ class Log:
     file: str | None = None
 
 
-def log(where: Location, file: str | None = None, limit: int | None = None) -> Log:
+def log(location: Location, file: str | None = None, limit: int | None = None) -> Log:
     """The runs; with a file, those in which it was new or changed, with the edit."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
             entries = [LogEntry(run, order_counts(run.verdicts)) for run in runs]
             return Log(entries, store.count_runs())
-        workspace = open_workspace(where)
-        name = name_file(where, workspace, file)
+        workspace = open_workspace(location)
+        name = name_file(location, workspace, file)
         folder = workspace.settings.paths["tests"]
-        entries = list(_file_log(store, _name_in_runs(where, store, name), folder))
+        entries = list(_file_log(store, _name_in_runs(location, store, name), folder))
         if not entries:
             raise EvalstoreError(
                 f"no run knows a test file '{name}'",

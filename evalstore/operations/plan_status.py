@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
 
 
-def compute_status(where: Location, wanted: SelectionOptions) -> Status:
+def compute_status(location: Location, selection: SelectionOptions) -> Status:
     """What a run would do, and what changed; remembered for the next `status`."""
     began = time.time_ns()
-    workspace = open_workspace(where)
-    memory = StatusCache(where, wanted, workspace, store_path(workspace, where), began)
-    with open_project(where, workspace=workspace) as project:
-        require_sound(project, wanted, hint=GO_ON)
-        plan = make_plan(project, wanted)
-        found = describe_plan(project, plan, wanted)
+    workspace = open_workspace(location)
+    memory = StatusCache(location, selection, workspace, store_path(workspace, location), began)
+    with open_project(location, workspace=workspace) as project:
+        require_sound(project, selection, hint=GO_ON)
+        plan = make_plan(project, selection)
+        found = describe_plan(project, plan, selection)
         runs_code = any(cell.case.code for cell in plan.cells)
         memory.keep(found, project.reading.references.looked, runs_code=runs_code)
         if not project.reading.errors and not plan.asks:
@@ -47,7 +47,7 @@ def _remember(project: Project) -> None:
         project.reading.save_index(project.workspace)
 
 
-def describe_plan(project: Project, plan: Plan, wanted: SelectionOptions) -> Status:
+def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> Status:
     """A plan in words, with what changed and what it would cost."""
     explainer = Explainer(project)
     asks = explainer.asks(plan)
@@ -67,7 +67,7 @@ def describe_plan(project: Project, plan: Plan, wanted: SelectionOptions) -> Sta
         guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
-        changes=find_changes(project, items, last[0], narrows=wanted.narrows)
+        changes=find_changes(project, items, last[0], narrows=selection.narrows)
         if last
         else all_new(plan),
         last_run=last[0].id if last else None,

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
 
 
-def name_prompts(where: Location, ids: Collection[str | None]) -> dict[str | None, str]:
+def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | None, str]:
     """The names that files use for system prompts now, else the first digits of their ids.
 
     No file is read when there are no ids.
     """
     if not ids:
         return {}
-    with suppress(EvalstoreError), open_catalogue(where) as project:
+    with suppress(EvalstoreError), open_catalogue(location) as project:
         return {id: prompt_label(project, id) for id in ids}
     return {id: "no prompt" if id is None else id[:8] for id in ids}
 

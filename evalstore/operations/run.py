@@ -40,52 +40,54 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 
-PORTION = 4_000
+BATCH = 4_000
 """About as many cells are planned, carried out and settled together: a long run needs little
 memory."""
-LONGEST = 2 * PORTION
-"""A portion ends after so many cells of one file."""
+LONGEST = 2 * BATCH
+"""A batch ends after so many cells of one file."""
 
 
-def plan_run(where: Location, wanted: SelectionOptions, *, judge_only: bool = False) -> Status:
+def plan_run(
+    location: Location, selection: SelectionOptions, *, judge_only: bool = False
+) -> Status:
     """What `run` would do, without doing it."""
-    return offer_run(where, wanted, judge_only=judge_only)[0]
+    return offer_run(location, selection, judge_only=judge_only)[0]
 
 
 def offer_run(
-    where: Location, wanted: SelectionOptions, *, judge_only: bool = False
+    location: Location, selection: SelectionOptions, *, judge_only: bool = False
 ) -> tuple[Status, ApprovedPlan]:
     """The same, and what somebody agrees to who is shown it."""
-    with open_project(where, create=True) as project:
-        require_sound(project, wanted, hint=GO_ON)
-        plan = make_plan(project, wanted, judge_only=judge_only)
-        found = describe_plan(project, plan, wanted)
+    with open_project(location, create=True) as project:
+        require_sound(project, selection, hint=GO_ON)
+        plan = make_plan(project, selection, judge_only=judge_only)
+        found = describe_plan(project, plan, selection)
         return found, ApprovedPlan(found.ask, found.judge, found.cost, frozenset(plan.todo()))
 
 
 def run(
-    where: Location, wanted: SelectionOptions, orders: RunOptions, listener: ProgressListener
+    location: Location, selection: SelectionOptions, options: RunOptions, listener: ProgressListener
 ) -> RunReport:
     """Ask what is missing, judge what is missing, record the run.
 
     Raises `WorkspaceError` before anything is asked when files have errors.
     """
-    with open_project(where, create=True, keep=True) as project:
-        require_sound(project, wanted, hint=GO_ON)
+    with open_project(location, create=True, keep=True) as project:
+        require_sound(project, selection, hint=GO_ON)
         newest = project.store.find_runs(limit=1)
         after = newest[0].ended if newest else 0
-        if wanted.refresh or wanted.retry_errors:
+        if selection.refresh or selection.retry_errors:
             after = max(
                 after, project.store.newest_time()
             )  # what is new must be told from what was
         clock = Clock(after)
         started = clock()
-        layout = lay_out(project, wanted, judge_only=orders.judge_only, begun=started)
+        layout = lay_out(project, selection, judge_only=options.judge_only, begun=started)
         plans = Plans(project, layout)
         survey = plans.survey()
-        if orders.agreed:
-            keep_to(orders.agreed, survey, plans.todo(), plans.price)
-        get_leave(project, survey, plans.price, orders, listener)
+        if options.agreed:
+            keep_to(options.agreed, survey, plans.todo(), plans.price)
+        get_leave(project, survey, plans.price, options, listener)
         snapshot = _store_workspace(project)
         totals = RunTotals(project, started, project.settings.verdict, plans.shared)
         if survey.is_empty:
@@ -95,9 +97,9 @@ def run(
         else:  # what calls models takes as long to import as all the rest
             from evalstore.operations.run_control import carry_out
 
-            outcome = carry_out(project, survey, plans.take(), totals.add, clock, orders, listener)
-        about = replace(wanted, keep_going=bool(project.left_out))
-        done = _Done(about, orders, totals, outcome, snapshot, started, clock())
+            outcome = carry_out(project, survey, plans.take(), totals.add, clock, options, listener)
+        about = replace(selection, keep_going=bool(project.left_out))
+        done = _Done(about, options, totals, outcome, snapshot, started, clock())
         recorded = project.store.record_run(_make_run(project, done))
         report = RunReport(
             run=recorded.id,
@@ -116,12 +118,12 @@ def run(
             seconds=(done.ended - started) / 1e6,
             stopped_at_failure=outcome.stopped_at_failure,
             time_is_up=outcome.time_is_up,
-            is_refresh=wanted.refresh,
-            judge_only=orders.judge_only,
+            is_refresh=selection.refresh,
+            judge_only=options.judge_only,
             gate="undetermined",
             exit_code=OK,
             totals=totals,
-            lines=lambda: _read_lines(where, recorded),
+            lines=lambda: _read_lines(location, recorded),
             skipped=[
                 (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in layout.skipped
             ],
@@ -131,32 +133,32 @@ def run(
             ],
             untrusted=project.code.named,
             left_out=project.left_out,
-            gate_off=orders.fail_on == "none" and orders.threshold is None,
+            gate_off=options.fail_on == "none" and options.threshold is None,
         )
-        decide(project, report, orders)
+        decide(project, report, options)
         return report
 
 
-def _read_lines(where: Location, run: Run) -> Iterator[tuple[Result, str]]:
-    with open_store(where) as store:
+def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
+    with open_store(location) as store:
         yield from read_lines(store, run)
 
 
 class Plans:
-    """The plans of a layout, portion by portion, in the order of files and rows.
+    """The plans of a layout, batch by batch, in the order of files and rows.
 
     Each is made when it is wanted, so it knows the results of those before it. The survey makes
-    them once more; a layout of one portion is planned only once.
+    them once more; a layout of one batch is planned only once.
     """
 
     def __init__(self, project: Project, layout: Scope) -> None:
         self._project = project
         self._layout = layout
-        count = max(1, round(len(layout.cells) / PORTION))
+        count = max(1, round(len(layout.cells) / BATCH))
         self._size = ceil(len(layout.cells) / count)
         self._only = plan_cells(project, layout, [*layout.cells]) if count == 1 else None
         self.shared = set[str]() if count == 1 else find_shared(layout.cells)
-        """Ids of the questions that several portions may ask."""
+        """Ids of the questions that several batches may ask."""
 
     def take(self) -> Iterator[Plan]:
         """The plans, to be carried out: what they are about is forgotten on the way."""

@@ -39,7 +39,7 @@ def carry_out(
     plans: Iterable[Plan],
     finish: Callable[[Plan, ExecutionCounts], None],
     clock: Clock,
-    orders: RunOptions,
+    options: RunOptions,
     listener: ProgressListener,
 ) -> ExecutionCounts:
     """Ask and judge what the plans say, and `finish` each; raises `EvalstoreError`.
@@ -54,11 +54,11 @@ def carry_out(
         endpoints.candidates(survey.candidates),
         endpoints.judges(survey.judges),
         Limits(
-            concurrency=orders.concurrency or settings.concurrency,
-            timeout=orders.timeout or settings.timeout,
-            retries=settings.retries if orders.retries is None else orders.retries,
+            concurrency=options.concurrency or settings.concurrency,
+            timeout=options.timeout or settings.timeout,
+            retries=settings.retries if options.retries is None else options.retries,
             judge_tokens=settings.max_evaluation_output_tokens,
-            max_cost=most_cost(project, orders),
+            max_cost=most_cost(project, options),
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
         ),
@@ -69,13 +69,13 @@ def carry_out(
             spent=listener.spent,
             warn=listener.note,
         ),
-        stops_at=partial(fails, rule=settings.verdict) if orders.exit_first else None,
+        stops_at=partial(fails, rule=settings.verdict) if options.exit_first else None,
         allows=project.code.allows,
     )
     for note in endpoints.notes:
         listener.note(note)
     listener.start(survey.asks, survey.judgements)
-    longest = settings.max_time if orders.max_time is None else orders.max_time
+    longest = settings.max_time if options.max_time is None else options.max_time
     try:
         with _held_while_closing(_SIGNALS) as (hold, held):
             outcome = asyncio.run(

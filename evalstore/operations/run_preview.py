@@ -28,7 +28,7 @@ class TooExpensiveError(EvalstoreError):
 
 @dataclass
 class PlanTotals:
-    """What a whole run would do, added up over its portions before anything is done."""
+    """What a whole run would do, added up over its batches before anything is done."""
 
     asks: int = 0
     recorded: int = 0
@@ -45,7 +45,7 @@ class PlanTotals:
         return not (self.asks or self.recorded or self.judgements)
 
     def add(self, plan: Plan) -> None:
-        """Add a portion."""
+        """Add a batch."""
         self.asks += plan.ask_count
         self.recorded += plan.recorded_count
         self.judgements += plan.judge_count
@@ -63,16 +63,16 @@ class PlanTotals:
         return list(dict.fromkeys(asked + [judge.id for judge in self.judges.values()]))
 
 
-def most_cost(project: Project, orders: RunOptions) -> float | None:
+def most_cost(project: Project, options: RunOptions) -> float | None:
     """What may be spent, in USD; None: as much as it takes."""
-    return project.settings.max_cost if orders.max_cost is None else orders.max_cost
+    return project.settings.max_cost if options.max_cost is None else options.max_cost
 
 
 def get_leave(
     project: Project,
     survey: PlanTotals,
     price: Callable[[], float | None],
-    orders: RunOptions,
+    options: RunOptions,
     listener: ProgressListener,
 ) -> None:
     """Ask before much is spent; `price` estimates what the run will cost.
@@ -82,13 +82,13 @@ def get_leave(
     """
     prices = {id: project.price_of(id) for id in survey.models}
     unpriced = [id for id, one in prices.items() if one is None]
-    if unpriced and most_cost(project, orders) is not None:
+    if unpriced and most_cost(project, options) is not None:
         raise EvalstoreError(
             f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
             hint="give it 'costs' in its model file, or leave --max-cost and 'maxCost' out",
         )
-    most, bound = project.settings.confirm_above, most_cost(project, orders)
-    if orders.yes or most is None or not any(one and one.is_any for one in prices.values()):
+    most, bound = project.settings.confirm_above, most_cost(project, options)
+    if options.yes or most is None or not any(one and one.is_any for one in prices.values()):
         return
     if bound is not None and bound <= most:
         return

@@ -1,4 +1,4 @@
-"""What a run has found, added up portion by portion, so that its length costs little memory."""
+"""What a run has found, added up batch by batch, so that its length costs little memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RunTotals:
     def __init__(self, project: Project, started: int, rule: str, shared: Set[str]) -> None:
         """`started` is when the run did; `rule` makes a verdict of several votes.
 
-        `shared` are the ids of the questions that several portions may ask.
+        `shared` are the ids of the questions that several batches may ask.
         """
         self._shared = shared
         self._project = project
@@ -72,7 +72,7 @@ class RunTotals:
         """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
     def add(self, plan: Plan, outcome: ExecutionCounts) -> None:
-        """Add a portion, and store its results."""
+        """Add a batch, and store its results."""
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         for cell in cells:
             self.files.setdefault(cell.cell.file, Counter())[cell.word] += 1
@@ -98,7 +98,7 @@ class RunTotals:
         self._votes |= shared
 
     def _count_questions(self, cells: list[CellResult]) -> None:
-        """Count the verdicts on each case: all of its cells are in one portion."""
+        """Count the verdicts on each case: all of its cells are in one batch."""
         questions: Questions = {}
         none = Counts()
         for cell in cells:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-def _name_in_runs(where: Location, store: Store, file: str) -> str:
+def _name_in_runs(location: Location, store: Store, file: str) -> str:
     """The path that a test file had in the newest run; the workspace is read if that lacks it."""
     runs = store.find_runs(limit=1)
     if runs and not find_entry([runs[0].snapshot], file, store.load_nodes):
-        with suppress(EvalstoreError), open_project(where) as project:
+        with suppress(EvalstoreError), open_project(location) as project:
             return name_in_newest_run(project, file)
     return file
 
@@ -93,27 +93,27 @@ class ShownItem:
         }
 
 
-def show(where: Location, revision: str) -> ShownItem:
+def show(location: Location, revision: str) -> ShownItem:
     """Any thing by its id or name; `REV:path` is a test file's cases as they were in that run."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         text, colon, path = revision.partition(":")
         if colon:
-            return _show_file(where, store, text, path)
-        return show_item(where, store, *resolve(store, text))
+            return _show_file(location, store, text, path)
+        return show_item(location, store, *resolve(store, text))
 
 
-def show_item(where: Location, store: Store, kind: str, id: str) -> ShownItem:
+def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem:
     """One thing of an open store."""
     if kind == "question":
-        return _show_question(where, store, id)
+        return _show_question(location, store, id)
     stored = store.load_any(kind, id)
     if kind == "failure":
-        return _show_failure(where, store, id, stored.content)
+        return _show_failure(location, store, id, stored.content)
     if kind == "session":
-        return _show_session(where, store, id, stored.content)
+        return _show_session(location, store, id, stored.content)
     content = store.load_whole(stored.content)
     found = ShownItem(kind, id, content, _related(store, kind, id, content))
-    found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
+    found.prompts = name_prompts(location, _told_prompts(found.related.get("results", ())))
     return found
 
 
@@ -125,14 +125,14 @@ def _told_prompts(results: Iterable[Json]) -> set[str | None]:
     return {id for some in prompts.values() if len(some) > 1 for id in some}
 
 
-def _show_question(where: Location, store: Store, id: str) -> ShownItem:
+def _show_question(location: Location, store: Store, id: str) -> ShownItem:
     """A question with its answers and with the calls that brought none."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
-    places = find_places(where, store, [id])
+    places = find_places(location, store, [id])
     asked = next((session.question for session in store.find_sessions(samples[:1]).values()), None)
     if asked is None and id in places:
         asked = places[id].question
-    failures = describe_failures(where, store, store.find_failures_of([id], samples))
+    failures = describe_failures(location, store, store.find_failures_of([id], samples))
     place = places.get(id)
     return ShownItem(
         "question",
@@ -143,16 +143,16 @@ def _show_question(where: Location, store: Store, id: str) -> ShownItem:
             "sessions": samples,
             "failures": to_json(failures),
         },
-        name_prompts(where, [place.question.prompt] if place and place.has_several else []),
+        name_prompts(location, [place.question.prompt] if place and place.has_several else []),
     )
 
 
-def _show_failure(where: Location, store: Store, id: str, content: Json) -> ShownItem:
-    [entry] = describe_failures(where, store, [LoggedFailure(id, restore_failure(content))])
+def _show_failure(location: Location, store: Store, id: str, content: Json) -> ShownItem:
+    [entry] = describe_failures(location, store, [LoggedFailure(id, restore_failure(content))])
     found = ShownItem("failure", id, content, _describe_place(entry.place))
     found.related |= {"question": entry.question, "hint": entry.hint}
     if entry.place and entry.place.has_several:
-        found.prompts = name_prompts(where, [entry.place.question.prompt])
+        found.prompts = name_prompts(location, [entry.place.question.prompt])
     return found
 
 
@@ -162,12 +162,12 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
     return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
 
 
-def _show_file(where: Location, store: Store, revision: str, path: str) -> ShownItem:
+def _show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
-    workspace = open_workspace(where)
+    workspace = open_workspace(location)
     folder = workspace.settings.paths["tests"]
-    names = [path, name_file(where, workspace, path), f"{folder}/{path}"]
+    names = [path, name_file(location, workspace, path), f"{folder}/{path}"]
     name = next((name for name in names if name in tree), None)
     if name is None:
         raise RevisionError(
@@ -225,7 +225,7 @@ def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
             yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
 
 
-def _show_session(where: Location, store: Store, id: str, content: Json) -> ShownItem:
+def _show_session(location: Location, store: Store, id: str, content: Json) -> ShownItem:
     """A session with what was said of it, and the cases that it is a part of."""
 
     def version(kind: str, id: str | None) -> Json:
@@ -267,7 +267,9 @@ def _show_session(where: Location, store: Store, id: str, content: Json) -> Show
         "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
     }
     prompt = content.get("prompt")
-    return ShownItem("session", id, content, related, name_prompts(where, [prompt] * has_several))
+    return ShownItem(
+        "session", id, content, related, name_prompts(location, [prompt] * has_several)
+    )
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:

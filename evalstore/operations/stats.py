@@ -82,7 +82,7 @@ class Stats:
 
 
 def stats(
-    where: Location,
+    location: Location,
     revision: str = "@",
     by: Sequence[str] = ("model",),
     *,
@@ -94,11 +94,11 @@ def stats(
     `query` is the description of one of the settings' queries. Raises `EvalstoreError` for a
     query or a currency that there is not, and when nothing is selected.
     """
-    return read_stats(where, revision, [tuple(by)], query=query, currency=currency)[0]
+    return read_stats(location, revision, [tuple(by)], query=query, currency=currency)[0]
 
 
 def read_stats(
-    where: Location,
+    location: Location,
     revision: str,
     groupings: Sequence[By],
     *,
@@ -110,7 +110,7 @@ def read_stats(
         if name not in DIMENSIONS:
             hint = suggest(name, DIMENSIONS, "groups")
             raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
-    with open_catalogue(where) as project:
+    with open_catalogue(location) as project:
         chosen = _find_query(project, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"
         convert = _converter(project, code)
@@ -211,7 +211,7 @@ def _look(
     """The results that are selected, with what is known of their answers and judgements."""
     purse = _Purse(store, convert)
     rule = run.verdict_rule
-    for some in _portions(store, run, keep):
+    for some in _batches(store, run, keep):
         spent = store.find_spent(id for result, _ in some for id in result.sessions)
         judged = store.find_judgements(id for result, _ in some for id in result.evaluations)
         answers = {
@@ -248,7 +248,7 @@ def _look(
             )
 
 
-def _portions(store: Store, run: Run, keep: Filter) -> Iterator[list[tuple[Result, Case]]]:
+def _batches(store: Store, run: Run, keep: Filter) -> Iterator[list[tuple[Result, Case]]]:
     waiting: list[tuple[Result, Case]] = []
     for some in iterate_cases(store, run):
         waiting += [one for one in some if keep(*one)]

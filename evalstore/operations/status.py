@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
-def status(where: Location, wanted: SelectionOptions, *, whole: bool = True) -> Status:
+def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
     """What a run would do, and what changed; no model is called.
 
     Unless it must be `whole`, the list of what would be done may be missing.
     """
-    if wanted == SelectionOptions() and (found := recall(where, whole=whole)):
+    if selection == SelectionOptions() and (found := recall(location, whole=whole)):
         return found
     from evalstore.operations.plan_status import compute_status
 
-    return compute_status(where, wanted)
+    return compute_status(location, selection)

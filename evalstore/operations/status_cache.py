@@ -50,9 +50,9 @@ _REMEMBERED = (
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
 
 
-def recall(where: Location, *, whole: bool) -> Status | None:
+def recall(location: Location, *, whole: bool) -> Status | None:
     """The remembered answer, when it still stands."""
-    for root in (where.directory, *where.directory.parents):
+    for root in (location.directory, *location.directory.parents):
         if (root / "evalstore.yaml").is_file():
             break
     else:
@@ -60,7 +60,7 @@ def recall(where: Location, *, whole: bool) -> Status | None:
     try:
         boundary = WorkspaceBoundary(root)
         memory = read_cache(root / ".evalstore" / _FILE, boundary)
-        if memory["format"] != _FORMAT or memory["asked"] != _asked(root, where):
+        if memory["format"] != _FORMAT or memory["asked"] != _asked(root, location):
             return None
         if whole and not memory["whole"]:
             return None
@@ -79,12 +79,12 @@ def recall(where: Location, *, whole: bool) -> Status | None:
         return None
 
 
-def _asked(root: Path, where: Location) -> list[Any]:
+def _asked(root: Path, location: Location) -> list[Any]:
     """What decides which files and which store are meant, and may be used; and the day."""
-    config = None if where.config is None else str(where.config)
-    folder = str(where.directory) if where.store else None
+    config = None if location.config is None else str(location.config)
+    folder = str(location.directory) if location.store else None
     allowed = AllowedPaths().of(os.path.realpath(root))
-    return [str(root), config, where.store, folder, allowed, today(), list(where.overrides)]
+    return [str(root), config, location.store, folder, allowed, today(), list(location.overrides)]
 
 
 class _Digest:
@@ -154,19 +154,19 @@ class StatusCache:
 
     def __init__(
         self,
-        where: Location,
-        wanted: SelectionOptions,
+        location: Location,
+        selection: SelectionOptions,
         workspace: WorkspaceFolder,
         store: Path,
         began: int,
     ) -> None:
         """`began` is the time (nanoseconds) before the settings were read."""
-        self._wanted = wanted
+        self._wanted = selection
         self._began = began
         self._path = workspace.private / _FILE
         self._memory = {
             "format": _FORMAT,
-            "asked": _asked(workspace.root, where),
+            "asked": _asked(workspace.root, location),
             "config": str(workspace.config),
             "folders": workspace.settings.paths,
             "store": str(store),

@@ -48,9 +48,9 @@ class ShownFile:
     """`trusted`, `revoked`, or `kept`: it was trusted already."""
 
 
-def trust(where: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
+def trust(location: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
     """Allow the files as they are now; nothing is, unless all can be read."""
-    read = [_read(where, name) for name in names]
+    read = [_read(location, name) for name in names]
     known = TrustList(default_place())
     found = []
     for path, data in read:
@@ -76,7 +76,7 @@ def allowed_paths() -> list[AllowedPath]:
     return AllowedPaths().entries
 
 
-def revoke(where: Location, names: Sequence[str]) -> tuple[list[ShownFile], list[AllowedPath]]:
+def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], list[AllowedPath]]:
     """Allow files no longer: by their path, now or then, or by the beginning of their hash.
 
     A path that workspaces may use is taken from all of them, and by the folder of a workspace
@@ -86,8 +86,8 @@ def revoke(where: Location, names: Sequence[str]) -> tuple[list[ShownFile], list
     chosen: dict[str, Trusted] = {}
     paths: list[AllowedPath] = []
     for name in names:
-        matching = list(_matching(known, where, name))
-        places = {name, str((where.directory / name).resolve())}
+        matching = list(_matching(known, location, name))
+        places = {name, str((location.directory / name).resolve())}
         outside = [entry for entry in allowed.entries if places & {entry.path, entry.workspace}]
         paths += outside
         if not matching and not outside:
@@ -166,8 +166,8 @@ def _host(text: str) -> str:
     return host
 
 
-def _matching(known: TrustList, where: Location, name: str) -> Iterator[Trusted]:
-    path = where.directory / name
+def _matching(known: TrustList, location: Location, name: str) -> Iterator[Trusted]:
+    path = location.directory / name
     try:
         current = digest(read_file(path, LARGEST_FILE))
     except FileProblem:
@@ -178,8 +178,8 @@ def _matching(known: TrustList, where: Location, name: str) -> Iterator[Trusted]
             yield entry
 
 
-def _read(where: Location, name: str) -> tuple[Path, bytes]:
-    path = where.directory / name
+def _read(location: Location, name: str) -> tuple[Path, bytes]:
+    path = location.directory / name
     try:
         if not path.is_file():
             hint = None

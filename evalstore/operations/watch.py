@@ -109,14 +109,16 @@ def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> s
 class Watch:
     """The rounds of one `--watch`: what they are about, and what may still be spent."""
 
-    def __init__(self, where: Location, wanted: SelectionOptions, orders: RunOptions) -> None:
+    def __init__(
+        self, location: Location, selection: SelectionOptions, options: RunOptions
+    ) -> None:
         """Raises `EvalstoreError` when there is nothing to look at, or when it makes no sense."""
-        _refuse(wanted)
-        workspace = open_workspace(where)
-        self._where, self._wanted, self._orders = where, wanted, orders
+        _refuse(selection)
+        workspace = open_workspace(location)
+        self._where, self._wanted, self._orders = location, selection, options
         self._root = workspace.root
         self._file_watcher = FileWatcher(workspace)
-        self._max_time = orders.max_time
+        self._max_time = options.max_time
         self._seen: object = None
         self._reported: object = None
         self.report: RunReport | None = None
@@ -182,22 +184,22 @@ class Watch:
         return self._orders.max_cost is not None and not out_of_time
 
 
-def _refuse(wanted: SelectionOptions) -> None:
-    if wanted.refresh:
+def _refuse(selection: SelectionOptions) -> None:
+    if selection.refresh:
         raise EvalstoreError(
             "'--watch' cannot be combined with '--refresh': each save would ask everything again",
             hint="use 'evalstore run --refresh' first, then 'evalstore run --watch'",
         )
-    if wanted.retry_errors:
+    if selection.retry_errors:
         raise EvalstoreError(
             "'--watch' cannot be combined with '--retry-errors': edited cases are untried",
             hint="leave it out: what failed is tried again whenever a file is saved",
         )
 
 
-def _gist(project: Project, wanted: SelectionOptions) -> object:
+def _gist(project: Project, selection: SelectionOptions) -> object:
     """All that verdicts depend on: while it is the same, a report would say the same again."""
-    matches = select(project, wanted).matcher()
+    matches = select(project, selection).matcher()
     files = [
         (
             path,
@@ -216,8 +218,8 @@ def _gist(project: Project, wanted: SelectionOptions) -> object:
         [one for one in files if one[-1]],
         [
             (candidate.id, candidate.model, candidate.temperature, candidate.attempts)
-            for candidate in project.candidates(wanted)
+            for candidate in project.candidates(selection)
         ],
-        [(judge.evaluator, judge.times) for judge in project.judges(wanted)],
+        [(judge.evaluator, judge.times) for judge in project.judges(selection)],
         project.settings.verdict,
     )

@@ -1,4 +1,4 @@
-"""The cells of a command portion by portion, so that very many of them need little memory."""
+"""The cells of a command batch by batch, so that very many of them need little memory."""
 
 from __future__ import annotations
 

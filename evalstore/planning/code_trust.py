@@ -59,9 +59,9 @@ class CodeTrust:
     """Looks up the files that cases run, each once."""
 
     def __init__(
-        self, where: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
+        self, location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
     ) -> None:
-        self._directory = where.directory
+        self._directory = location.directory
         self._workspace = workspace
         self._store = store
         self._reading = reading

@@ -78,12 +78,12 @@ class FailedWork(NamedTuple):
 def only_tried(
     project: Project,
     cells: Sequence[Cell],
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
     answers: AgeLimit,
     judgements: AgeLimit,
 ) -> tuple[list[Cell], FailedWork]:
     """The cells with failed calls or undecided judgements; raises if there are none."""
-    if wanted.refresh:
+    if selection.refresh:
         raise EvalstoreError(
             "'--retry-errors' and '--refresh' cannot be combined",
             hint="'--refresh' asks everything that is selected again, with what failed",

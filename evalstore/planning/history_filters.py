@@ -15,7 +15,7 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.planning.plan import EVER, AgeLimit, Plan
 from evalstore.planning.renames import Renames, pair_with_workspace
 from evalstore.planning.results import CellResult, as_result
-from evalstore.planning.selection import Placed, Portion, read_shard
+from evalstore.planning.selection import Placed, Subset, read_shard
 from evalstore.reports.comparison import ResultIndex
 from evalstore.store.results import read_results
 from evalstore.store.trees import read_tree
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 _ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
 
 
-def portion_of(wanted: SelectionOptions) -> Portion:
+def subset_of(selection: SelectionOptions) -> Subset:
     """The part of the cases that the command line names; raises for one that makes no sense."""
-    if wanted.seed is not None and wanted.sample is None:
+    if selection.seed is not None and selection.sample is None:
         raise EvalstoreError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
-    shard = None if wanted.shard is None else read_shard(wanted.shard)
-    return Portion(wanted.sample, wanted.seed or 0, shard, wanted.limit)
+    shard = None if selection.shard is None else read_shard(selection.shard)
+    return Subset(selection.sample, selection.seed or 0, shard, selection.limit)
 
 
-def is_plain(wanted: SelectionOptions) -> bool:
+def is_plain(selection: SelectionOptions) -> bool:
     """Whether a command takes the cases in their order, whatever runs knew of them."""
-    others = wanted.sample is not None or wanted.shard is not None or wanted.changed
-    return not (others or wanted.last_failed or wanted.retry_errors)
+    others = selection.sample is not None or selection.shard is not None or selection.changed
+    return not (others or selection.last_failed or selection.retry_errors)
 
 
-def take_portion(cases: Sequence[Placed], portion: Portion) -> list[Placed]:
+def take_subset(cases: Sequence[Placed], subset: Subset) -> list[Placed]:
     """The part of these cases; raises when nothing is in it."""
-    found = portion.take(cases)
-    if cases and not found and portion.shard:
-        number, count = portion.shard
+    found = subset.take(cases)
+    if cases and not found and subset.shard:
+        number, count = subset.shard
         raise NothingSelectedError(
             f"nothing is selected: no case falls into shard {number}/{count}",
             hint="use fewer shards than there are cases",
@@ -64,7 +64,7 @@ _SECOND = 1_000_000
 
 
 def bounds_of(
-    wanted: SelectionOptions, settings: Settings, *, judge_only: bool, begun: float = math.inf
+    selection: SelectionOptions, settings: Settings, *, judge_only: bool, begun: float = math.inf
 ) -> tuple[AgeLimit, AgeLimit]:
     """From when on answers count, and judgements; raises for an age that makes no sense.
 
@@ -72,9 +72,9 @@ def bounds_of(
     `begun` is when the run did: what it brings itself counts, whatever it refreshes.
     """
     given = EVER
-    if wanted.max_age is not None:
-        given = _bound(wanted.max_age, "judgement" if judge_only else "answer")
-    if wanted.refresh:
+    if selection.max_age is not None:
+        given = _bound(selection.max_age, "judgement" if judge_only else "answer")
+    if selection.refresh:
         given = AgeLimit(begun, "refresh")
     settled = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
     if judge_only:

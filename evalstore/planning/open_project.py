@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_project(
-    where: Location,
+    location: Location,
     *,
     create: bool = False,
     keep: bool = False,
@@ -38,40 +38,40 @@ def open_project(
     from evalstore.planning.version_buffer import VersionBuffer
     from evalstore.workspace.reader import read_workspace
 
-    workspace = workspace or open_workspace(where)
-    store = _open(workspace, where, create=create)
+    workspace = workspace or open_workspace(location)
+    store = _open(workspace, location, create=create)
     try:
         buffer = VersionBuffer(store, strict=keep)
         reading = read_workspace(workspace, store.find_case_files, buffer.take)
         buffer.finish(workspace, reading)
-        yield Project(where, workspace, store, reading)
+        yield Project(location, workspace, store, reading)
     finally:
         store.close()
 
 
 @contextmanager
-def open_catalogue(where: Location) -> Iterator[Project]:
+def open_catalogue(location: Location) -> Iterator[Project]:
     """A project that knows no tests: for what is about runs, but wants names, prices and rates."""
     from evalstore.planning.project import Project
     from evalstore.workspace.reader import read_workspace
 
-    workspace = open_workspace(where)
-    store = _open(workspace, where)
+    workspace = open_workspace(location)
+    store = _open(workspace, location)
     try:
         reading = read_workspace(workspace, store.find_case_files, tests=False)
-        yield Project(where, workspace, store, reading)
+        yield Project(location, workspace, store, reading)
     finally:
         store.close()
 
 
 @contextmanager
-def open_store(where: Location, *, inspect: bool = False) -> Iterator[Store]:
+def open_store(location: Location, *, inspect: bool = False) -> Iterator[Store]:
     """Open the store alone, for what does not need the files.
 
     With `inspect`, also one that only `fsck` may read.
     """
-    workspace = open_workspace(where)
-    store = _open(workspace, where, inspect=inspect)
+    workspace = open_workspace(location)
+    store = _open(workspace, location, inspect=inspect)
     try:
         yield store
     finally:
@@ -79,20 +79,22 @@ def open_store(where: Location, *, inspect: bool = False) -> Iterator[Store]:
 
 
 def _open(
-    workspace: WorkspaceFolder, where: Location, *, create: bool = False, inspect: bool = False
+    workspace: WorkspaceFolder, location: Location, *, create: bool = False, inspect: bool = False
 ) -> Store:
-    path = store_path(workspace, where)
-    require_store(path, where)
-    store = Store.open(path, create=create or not where.store, inspect=inspect)
+    path = store_path(workspace, location)
+    require_store(path, location)
+    store = Store.open(path, create=create or not location.store, inspect=inspect)
     if not inspect:
         for extra in store.foreign:
-            where.warn(f"{extra.words} in the store '{path}'; 'evalstore fsck' lists what is wrong")
+            location.warn(
+                f"{extra.words} in the store '{path}'; 'evalstore fsck' lists what is wrong"
+            )
     return store
 
 
-def require_store(path: Path, where: Location) -> None:
+def require_store(path: Path, location: Location) -> None:
     """Raise `StoreError` when a store that was there before has gone: none is made instead."""
-    if not where.was_seen:
+    if not location.was_seen:
         return
     try:
         size = path.stat().st_size
@@ -105,24 +107,24 @@ def require_store(path: Path, where: Location) -> None:
         )
 
 
-def open_workspace(where: Location) -> WorkspaceFolder:
+def open_workspace(location: Location) -> WorkspaceFolder:
     """Find the workspace and read its settings."""
-    root = find_root(where.directory)
+    root = find_root(location.directory)
     return WorkspaceFolder(
         root,
-        where.config,
-        allow_outside=where.allow_outside,
-        overrides=where.overrides,
-        tell=where.warn,
+        location.config,
+        allow_outside=location.allow_outside,
+        overrides=location.overrides,
+        tell=location.warn,
     )
 
 
-def store_path(workspace: WorkspaceFolder, where: Location) -> Path:
+def store_path(workspace: WorkspaceFolder, location: Location) -> Path:
     """Where the store is; raises `OutsideError` when the workspace may not name this place."""
-    text = where.store or workspace.settings.store
+    text = location.store or workspace.settings.store
     if re.match(r"[a-z][a-z0-9+]+://", text):
         raise EvalstoreError(
             f"the store '{text}' is not a file",
             hint="this version keeps its store in a SQLite file",
         )
-    return where.directory / where.store if where.store else workspace.locate_store()
+    return location.directory / location.store if location.store else workspace.locate_store()

@@ -33,16 +33,16 @@ class Participants:
         self.warnings: list[str] = []
         self._prices: dict[str, Price | None] = {}
 
-    def candidates(self, wanted: SelectionOptions) -> list[Candidate]:
+    def candidates(self, selection: SelectionOptions) -> list[Candidate]:
         """The models that answer; none when there are none."""
         found = []
         for participant in self._participants(
-            self.settings.candidates, wanted.models, "candidates"
+            self.settings.candidates, selection.models, "candidates"
         ):
             if participant.id == RECORDED:
                 continue  # answers that files bring count in any case
             model = self.find_model(participant.id, "candidates")
-            if not model.active and not wanted.models:
+            if not model.active and not selection.models:
                 self.warn(f"candidate '{participant.id}' is not active and is left out")
                 continue
             temperature = (
@@ -60,21 +60,21 @@ class Participants:
                     lacks=model.lacks,
                     required_tags=participant.required_tags,
                     prohibited_tags=participant.prohibited_tags,
-                    reachable=_is_reachable(model, wanted),
+                    reachable=_is_reachable(model, selection),
                 )
             )
         return found
 
-    def judges(self, wanted: SelectionOptions) -> list[Judge]:
+    def judges(self, selection: SelectionOptions) -> list[Judge]:
         """The models that judge, once for each version of their evaluator prompt."""
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
         found: list[Judge] = []
         for participant in self._participants(
-            self.settings.evaluators, wanted.evaluators, "evaluators"
+            self.settings.evaluators, selection.evaluators, "evaluators"
         ):
             model = self.find_model(participant.id, "evaluators")
-            if not model.active and not wanted.evaluators:
+            if not model.active and not selection.evaluators:
                 self.warn(f"evaluator '{participant.id}' is not active and is left out")
                 continue
             if participant.prompt not in prompts:
@@ -100,7 +100,7 @@ class Participants:
                         times=self.settings.evaluations_per_evaluator,
                         required_tags=participant.required_tags,
                         prohibited_tags=participant.prohibited_tags,
-                        reachable=_is_reachable(model, wanted),
+                        reachable=_is_reachable(model, selection),
                     )
                 )
         self._keep_evaluator(Evaluator(checks=True))
@@ -171,7 +171,7 @@ def find_model(reading: Reading, id: str, part: str) -> Model:
     return model
 
 
-def _is_reachable(model: Model, wanted: SelectionOptions) -> bool:
+def _is_reachable(model: Model, selection: SelectionOptions) -> bool:
     if model.provider.type == RECORDED:
         return False  # what it answered was recorded elsewhere; it cannot be asked
-    return not wanted.offline or model.provider.type == SCRIPTED
+    return not selection.offline or model.provider.type == SCRIPTED

@@ -23,7 +23,7 @@ _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 
 
 def find_targets(
-    where: Location,
+    location: Location,
     workspace: WorkspaceFolder,
     tests: Collection[str],
     files: Mapping[str, CaseFile],
@@ -36,30 +36,34 @@ def find_targets(
     Raises `EvalstoreError` for a path that names no test file, and `NothingSelectedError`
     for a row that is not there.
     """
-    return tuple(_find(where, workspace, tests, files, path) for path in paths)
+    return tuple(_find(location, workspace, tests, files, path) for path in paths)
 
 
 def _find(
-    where: Location,
+    location: Location,
     workspace: WorkspaceFolder,
     tests: Collection[str],
     files: Mapping[str, CaseFile],
     text: str,
 ) -> Target:
     path, separator, row = text.partition("::")
-    found = _named(where, workspace, tests, path, row if separator else None)
+    found = _named(location, workspace, tests, path, row if separator else None)
     if found is None and not separator and (printed := _PRINTED.fullmatch(text)):
-        found = _named(where, workspace, tests, printed["path"], printed["row"])
+        found = _named(location, workspace, tests, printed["path"], printed["row"])
     if found is not None:
         return _with_row(found, tests, files, text)
-    name = workspace.name_of((where.directory / path).absolute())
+    name = workspace.name_of((location.directory / path).absolute())
     raise EvalstoreError(f"there is no test file '{path}'", hint=suggest(name, tests, "test files"))
 
 
 def _named(
-    where: Location, workspace: WorkspaceFolder, tests: Collection[str], path: str, row: str | None
+    location: Location,
+    workspace: WorkspaceFolder,
+    tests: Collection[str],
+    path: str,
+    row: str | None,
 ) -> Target | None:
-    for base in (where.directory, workspace.root, workspace.folder("tests")):
+    for base in (location.directory, workspace.root, workspace.folder("tests")):
         target = Target(workspace.name_of((base / path).absolute()), row)
         if any(target.covers(file) for file in tests):
             return target
@@ -90,9 +94,9 @@ def _with_row(
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
 
 
-def name_file(where: Location, workspace: WorkspaceFolder, file: str) -> str:
+def name_file(location: Location, workspace: WorkspaceFolder, file: str) -> str:
     """The name in the workspace of a test file as a person writes it; one that is gone stays."""
-    for base in (where.directory, workspace.root, workspace.folder("tests")):
+    for base in (location.directory, workspace.root, workspace.folder("tests")):
         if (base / file).is_file():
             return workspace.name_of((base / file).absolute())
     return file

@@ -24,7 +24,7 @@ from evalstore.planning.cells import (
 )
 from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
-from evalstore.planning.selection import Placed, Portion, Selection
+from evalstore.planning.selection import Placed, Selection, Subset
 from evalstore.values import RECORDED, Case, CaseFile, Verdict
 
 if TYPE_CHECKING:
@@ -50,16 +50,16 @@ class Scope:
     """When the run did."""
 
 
-def select(project: Project, wanted: SelectionOptions) -> Selection:
+def select(project: Project, selection: SelectionOptions) -> Selection:
     """What the command line and the settings select; raises for a path that names nothing."""
-    targets = project.targets(wanted.paths)
+    targets = project.targets(selection.paths)
     return Selection(
         targets=targets,
-        tags=wanted.tags,
-        exclude_tags=(*project.settings.prohibited_tags, *wanted.exclude_tags),
+        tags=selection.tags,
+        exclude_tags=(*project.settings.prohibited_tags, *selection.exclude_tags),
         required_tags1=project.settings.required_tags1,
         required_tags2=project.settings.required_tags2,
-        name=wanted.name,
+        name=selection.name,
     )
 
 
@@ -90,15 +90,19 @@ def require_sound(project: Project, wanted: SelectionOptions, *, hint: str | Non
 
 
 def lay_out(
-    project: Project, wanted: SelectionOptions, *, judge_only: bool = False, begun: float = math.inf
+    project: Project,
+    selection: SelectionOptions,
+    *,
+    judge_only: bool = False,
+    begun: float = math.inf,
 ) -> Scope:
     """What a command is about; with `judge_only`, `judge`. `begun` is when the run did."""
-    candidates, judges = project.candidates(wanted), project.judges(wanted)
+    candidates, judges = project.candidates(selection), project.judges(selection)
     answers, judgements = history_filters.bounds_of(
-        wanted, project.settings, judge_only=judge_only, begun=begun
+        selection, project.settings, judge_only=judge_only, begun=begun
     )
-    portion = history_filters.portion_of(wanted)
-    cells, skipped, cases = _choose(project, wanted, portion, candidates, judges)
+    subset = history_filters.subset_of(selection)
+    cells, skipped, cases = _choose(project, selection, subset, candidates, judges)
     for judge in summarise(cells).judges.values():
         project.keep_judges(judge)
     if not cells and not skipped:
@@ -107,31 +111,31 @@ def lay_out(
             hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
         )
     tried: failed_work.FailedWork | None = None
-    if wanted.last_failed:
+    if selection.last_failed:
         cells, skipped = history_filters.only_failed(project, [*cells]), []
-    if wanted.retry_errors:
-        cells, tried = failed_work.only_tried(project, [*cells], wanted, answers, judgements)
+    if selection.retry_errors:
+        cells, tried = failed_work.only_tried(project, [*cells], selection, answers, judgements)
         skipped = []
-    if cases is not None and not portion.is_all:
-        cells, skipped = _take_portion(cases, cells, skipped, portion)
+    if cases is not None and not subset.is_all:
+        cells, skipped = _take_subset(cases, cells, skipped, subset)
     _require_judges(project, summarise(cells), judges)
-    again = UNSETTLED if wanted.retry_errors else ()
+    again = UNSETTLED if selection.retry_errors else ()
     return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
 
 
 def _choose(
     project: Project,
     wanted: SelectionOptions,
-    portion: Portion,
+    subset: Subset,
     candidates: list[Candidate],
     judges: list[Judge],
 ) -> tuple[Collection[Cell], list[SkippedPair], list[Placed] | None]:
     """The cells of what is selected, the pairs that are skipped, and the selected cases.
 
-    Without a list of cases the cells are those of the portion already.
+    Without a list of cases the cells are those of the subset already.
     """
     is_plain = history_filters.is_plain(wanted)
-    first = portion.limit if is_plain else None
+    first = subset.limit if is_plain else None
     selection = select(project, wanted)
     files = {
         path: file
@@ -145,7 +149,7 @@ def _choose(
             for case in file.cases if isinstance(file.cases, tuple) else ():
                 if matches(path, case):
                     answers_it(case)
-    if is_plain and (first or portion.is_all):
+    if is_plain and (first or subset.is_all):
         made = _make_cells(
             files,
             lambda path, case: matches(path, case) and answers_it(case),
@@ -167,23 +171,23 @@ def _choose(
     return cells, skipped, cases
 
 
-def _take_portion(
-    cases: list[Placed], cells: Collection[Cell], skipped: list[SkippedPair], portion: Portion
+def _take_subset(
+    cases: list[Placed], cells: Collection[Cell], skipped: list[SkippedPair], subset: Subset
 ) -> tuple[list[Cell], list[SkippedPair]]:
-    """What of these cells and pairs belongs to the portion of the cases that have any."""
+    """What of these cells and pairs belongs to the subset of the cases that have any."""
     has_cell = {(pair.file, pair.row) for pair in skipped}
     has_cell |= {(cell.file, cell.case.row) for cell in cells}
     cases = [one for one in cases if (one[0], one[1].row) in has_cell]
-    taken = {(path, case.row) for path, case in history_filters.take_portion(cases, portion)}
+    taken = {(path, case.row) for path, case in history_filters.take_subset(cases, subset)}
     return (
         [cell for cell in cells if (cell.file, cell.case.row) in taken],
         [pair for pair in skipped if (pair.file, pair.row) in taken],
     )
 
 
-def make_plan(project: Project, wanted: SelectionOptions, *, judge_only: bool = False) -> Plan:
+def make_plan(project: Project, selection: SelectionOptions, *, judge_only: bool = False) -> Plan:
     """What a run would do; with `judge_only`, what `judge` would do."""
-    layout = lay_out(project, wanted, judge_only=judge_only)
+    layout = lay_out(project, selection, judge_only=judge_only)
     plan = plan_cells(project, layout, [*layout.cells])
     plan.skipped = layout.skipped
     return plan
@@ -209,12 +213,12 @@ def _selected(
     project: Project,
     files: Mapping[str, CaseFile],
     matches: Callable[[str, Case], bool],
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
 ) -> list[Placed]:
     cases = [
         (path, case) for path, file in files.items() for case in file.cases if matches(path, case)
     ]
-    return history_filters.only_changed(project, cases) if cases and wanted.changed else cases
+    return history_filters.only_changed(project, cases) if cases and selection.changed else cases
 
 
 def _require_judges(project: Project, cells: Summary, judges: list[Judge]) -> None:
@@ -257,13 +261,13 @@ def _make_cells(
     selected: Callable[[str, Case], bool],
     candidates: list[Candidate],
     judges: list[Judge],
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
     most: int | None,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
     """The cells of the selected cases; those of files that are not in memory are streamed."""
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if are_stored and most is None:
-        cells = StreamedCells(partial(generate_cells, *made_of, attempts=wanted.attempts))
+        cells = StreamedCells(partial(generate_cells, *made_of, attempts=selection.attempts))
         return cells, cells.skipped
-    return build_cells(*made_of, attempts=wanted.attempts, most=most)
+    return build_cells(*made_of, attempts=selection.attempts, most=most)

@@ -28,13 +28,13 @@ class Project(Participants):
     """An open workspace, read, with its store."""
 
     def __init__(
-        self, where: Location, workspace: WorkspaceFolder, store: Store, reading: Reading
+        self, location: Location, workspace: WorkspaceFolder, store: Store, reading: Reading
     ) -> None:
         super().__init__(workspace.settings, reading)
-        self.where = where
+        self.where = location
         self.workspace = workspace
         self.store = store
-        self.code = CodeTrust(where, workspace, store, reading)
+        self.code = CodeTrust(location, workspace, store, reading)
         self.versions = VersionReader(store, reading.contents, self.contents)
         self.left_out: list[Problem] = []
         """Errors of test files that are left out."""

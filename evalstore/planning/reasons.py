@@ -14,7 +14,7 @@ from evalstore import hashing
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.known_cases import KnownCase, KnownCases
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
-from evalstore.planning.version_reader import VersionReader, in_portions
+from evalstore.planning.version_reader import VersionReader, in_batches
 from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.reports.version_diff import (
     Difference,
@@ -74,7 +74,7 @@ class Explainer:
         """Every question with its reason."""
         failed = failed_questions(self.project, plan) if self._known.runs else {}
         found: list[tuple[PlannedAsk, Reason]] = []
-        for some in in_portions(plan.asks):
+        for some in in_batches(plan.asks):
             self._versions.read_ahead(one for ask in some for one in self._compared(ask))
             found += [(ask, self._ask(ask, failed)) for ask in some]
         return found
@@ -83,7 +83,7 @@ class Explainer:
         """Every judgement with its reason."""
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
         found: list[tuple[PlannedJudgement, Reason]] = []
-        for some in in_portions(plan.judgements):
+        for some in in_batches(plan.judgements):
             self._versions.read_ahead(
                 found for judgement in some for found in self._judged(judgement, plan)
             )

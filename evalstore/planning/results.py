@@ -103,7 +103,7 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
 
 
 class LeafBuilder:
-    """Builds the leaves of a result tree, one for each test file, portion by portion.
+    """Builds the leaves of a result tree, one for each test file, batch by batch.
 
     Of a long file it holds the results of the last few cases.
     """

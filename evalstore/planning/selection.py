@@ -73,7 +73,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class Subset:
     """Which part of the selected cases: a sample, of it a shard, of it the first few."""
 
     sample: int | None = None

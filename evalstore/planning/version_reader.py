@@ -92,7 +92,7 @@ class VersionReader:
         return {id: json.loads(fresh[1]) for id, fresh in listed if fresh}
 
 
-def in_portions(things: Iterable[T]) -> Iterator[list[T]]:
+def in_batches(things: Iterable[T]) -> Iterator[list[T]]:
     """Things in lists that are short enough to keep all their contents in memory."""
     left = iter(things)
     while some := list(islice(left, _AT_ONCE)):

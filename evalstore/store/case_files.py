@@ -156,7 +156,7 @@ class ResultPart(NamedTuple):
 def iterate_result_parts(
     contents: Iterable[Json], load_cases: Load, load_results: Load
 ) -> Iterator[list[ResultPart]]:
-    """The nodes that have results, below these nodes and among them, in portions.
+    """The nodes that have results, below these nodes and among them, in batches.
 
     They are in the order of files and cases. Raises `StoreError` for a node that lacks, or is not
     what the one above it says.

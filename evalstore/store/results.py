@@ -155,7 +155,7 @@ def read_results(store: Store, run: Run, only: str | None = None) -> list[Result
 
 
 def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator[list[Result]]:
-    """The cells of a run in portions, by path; with `only`, of that file."""
+    """The cells of a run in batches, by path; with `only`, of that file."""
     for some in iterate_cases(store, run, only):
         yield [result for result, _ in some]
 
@@ -173,7 +173,7 @@ def iterate_cases(
 def iterate_entries(
     store: Store, entries: Mapping[str, str]
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """The results of some files in portions, by path, each with its case.
+    """The results of some files in batches, by path, each with its case.
 
     `entries` are the entries of a result tree.
     """
@@ -184,7 +184,7 @@ def iterate_entries(
 def _iterate_cells(
     store: Store, entries: Mapping[str, str]
 ) -> Iterator[list[tuple[str, Case, Json]]]:
-    """The cells of some files in portions, by path, each with its case.
+    """The cells of some files in batches, by path, each with its case.
 
     `entries` are the entries of a result tree.
     """

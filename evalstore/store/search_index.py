@@ -38,7 +38,7 @@ _FORMAT = 1
 """Raise this when the index is made in another way."""
 _BUSY_SECONDS = 10.0
 _ID_BYTES = 16
-_PORTION = 1_000
+_BATCH = 1_000
 """Texts in one transaction; other writers, and an interruption, wait for its end."""
 _SCHEMA = """
 CREATE TABLE documents (
@@ -130,7 +130,7 @@ class SearchIndex:
     def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
         """Take in what the store has and the index has not; False when `report` ended it.
 
-        Others may do so at the same time: each portion is looked at again before it is written.
+        Others may do so at the same time: each batch is looked at again before it is written.
         """
         with self._sound():
             missing = {kind: self._missing(store, kind) for kind in KINDS}
@@ -138,10 +138,10 @@ class SearchIndex:
             if not total:
                 return True
             for kind, ids in missing.items():
-                for start in range(0, len(ids), _PORTION * _ID_BYTES):
+                for start in range(0, len(ids), _BATCH * _ID_BYTES):
                     if not report(done, total):
                         return False
-                    some = ids[start : start + _PORTION * _ID_BYTES].hex()
+                    some = ids[start : start + _BATCH * _ID_BYTES].hex()
                     width = 2 * _ID_BYTES
                     digits = [some[at : at + width] for at in range(0, len(some), width)]
                     self._take(kind, load_searched(store, kind, digits))

@@ -37,7 +37,7 @@ class NodeQueries(Database):
         return self._load_nodes(ids, "cases")
 
     def iterate_results(self, ids: Sequence[str]) -> Iterator[list[ResultPart]]:
-        """The nodes that have the results of these files, in portions; `ids` are of their roots.
+        """The nodes that have the results of these files, in batches; `ids` are of their roots.
 
         Raises `StoreError` when one is missing.
         """

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
-def read_appearance(where: Location, theme: str | None, keys: Sequence[str]) -> Appearance:
+def read_appearance(location: Location, theme: str | None, keys: Sequence[str]) -> Appearance:
     """The settings, and over them a person's own theme and keys (`ID=KEYS`).
 
     Settings that cannot be read are left out here: the screens show what is wrong with them.
     Raises `EvalstoreError` when the theme or a key is unknown, or a key has two meanings.
     """
-    file, shared = browser_settings(where.directory, where.config)
+    file, shared = browser_settings(location.directory, location.config)
     chosen: dict[str, str] = {}
     for option in keys:
         id, equals, text = option.partition("=")

@@ -245,7 +245,7 @@ def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (cell_batches, "FEW", 50),
         (digest_set, "_FEW", 10),
         (digest_set, "_BUCKET_BITS", 6),
-        (runs, "PORTION", 30),
+        (runs, "BATCH", 30),
         (runs, "LONGEST", 30),
     ):
         monkeypatch.setattr(module, name, number)
@@ -293,7 +293,7 @@ def test_no_more_rows_are_in_memory_when_there_are_more(
 
 @pytest.mark.usefixtures("_few_at_once")
 @pytest.mark.parametrize("longest", [1, 7])
-def test_a_run_in_portions_of_rows_finds_what_one_as_a_whole_finds(
+def test_a_run_in_batches_of_rows_finds_what_one_as_a_whole_finds(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, longest: int
 ) -> None:
     tree(place, {**RECORDED, "tests/data.jsonl": answers(60)})
@@ -304,10 +304,10 @@ def test_a_run_in_portions_of_rows_finds_what_one_as_a_whole_finds(
         ["run", "--refresh", "--fail-on", "regression"],
         ["run", "-k", "country and not 3"],
     )
-    for portion, most in ((30, longest), (4_000, 8_000)):
-        monkeypatch.setattr(runs, "PORTION", portion)
+    for batch, most in ((30, longest), (4_000, 8_000)):
+        monkeypatch.setattr(runs, "BATCH", batch)
         monkeypatch.setattr(runs, "LONGEST", most)
-        store = str(place / f"{portion}.db")
+        store = str(place / f"{batch}.db")
         ran = [evalstore(*command, "--store", store) for command in commands]
         told = [(one.exit_code, one.stdout) for one in ran]
         reports = [

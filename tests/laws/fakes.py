@@ -136,20 +136,20 @@ class Place:
         self._ticks += 1
         return _BEGIN + self.day * _DAY + self._ticks * 1000
 
-    def run(self, wanted: SelectionOptions = PLAIN, **orders: Any) -> Any:
+    def run(self, selection: SelectionOptions = PLAIN, **orders: Any) -> Any:
         """Run, with every call through the fake."""
         with (
             self._clock(),
             mock.patch("evalstore.execution.endpoints.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
-            mock.patch("evalstore.operations.run.PORTION", 3),  # so that most runs have several
+            mock.patch("evalstore.operations.run.BATCH", 3),  # so that most runs have several
         ):
-            return run(self.where, wanted, RunOptions(**orders), ProgressListener())
+            return run(self.where, selection, RunOptions(**orders), ProgressListener())
 
-    def status(self, wanted: SelectionOptions = PLAIN) -> Status:
+    def status(self, selection: SelectionOptions = PLAIN) -> Status:
         """What a run would do."""
         with self._clock():
-            return status(self.where, wanted)
+            return status(self.where, selection)
 
     def _clock(self) -> Any:
         clock = SimpleNamespace(time_ns=self.time_ns)

@@ -22,7 +22,7 @@ from evalstore.workspace.folder import WorkspaceFolder
 
 _PACKAGE = str(Path(evalstore.__file__).parent)
 _INSTRUCTIONS = 50
-"""SQLite counts its own work in portions of so many instructions."""
+"""SQLite counts its own work in batches of so many instructions."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Steps:
     selects: Counter[str] = field(default_factory=Counter)
     """Statements that read, by their text."""
     instructions: int = 0
-    """What SQLite's virtual machine has executed, in portions."""
+    """What SQLite's virtual machine has executed, in batches."""
 
 
 class _Compared(str):

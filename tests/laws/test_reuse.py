@@ -228,16 +228,16 @@ class Machine(RuleBasedStateMachine):
     def _write(self) -> None:
         self.place.write(self.project.render())
 
-    def _status(self, wanted: SelectionOptions = PLAIN_WANTED) -> Any:
-        found = self.place.status(wanted)
+    def _status(self, selection: SelectionOptions = PLAIN_WANTED) -> Any:
+        found = self.place.status(selection)
         assert all(item.reason for item in found.items)
         return found
 
-    def _is_finished(self, wanted: SelectionOptions = PLAIN_WANTED) -> None:
-        after = self._status(wanted)
+    def _is_finished(self, selection: SelectionOptions = PLAIN_WANTED) -> None:
+        after = self._status(selection)
         assert (after.items, after.ask, after.judge) == ([], 0, 0)
         with counted(self.fake) as (asked, judged):
-            report = self.place.run(wanted)
+            report = self.place.run(selection)
         assert not asked
         assert not judged
         assert (report.asked, report.judged) == (0, 0)

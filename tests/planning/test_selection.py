@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from evalstore.errors import EvalstoreError
 from evalstore.planning.selection import (
     Placed,
-    Portion,
     Selection,
+    Subset,
     Target,
     compile_name,
     read_shard,
@@ -177,31 +177,31 @@ def test_one_of_several_targets_covers_a_file() -> None:
     assert not selection.covers_file("tests/c.md")
 
 
-# --- portions
+# --- subsets
 
 
 @pytest.mark.parametrize(
-    ("portion", "is_all"),
+    ("subset", "is_all"),
     [
-        (Portion(), True),
-        (Portion(seed=1), True),
-        (Portion(sample=1), False),
-        (Portion(shard=(1, 1)), False),
-        (Portion(limit=1), False),
+        (Subset(), True),
+        (Subset(seed=1), True),
+        (Subset(sample=1), False),
+        (Subset(shard=(1, 1)), False),
+        (Subset(limit=1), False),
     ],
 )
-def test_without_a_sample_a_shard_and_a_limit_it_is_all(portion: Portion, is_all: bool) -> None:
-    assert portion.is_all is is_all
+def test_without_a_sample_a_shard_and_a_limit_it_is_all(subset: Subset, is_all: bool) -> None:
+    assert subset.is_all is is_all
 
 
 def test_a_sample_is_drawn_by_the_values_of_rows_and_nothing_else() -> None:
     cases = [("a.md", replace(case(f"row {n}"), key=str(n % 2))) for n in range(6)]
-    sample = Portion(sample=3).take(cases)
+    sample = Subset(sample=3).take(cases)
     assert len({one.key for _, one in sample}) == 1  # of one key all come before those of others
-    two = Portion(sample=2).take(cases)
+    two = Subset(sample=2).take(cases)
     assert two == sample[:2]  # by rows where the keys are equal
-    assert Portion(sample=2).take(cases[::-1]) == two[::-1]
-    assert Portion(sample=2) == Portion(sample=2, seed=0)
+    assert Subset(sample=2).take(cases[::-1]) == two[::-1]
+    assert Subset(sample=2) == Subset(sample=2, seed=0)
 
 
 placed = st.lists(
@@ -220,21 +220,21 @@ placed = st.lists(
 def test_a_sample_has_so_many_cases_in_their_order(
     cases: list[Placed], size: int, seed: int
 ) -> None:
-    found = Portion(sample=size, seed=seed).take(cases)
+    found = Subset(sample=size, seed=seed).take(cases)
     assert len(found) == min(size, len(cases))
     assert found == [one for one in cases if one in found]
 
 
 @given(placed, st.integers(1, 6))
 def test_one_more_case_takes_the_place_of_one_at_most(cases: list[Placed], size: int) -> None:
-    sample = Portion(sample=size)
+    sample = Subset(sample=size)
     fewer, more = sample.take(cases[1:]), sample.take(cases)
     assert len([one for one in fewer if one not in more]) <= 1
 
 
 @given(placed, st.integers(1, 5))
 def test_every_case_is_in_one_shard_beside_its_equals(cases: list[Placed], count: int) -> None:
-    shards = [Portion(shard=(number, count)).take(cases) for number in range(1, count + 1)]
+    shards = [Subset(shard=(number, count)).take(cases) for number in range(1, count + 1)]
     assert sorted(repr(one) for shard in shards for one in shard) == sorted(map(repr, cases))
     homes = [{one.tests for _, one in shard} for shard in shards]
     assert all(not a & b for a in homes for b in homes if a is not b)
@@ -242,17 +242,17 @@ def test_every_case_is_in_one_shard_beside_its_equals(cases: list[Placed], count
 
 def test_the_hashes_behind_samples_and_shards_are_the_same_for_ever() -> None:
     cases = [(f"{name}.md", replace(case(), tests=(name,))) for name in "abcdefgh"]
-    drawn = [path for path, _ in Portion(sample=3, seed=1).take(cases)]
-    shard = [path for path, _ in Portion(shard=(1, 3)).take(cases)]
+    drawn = [path for path, _ in Subset(sample=3, seed=1).take(cases)]
+    shard = [path for path, _ in Subset(shard=(1, 3)).take(cases)]
     assert drawn == ["e.md", "f.md", "g.md"]
     assert shard == ["a.md", "d.md", "f.md"]
 
 
 def test_of_a_shard_of_a_sample_the_first_are_taken() -> None:
     cases = [(f"{number}.md", replace(case(), tests=(str(number),))) for number in range(40)]
-    sample = Portion(sample=20).take(cases)
-    shard = Portion(shard=(2, 2)).take(sample)
-    assert Portion(sample=20, shard=(2, 2), limit=3).take(cases) == shard[:3]
+    sample = Subset(sample=20).take(cases)
+    shard = Subset(shard=(2, 2)).take(sample)
+    assert Subset(sample=20, shard=(2, 2), limit=3).take(cases) == shard[:3]
 
 
 @pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), (" 3/4 ", (3, 4))])

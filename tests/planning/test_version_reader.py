@@ -12,7 +12,7 @@ from evalstore import hashing
 from evalstore.errors import StoreError
 from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.store import Store
-from tests.store.facts import a_test
+from tests.store.sessions import a_test
 
 
 def one(text: str) -> tuple[str, dict[str, tuple[str, str]]]:

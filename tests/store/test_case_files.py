@@ -52,10 +52,10 @@ def test_a_long_file_is_read_from_the_store(
     root, results, nodes = built
     put(store, list(nodes.values()))
     assert store.load_case_files([root])[root] == FILE
-    portions = list(store.iterate_results([results]))
+    batches = list(store.iterate_results([results]))
     cells = [
         {**cell, "case": cell["case"] + part.first}
-        for some in portions
+        for some in batches
         for part in some
         for cell in part.content["cells"]
     ]

@@ -80,10 +80,10 @@ def results(file: CaseFile, root: str, nodes: Nodes, cells: list[Json]) -> tuple
 
 
 def read_cells(result: str, nodes: Nodes) -> list[Json]:
-    portions = iterate_result_parts([nodes.contents[result]], nodes.load, nodes.load)
+    batches = iterate_result_parts([nodes.contents[result]], nodes.load, nodes.load)
     return [
         {**cell, "case": cell["case"] + part.first}
-        for some in portions
+        for some in batches
         for part in some
         for cell in part.content["cells"]
     ]
@@ -100,7 +100,7 @@ def test_what_is_built_is_read(size: int) -> None:
 
 
 @given(sizes, st.sets(st.integers(0, 399), min_size=1), st.lists(st.integers(0, 800)))
-def test_results_are_built_in_any_portions(size: int, wanted: set[int], ends: list[int]) -> None:
+def test_results_are_built_in_any_batches(size: int, wanted: set[int], ends: list[int]) -> None:
     file = file_of(range(size))
     root, contents = build(file)
     nodes = Nodes(contents)

@@ -14,15 +14,15 @@ from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrations
 from evalstore.store.connection import Pool
 from evalstore.store.fsck import check_store
-from tests.store.facts import a_run, a_test, fill
+from tests.store.sessions import a_run, a_test, fill
 
 ROOT = Path(__file__).parent.parent.parent
 
 FILL = """
 import pathlib, sys
 from evalstore.store import Store
-from tests.store.facts import fill
-from tests.store.facts import a_test
+from tests.store.sessions import fill
+from tests.store.sessions import a_test
 
 sys.stdin.readline()
 store = Store.open(pathlib.Path(sys.argv[1]), create=True)

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.store import Store
 from evalstore.store.connection import Pool
-from tests.store.facts import a_run, a_test, fill
+from tests.store.sessions import a_run, a_test, fill
 
 
 @pytest.fixture

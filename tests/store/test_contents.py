@@ -17,7 +17,7 @@ from evalstore.store.content_schemas import SHAPES
 from evalstore.store.contents import as_number, as_time, decode, is_of_kind, iterate_members
 from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
 from evalstore.values import Json
-from tests.store.facts import fill, run_content
+from tests.store.sessions import fill, run_content
 
 RUN = run_content(1)
 

@@ -17,7 +17,7 @@ from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import Damage, check_store
 from evalstore.store.table_columns import TABLES
-from tests.store.facts import fill
+from tests.store.sessions import fill
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from evalstore.store import Store, migrations
 from evalstore.store.fsck import check_store
 from evalstore.store.table_columns import EVENTS, LEASES, RUNNERS, TABLES, VERSIONS
 from evalstore.store.tables import METADATA, Id
-from tests.store.facts import fill
+from tests.store.sessions import fill
 
 OURS = migrations.HEAD
 NEXT = f"""

@@ -14,7 +14,7 @@ import pytest
 from evalstore.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.connection import is_on_read_only_media
-from tests.store.facts import fill
+from tests.store.sessions import fill
 
 MOUNTED = """\
 mkdir -p "$2" && mount -t tmpfs none "$2" && cp "$1" "$2/store.db" && mount -o remount,ro "$2" \
@@ -27,7 +27,7 @@ from pathlib import Path
 from evalstore.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from tests.store.facts import a_run
+from tests.store.sessions import a_run
 store = Store.open(Path(sys.argv[1]))
 print(len(store.find_runs()), check_store(store)[1])
 try:

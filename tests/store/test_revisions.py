@@ -11,7 +11,7 @@ from evalstore.errors import USAGE, RevisionError
 from evalstore.store import Store
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.values import Question
-from tests.store.facts import a_run, a_session, a_test
+from tests.store.sessions import a_run, a_session, a_test
 
 
 def runs(store: Store, count: int) -> list[str]:

@@ -11,7 +11,7 @@ import evalstore
 from evalstore.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.runs import RUNS_SEARCHED
-from tests.store.facts import a_run
+from tests.store.sessions import a_run
 
 
 def test_recent_runs_come_newest_first_and_no_more_than_are_searched(store: Store) -> None:

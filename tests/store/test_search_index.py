@@ -15,7 +15,7 @@ from evalstore.store import search_index as module
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_words import find_places, split_words
 from evalstore.values import Question, Reply, ToolCall
-from tests.store.facts import a_test, an_evaluation, session_row
+from tests.store.sessions import a_test, an_evaluation, session_row
 
 MODEL = "f" * 32
 
@@ -76,7 +76,7 @@ def test_only_what_is_new_is_taken_in_whenever_it_was_made(store: Store, tmp_pat
 def test_what_was_stopped_goes_on_where_it_was(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PORTION", 2)
+    monkeypatch.setattr(module, "_BATCH", 2)
     ids = add(store, *(f"number{n}" for n in range(7)))
     index = SearchIndex.open(tmp_path / "search.db")
     assert not index.update(store, lambda done, _total: done < 4)
@@ -88,7 +88,7 @@ def test_what_was_stopped_goes_on_where_it_was(
 
 
 def _update(folder: str) -> None:
-    module._PORTION = 7
+    module._BATCH = 7
     store = Store.open(Path(folder) / "store.db")
     SearchIndex.open(Path(folder) / "search.db").update(store)
 

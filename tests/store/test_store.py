@@ -15,7 +15,7 @@ from evalstore.results import Failure, Sample
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.values import FileVersion, Question
-from tests.store.facts import a_run, a_session, a_test, an_evaluation, fill, id_of
+from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)
 KEY = hashing.question_id(ASKED)

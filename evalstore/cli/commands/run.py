@@ -114,7 +114,7 @@ def ordering(
 @app.command()
 @options.grouped(wanted=options.selecting)
 def status(
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
     explain: Annotated[
         bool, typer.Option("--explain", help="Give the reason for each call.")
     ] = False,
@@ -130,7 +130,7 @@ def status(
     """
     from evalstore.operations.status import status as operation
 
-    found = operation(here(), wanted, whole=json or explain)
+    found = operation(here(), selection, whole=json or explain)
     if json:
         output.document(found)
     elif short:
@@ -145,7 +145,7 @@ def status(
 @app.command()
 @options.grouped(wanted=options.selecting, orders=ordering)
 def run(
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
     orders: RunOptions,
     watch: Watch = False,
     dry_run: DryRun = False,
@@ -156,13 +156,13 @@ def run(
 
     Exit code 1: the gate failed; 3: something is missing or undecided, and running again may help.
     """
-    _carry_out(wanted, orders, watch=watch, dry_run=dry_run, json=json)
+    _carry_out(selection, orders, watch=watch, dry_run=dry_run, json=json)
 
 
 @app.command()
 @options.grouped(wanted=options.selecting, orders=ordering)
 def judge(
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
     orders: RunOptions,
     watch: Watch = False,
     dry_run: DryRun = False,
@@ -170,11 +170,11 @@ def judge(
     json: options.Json = False,
 ) -> None:
     """Judge stored answers without a verdict; ask nothing."""
-    _carry_out(wanted, replace(orders, judge_only=True), watch=watch, dry_run=dry_run, json=json)
+    _carry_out(selection, replace(orders, judge_only=True), watch=watch, dry_run=dry_run, json=json)
 
 
 def _carry_out(
-    wanted: SelectionOptions, orders: RunOptions, *, watch: bool, dry_run: bool, json: bool
+    selection: SelectionOptions, orders: RunOptions, *, watch: bool, dry_run: bool, json: bool
 ) -> None:
     if watch and dry_run:
         raise EvalstoreError(
@@ -184,11 +184,11 @@ def _carry_out(
     if watch:
         from evalstore.cli.watch_loop import keep_watching
 
-        exit_code = keep_watching(wanted, orders, partial(_show, orders=orders, json=json))
+        exit_code = keep_watching(selection, orders, partial(_show, orders=orders, json=json))
     elif dry_run:
         from evalstore.operations.run import plan_run
 
-        found = plan_run(here(), wanted, judge_only=orders.judge_only)
+        found = plan_run(here(), selection, judge_only=orders.judge_only)
         if json:
             output.document(found)
         else:
@@ -198,7 +198,7 @@ def _carry_out(
         from evalstore.cli.progress import TerminalProgress
         from evalstore.operations.run import run as operation
 
-        report = operation(here(), wanted, orders, TerminalProgress(Globals.progress))
+        report = operation(here(), selection, orders, TerminalProgress(Globals.progress))
         _show(report, orders, json=json)
         exit_code = report.exit_code
     if exit_code:

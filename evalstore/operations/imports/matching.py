@@ -15,7 +15,7 @@ from evalstore.operations.imports.older_cases import OlderVersions, by_age
 from evalstore.operations.imports.recorded_candidates import CandidateFinder, asks_at
 from evalstore.operations.imports.records import IMPORTED, ImportedCase, ImportedHistory
 from evalstore.operations.imports.row_lookup import NotPlacedError, Rows, read_rows
-from evalstore.planning.version_reader import in_portions
+from evalstore.planning.version_reader import in_batches
 from evalstore.results import Evaluation, Session
 from evalstore.values import Case, Json, Question, Reply, Verdict
 
@@ -240,7 +240,7 @@ class _Placer:
 
     def _read_turns(self, tests: Iterable[str]) -> None:
         """Note how many answers each of these conversations has."""
-        for some in in_portions(tests):
+        for some in in_batches(tests):
             for test, content in self._project.versions.require("test", some).items():
                 self._turns[test] = _count_turns(content)
 

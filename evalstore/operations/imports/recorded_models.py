@@ -27,7 +27,7 @@ _WORDS = (
 
 
 def write_models(
-    where: Location,
+    location: Location,
     workspace: WorkspaceFolder,
     recorded: Iterable[JudgedAnswer],
     place_of: Callable[[str], str],
@@ -43,7 +43,7 @@ def write_models(
     known = read_catalogue(workspace, []).model_files
     bare = {id: model for id in ids if (model := bare_model(id, is_known_kind))}
     unlisted = {id: model for id, model in bare.items() if not is_listed_model(model)}
-    called = (bare.keys() - unlisted.keys()) | _stored_as_called(where, workspace, unlisted)
+    called = (bare.keys() - unlisted.keys()) | _stored_as_called(location, workspace, unlisted)
     names: list[str] = []
     found: dict[str, bytes] = {}
     for id in ids:
@@ -59,16 +59,16 @@ def write_models(
 
 
 def _stored_as_called(
-    where: Location, workspace: WorkspaceFolder, models: dict[str, Model]
+    location: Location, workspace: WorkspaceFolder, models: dict[str, Model]
 ) -> set[str]:
     """Those of the models that the store has as models to be called: they stay what they are."""
-    if not models or not store_path(workspace, where).is_file():
+    if not models or not store_path(workspace, location).is_file():
         return set()
     versions = {
         id: hashing.identify(hashing.describe_model(model.version("candidate")))[0]
         for id, model in models.items()
     }
-    with open_store(where) as store:
+    with open_store(location) as store:
         there = store.load_contents("model", versions.values())
     return {id for id, version in versions.items() if version in there}
 

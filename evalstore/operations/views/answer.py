@@ -128,16 +128,18 @@ class AnswerView:
     """The row of each judgement that counts, when there are several places."""
 
 
-def session_of(where: Location, id: str, result: Result | None = None) -> AnswerView:
+def session_of(location: Location, id: str, result: Result | None = None) -> AnswerView:
     """An answer as the case has it whose result this is; without one, as the newest run has it.
 
     Raises `EvalstoreError` when the store does not have it.
     """
-    with open_store(where) as store:
-        return read_answer(where, store, id, result)
+    with open_store(location) as store:
+        return read_answer(location, store, id, result)
 
 
-def read_answer(where: Location, store: Store, id: str, result: Result | None = None) -> AnswerView:
+def read_answer(
+    location: Location, store: Store, id: str, result: Result | None = None
+) -> AnswerView:
     """The same from an open store."""
     session = store.find_sessions([id]).get(id)
     if session is None:
@@ -162,8 +164,8 @@ def read_answer(where: Location, store: Store, id: str, result: Result | None = 
         opinions = tuple(sorted(opinions, key=lambda one: _urgency(one, rows)))
     asked = session.question
     model = store.load_contents("model", [asked.model]).get(asked.model) or {}
-    names = name_prompts(where, [asked.prompt]) if has_several else {}
-    contents = VersionReader(store, fallback=partial(_read_workspace, where))
+    names = name_prompts(location, [asked.prompt]) if has_several else {}
+    contents = VersionReader(store, fallback=partial(_read_workspace, location))
     together = next((subject for subject in subjects if len(subject) > 1), ())
     return AnswerView(
         id=id,
@@ -222,16 +224,16 @@ def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[
     return {other.evaluation for other in others if other.evaluation}
 
 
-def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
+def question_of(location: Location, result: Result, run: str | None) -> AnswerView:
     """What is asked of a candidate that has not answered, and why it has not."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         if run is None:
-            questions, fresh = _asked_now(where, result)
+            questions, fresh = _asked_now(location, result)
             contents = VersionReader(store, fresh)
         else:
             from evalstore.operations.views.failed_results import asked_in_run
 
-            contents = VersionReader(store, fallback=partial(_read_workspace, where))
+            contents = VersionReader(store, fallback=partial(_read_workspace, location))
             asked = asked_in_run(store, store.load_run(run), [result])
             questions = next(iter(asked.values()), ())
         return AnswerView(
@@ -254,9 +256,9 @@ def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
         )
 
 
-def last_asked(where: Location, tests: Sequence[str]) -> dict[str, str]:
+def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
     """The last thing that a user says in each of these test versions, if the store has it."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         found = store.load_contents("test", tests)
     asked: dict[str, str] = {}
     for id, content in found.items():
@@ -266,9 +268,9 @@ def last_asked(where: Location, tests: Sequence[str]) -> dict[str, str]:
     return asked
 
 
-def _read_workspace(where: Location) -> Fresh:
+def _read_workspace(location: Location) -> Fresh:
     """What the workspace is read as: no run may have stored it yet; nothing when it has errors."""
-    with suppress(EvalstoreError), open_project(where) as project:
+    with suppress(EvalstoreError), open_project(location) as project:
         return project.reading.contents
     return {}
 
@@ -327,7 +329,7 @@ def _failures(
     return tuple(found)[:_FAILURES]
 
 
-def _asked_now(where: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
+def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
     """The questions of a case as the workspace has it, and what the workspace is read as.
 
     There are none when the case is gone.
@@ -335,7 +337,7 @@ def _asked_now(where: Location, result: Result) -> tuple[tuple[str, ...], Fresh]
     from evalstore.planning.planner import lay_out
 
     fresh: Fresh = {}
-    with suppress(EvalstoreError), open_project(where) as project:
+    with suppress(EvalstoreError), open_project(location) as project:
         fresh = project.reading.contents
         here = SelectionOptions(paths=(f"{result.file}::{result.row}",), models=(result.model,))
         for cell in lay_out(project, here).cells:

@@ -117,9 +117,9 @@ class StoreStamp:
     is_there: bool
 
 
-def runs(where: Location) -> list[RunLine]:
+def runs(location: Location) -> list[RunLine]:
     """All runs, newest first."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         return [_line(run) for run in store.find_runs()]
 
 
@@ -148,15 +148,15 @@ def _line(run: Run) -> RunLine:
     )
 
 
-def cases(where: Location, revision: str | None) -> Cases:
+def cases(location: Location, revision: str | None) -> Cases:
     """The cases of a run; of the workspace as it is now when there is no revision."""
     if revision is None:
         from evalstore.planning.planner import require_sound
 
-        with open_project(where) as project:
+        with open_project(location) as project:
             require_sound(project, SelectionOptions())
             return _of_workspace(project)
-    with open_catalogue(where) as project:
+    with open_catalogue(location) as project:
         run = resolve_run(project.store, revision)
         found = _arranged(project, run.id, iterate_leaves(project.store, run))
         if run.failed:
@@ -171,7 +171,7 @@ def cases(where: Location, revision: str | None) -> Cases:
 
 
 def _of_workspace(project: Project) -> Cases:
-    """In portions: what is planned of one is forgotten before the next."""
+    """In batches: what is planned of one is forgotten before the next."""
     from evalstore.planning.planner import lay_out, plan_cells
 
     layout = lay_out(project, SelectionOptions())
@@ -249,21 +249,21 @@ def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[R
     return tuple(found[number] if number < len(found) else None for number in order)
 
 
-def test_files(where: Location) -> list[str]:
+def test_files(location: Location) -> list[str]:
     """The test files of the workspace."""
-    return list(open_workspace(where).find_files("tests", ".md"))
+    return list(open_workspace(location).find_files("tests", ".md"))
 
 
-def feedback(where: Location, evaluations: Sequence[str]) -> dict[str, str]:
+def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
     """The feedback of these judgements by id, of those that have some."""
-    with open_store(where) as store:
+    with open_store(location) as store:
         return store.find_feedback(evaluations)
 
 
-def stamp(where: Location) -> StoreStamp:
+def stamp(location: Location) -> StoreStamp:
     """What the store looks like now."""
-    path = store_path(open_workspace(where), where)
-    require_store(path, where)
+    path = store_path(open_workspace(location), location)
+    require_store(path, location)
     log = see(f"{path}-wal")
     # Whoever only reads makes an empty log, and takes it away again.
     return StoreStamp((see(str(path)), log if log[1] else None), path.exists())

@@ -101,9 +101,9 @@ class VerdictChanges:
 ALL = RunRequest("run what is missing")
 
 
-def of_file(where: Location, file: str) -> RunRequest:
+def of_file(location: Location, file: str) -> RunRequest:
     """What a file asks for: what is missing of a test file, of everything for any other."""
-    workspace = open_workspace(where)
+    workspace = open_workspace(location)
     if file not in workspace.find_files("tests", ".md"):
         return ALL
     return RunRequest(
@@ -111,12 +111,12 @@ def of_file(where: Location, file: str) -> RunRequest:
     )
 
 
-def again(where: Location, results: Sequence[Result]) -> RunRequest:
+def again(location: Location, results: Sequence[Result]) -> RunRequest:
     """To judge cells again, whose rows the workspace must still have.
 
     Raises `NothingSelectedError` when it has none of them.
     """
-    with open_project(where) as project:
+    with open_project(location) as project:
         rows = {
             (path, case.row) for path, file in project.reading.files.items() for case in file.cases
         }
@@ -148,17 +148,17 @@ def again(where: Location, results: Sequence[Result]) -> RunRequest:
 
 
 def plan(
-    where: Location, intent: RunRequest, *, offline: bool = False, max_cost: float | None = None
+    location: Location, intent: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
     """What would be done, why, and its price; raises `EvalstoreError`."""
     wanted = replace(intent.wanted, offline=offline)
-    found, agreed = offer_run(where, wanted, judge_only=intent.judge_only)
-    settled = open_workspace(where).settings.max_cost
+    found, agreed = offer_run(location, wanted, judge_only=intent.judge_only)
+    settled = open_workspace(location).settings.max_cost
     return PlanPreview(found, settled if max_cost is None else max_cost, agreed)
 
 
 def carry_out(
-    where: Location,
+    location: Location,
     intent: RunRequest,
     listener: ProgressListener,
     planned: PlanPreview,
@@ -173,12 +173,12 @@ def carry_out(
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    report = run(where, replace(intent.wanted, offline=offline), orders, listener)
-    return _ended(where, intent, report)
+    report = run(location, replace(intent.wanted, offline=offline), orders, listener)
+    return _ended(location, intent, report)
 
 
-def _ended(where: Location, intent: RunRequest, report: RunReport) -> RunEnd:
-    with open_store(where) as store:
+def _ended(location: Location, intent: RunRequest, report: RunReport) -> RunEnd:
+    with open_store(location) as store:
         troubles = tuple(_troubles(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, intent, report.run)) if intent.before else ()
     return RunEnd(
@@ -233,17 +233,17 @@ def _pairs(store: Store, intent: RunRequest, run: str) -> Iterator[tuple[Result,
             yield was, one
 
 
-def flips(where: Location, run: str) -> VerdictChanges | None:
+def flips(location: Location, run: str) -> VerdictChanges | None:
     """What broke and what was fixed since the run before, of those that were about all cases.
 
     Runs that were stopped are skipped. None when there is no run to compare with.
     """
-    with open_store(where) as store:
+    with open_store(location) as store:
         runs = store.find_recent_runs(before=store.load_run(run))
         before = next((earlier for earlier in runs if _is_whole(earlier)), None)
     if before is None:
         return None
-    compared = diff(where, before.id, run).comparison
+    compared = diff(location, before.id, run).comparison
     return VerdictChanges(before.id, before.started, len(compared.broke), len(compared.fixed))
 
 
@@ -251,6 +251,6 @@ def _is_whole(run: Run) -> bool:
     return run.status in ("complete", "incomplete") and not is_partial(run.selection)
 
 
-def path_of(where: Location, file: str) -> Path:
+def path_of(location: Location, file: str) -> Path:
     """Where a file of the workspace is."""
-    return open_workspace(where).root / file
+    return open_workspace(location).root / file

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
-def show_to_people(where: Location, revision: str) -> ShownItem | AnswerView:
+def show_to_people(location: Location, revision: str) -> ShownItem | AnswerView:
     """Any thing by its id or name; raises `RevisionError` like `show`."""
     if ":" in revision:
-        return show(where, revision)
-    with open_store(where) as store:
+        return show(location, revision)
+    with open_store(location) as store:
         kind, id = resolve(store, revision)
         if kind == "session":
             from evalstore.operations.views.answer import read_answer  # only for sessions
 
-            return read_answer(where, store, id)
-        return show_item(where, store, kind, id)
+            return read_answer(location, store, id)
+        return show_item(location, store, kind, id)

@@ -63,14 +63,14 @@ class Edit:
     hunks: tuple[tuple[ChangedLine, ...], ...]
 
 
-def versions_of(where: Location, file: str, row: str) -> list[Version]:
+def versions_of(location: Location, file: str, row: str) -> list[Version]:
     """The versions of a case since its first run, newest first; none when no run knows it."""
     with ExitStack() as stack:
         project: Project | None = None
         with suppress(EvalstoreError):  # what is wrong with the workspace does not matter here
-            project = stack.enter_context(open_project(where))
-        store = project.store if project else stack.enter_context(open_store(where))
-        folder = open_workspace(where).settings.paths["tests"]
+            project = stack.enter_context(open_project(location))
+        store = project.store if project else stack.enter_context(open_store(location))
+        folder = open_workspace(location).settings.paths["tests"]
         spans = find_spans(store, name_in_newest_run(project, file) if project else file, folder)
         now = name_in_workspace(project, file) if project else file
         files = store.load_case_files(list({span.node for span in spans if span.node}))

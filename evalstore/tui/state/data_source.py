@@ -39,10 +39,10 @@ class WorkspaceSource:
     """Where screens get what they show."""
 
     def __init__(
-        self, where: Location, *, offline: bool = False, max_cost: float | None = None
+        self, location: Location, *, offline: bool = False, max_cost: float | None = None
     ) -> None:
         """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
-        self.workspace = Workspace.at(where)
+        self.workspace = Workspace.at(location)
         self.offline = offline
         self.max_cost = max_cost
         self._searcher: Searcher | None = None

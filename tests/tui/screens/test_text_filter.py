@@ -79,8 +79,8 @@ def test_hostile_answers_are_found_as_text(workspace: Path) -> None:
 class Slow(WorkspaceSource):
     """Searches only when it is told to."""
 
-    def __init__(self, where: Location) -> None:
-        super().__init__(where)
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
         self.go = threading.Event()
         self.begun = threading.Event()
         self.asked: list[tuple[str, ...]] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.plugins import CheckArguments, CheckFinding, CheckInput, CheckType
 
 
 def _read(arguments: CheckArguments) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import csv
 import json
 from pathlib import Path
 
-from evalstore.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.plugins import Imported, ImportOptions, SkippedItem
 
 _TEST = """\
 ---

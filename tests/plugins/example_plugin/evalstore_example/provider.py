@@ -9,8 +9,7 @@ A model file names it:
 
 from __future__ import annotations
 
-from evalstore.providers.base import ProviderError
-from evalstore.values import Reply, Request
+from evalstore.plugins import ProviderError, Reply, Request
 
 
 class Reverser:

@@ -1,4 +1,4 @@
-"""A run in several portions says and costs what it would in one."""
+"""A run in several batches says and costs what it would in one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ WORKSPACE = {
 }
 
 
-@pytest.fixture(autouse=True, params=[1, 4_000], ids=["portions", "whole"])
-def _portion(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PORTION", request.param)
+@pytest.fixture(autouse=True, params=[1, 4_000], ids=["batches", "whole"])
+def _batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", request.param)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from evalstore.store.database_schema import SCHEMA, find_foreign
 from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_store
 from evalstore.store.search_index import SearchIndex
-from tests.store.facts import a_run, a_test, fill
+from tests.store.sessions import a_run, a_test, fill
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
 DELETES = "CREATE TRIGGER t AFTER INSERT ON tests BEGIN DELETE FROM sessions; END"
