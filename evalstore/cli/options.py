@@ -103,7 +103,7 @@ KeepGoing = Annotated[
 ]
 
 
-def selecting(
+def make_selection(
     paths: Paths = None,
     models: Models = None,
     evaluators: Evaluators = None,

@@ -15,8 +15,8 @@ import evalstore
 from evalstore import EvalstoreError, Workspace
 from evalstore.api import Progress
 from evalstore.api.options import BOUNDS, RunSettings, SelectionKeywords
-from evalstore.cli.commands.run import ordering
-from evalstore.cli.options import selecting
+from evalstore.cli.commands.run import make_run_options
+from evalstore.cli.options import make_selection
 from evalstore.planning.options import RunOptions
 from tests.builders import tree
 
@@ -191,16 +191,16 @@ def test_what_fails_the_gate_is_one_of_the_choices(workspace: Workspace) -> None
 
 
 def test_the_options_are_those_of_the_command_line() -> None:
-    selection = set(selecting.__annotations__) - {"return"}
-    orders = set(ordering.__annotations__) - {"return"}
+    selection = set(make_selection.__annotations__) - {"return"}
+    options = set(make_run_options.__annotations__) - {"return"}
     assert SelectionKeywords.__optional_keys__ == selection
-    assert RunSettings.__optional_keys__ == selection | orders - {"max_cost", "yes"}
-    assert orders | {"judge_only", "agreed"} == set(RunOptions.__slots__)
+    assert RunSettings.__optional_keys__ == selection | options - {"max_cost", "yes"}
+    assert options | {"judge_only", "agreed"} == set(RunOptions.__slots__)
 
 
 def test_the_bounds_are_those_of_the_command_line() -> None:
     found = {}
-    for group in (selecting, ordering):
+    for group in (make_selection, make_run_options):
         for name, hint in get_type_hints(group, include_extras=True).items():
             for info in getattr(hint, "__metadata__", ()):
                 if info.min is not None:

@@ -52,14 +52,14 @@ def diff(
 
     first, second, paths = _sides(list(revisions or ()))
     if versus is None:
-        wanted = options.selecting(paths, models)
+        wanted = options.make_selection(paths, models)
         found = operations.diff(here(), first, second, wanted=wanted, answers=answers)
     else:
         found = operations.diff_models(
             here(),
             _one_run(first, second),
             (_one_model(models), versus),
-            wanted=options.selecting(paths),
+            wanted=options.make_selection(paths),
             answers=answers,
         )
     ends_with = NO if exit_code and not found.is_empty else OK

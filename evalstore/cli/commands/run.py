@@ -83,7 +83,7 @@ Message = Annotated[
 ]
 
 
-def ordering(
+def make_run_options(
     concurrency: Concurrency = None,
     timeout: Timeout = None,
     retries: Retries = None,
@@ -112,7 +112,7 @@ def ordering(
 
 
 @app.command()
-@options.grouped(wanted=options.selecting)
+@options.grouped(selection=options.make_selection)
 def status(
     selection: SelectionOptions,
     explain: Annotated[
@@ -143,10 +143,10 @@ def status(
 
 
 @app.command()
-@options.grouped(wanted=options.selecting, orders=ordering)
+@options.grouped(selection=options.make_selection, run_options=make_run_options)
 def run(
     selection: SelectionOptions,
-    orders: RunOptions,
+    run_options: RunOptions,
     watch: Watch = False,
     dry_run: DryRun = False,
     explain: Explain = False,
@@ -156,25 +156,27 @@ def run(
 
     Exit code 1: the gate failed; 3: something is missing or undecided, and running again may help.
     """
-    _carry_out(selection, orders, watch=watch, dry_run=dry_run, json=json)
+    _carry_out(selection, run_options, watch=watch, dry_run=dry_run, json=json)
 
 
 @app.command()
-@options.grouped(wanted=options.selecting, orders=ordering)
+@options.grouped(selection=options.make_selection, run_options=make_run_options)
 def judge(
     selection: SelectionOptions,
-    orders: RunOptions,
+    run_options: RunOptions,
     watch: Watch = False,
     dry_run: DryRun = False,
     explain: Explain = False,
     json: options.Json = False,
 ) -> None:
     """Judge stored answers without a verdict; ask nothing."""
-    _carry_out(selection, replace(orders, judge_only=True), watch=watch, dry_run=dry_run, json=json)
+    _carry_out(
+        selection, replace(run_options, judge_only=True), watch=watch, dry_run=dry_run, json=json
+    )
 
 
 def _carry_out(
-    selection: SelectionOptions, orders: RunOptions, *, watch: bool, dry_run: bool, json: bool
+    selection: SelectionOptions, run_options: RunOptions, *, watch: bool, dry_run: bool, json: bool
 ) -> None:
     if watch and dry_run:
         raise EvalstoreError(
@@ -184,11 +186,13 @@ def _carry_out(
     if watch:
         from evalstore.cli.watch_loop import keep_watching
 
-        exit_code = keep_watching(selection, orders, partial(_show, orders=orders, json=json))
+        exit_code = keep_watching(
+            selection, run_options, partial(_show, run_options=run_options, json=json)
+        )
     elif dry_run:
         from evalstore.operations.run import plan_run
 
-        found = plan_run(here(), selection, judge_only=orders.judge_only)
+        found = plan_run(here(), selection, judge_only=run_options.judge_only)
         if json:
             output.document(found)
         else:
@@ -198,15 +202,15 @@ def _carry_out(
         from evalstore.cli.progress import TerminalProgress
         from evalstore.operations.run import run as operation
 
-        report = operation(here(), selection, orders, TerminalProgress(Globals.progress))
-        _show(report, orders, json=json)
+        report = operation(here(), selection, run_options, TerminalProgress(Globals.progress))
+        _show(report, run_options, json=json)
         exit_code = report.exit_code
     if exit_code:
         raise typer.Exit(exit_code)
 
 
-def _show(report: RunReport, orders: RunOptions, *, json: bool) -> None:
+def _show(report: RunReport, run_options: RunOptions, *, json: bool) -> None:
     if json:
         output.document(report)
     else:
-        print_report(report, orders.threshold)
+        print_report(report, run_options.threshold)

@@ -117,7 +117,7 @@ def ls(
     listing = list_things(
         here(),
         kind,
-        options.selecting(paths, tags=tags, exclude_tags=exclude_tags, name=name),
+        options.make_selection(paths, tags=tags, exclude_tags=exclude_tags, name=name),
         full=full,
     )
     output.end_with(USAGE if listing.left_out else OK)
