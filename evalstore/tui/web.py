@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+
     from aiohttp import web
 
 _LOCAL = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?")
@@ -37,6 +39,8 @@ _LARGEST = 1 << 20
 """Bytes of one message."""
 _WIDEST = 1000
 """Columns and lines."""
+_SECONDS_TO_END = 5
+"""For a browser that was told to quit; then it is killed."""
 
 
 def serve(command: Sequence[str], port: int, say: Callable[[str], None]) -> None:
@@ -78,6 +82,7 @@ async def _serve(site: Site, listening: socket.socket, say: Callable[[str], None
         await ended.wait()
     finally:
         await runner.cleanup()
+        await site.wait_for_browsers()
 
 
 class Site:
@@ -87,6 +92,7 @@ class Site:
         self.command = command
         self.token = secrets.token_urlsafe(24)
         self._sockets: set[web.WebSocketResponse] = set()
+        self._processes: set[Process] = set()
 
     def application(self) -> web.Application:
         """The page, its files and its socket, all below the token."""
@@ -176,6 +182,8 @@ class Site:
         try:
             width, height = (_size(request.query.get(name)) for name in ("width", "height"))
             await service.start(width, height)
+            if service._process:
+                self._processes.add(service._process)
             if service._task:  # a program that cannot start does not close it
                 service._task.add_done_callback(lambda _: asyncio.ensure_future(websocket.close()))
             async for message in websocket:
@@ -184,12 +192,22 @@ class Site:
         finally:
             self._sockets.discard(websocket)
             await service.stop()
+            self._processes = {process for process in self._processes if process.returncode is None}
         return websocket
 
     async def close(self, _application: web.Application) -> None:
         """End all browsers."""
         for websocket in list(self._sockets):
             await websocket.close()
+
+    async def wait_for_browsers(self) -> None:
+        """Wait until all processes have ended: they may take a moment after their last output."""
+        for process in self._processes:
+            try:
+                await asyncio.wait_for(process.wait(), _SECONDS_TO_END)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
 
 
 async def _pass_on(text: str, service: Any, websocket: web.WebSocketResponse) -> None:

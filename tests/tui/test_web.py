@@ -218,3 +218,41 @@ def test_a_port_that_is_taken_is_told(workspace: Path, capsys: pytest.CaptureFix
         port = str(taken.getsockname()[1])
         assert main(["view", "--web", "--port", port]) == 2
         assert f"error: port {port} cannot be used: " in capsys.readouterr().err
+
+
+SLOW_TO_END = """
+import threading
+from evalstore.tui.web import serve
+
+browser = "echo __GANGLION__; exec >&- 2>&-; sleep 0.3"
+serve(["sh", "-c", browser], 0, lambda address: print(address, flush=True))
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join()
+"""
+"""Serves a program whose output ends a moment before it does, and then waits for its end."""
+
+
+def test_a_browser_that_ends_slowly_is_waited_for(workspace: Path) -> None:
+    pytest.importorskip("textual_serve")
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_TO_END],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(PROJECT), *sys.path[1:]])},
+    )
+    assert process.stdout
+    address = process.stdout.readline().strip()
+
+    async def scenario() -> None:
+        async with aiohttp.ClientSession(trust_env=False) as session:
+            origin = address.rsplit("/", 2)[0]
+            async with session.ws_connect(f"{address}ws", headers={"Origin": origin}) as socket:
+                while not (await socket.receive(timeout=SECONDS)).type.name.startswith("CLOS"):
+                    pass
+
+    asyncio.run(scenario())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, errors) == (0, "")
