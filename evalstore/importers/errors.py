@@ -31,10 +31,10 @@ def line_of(text: str, place: tuple[str, ...]) -> int | None:
     """The line of a JSON text on which the last of these keys stands; None without keys."""
     at = 0
     for key in place:
-        found = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
-        if found is None:
+        match = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
+        if match is None:
             break
-        at = found.start()
+        at = match.start()
     return text.count("\n", 0, at) + 1 if place else None
 
 

@@ -12,7 +12,7 @@ _SIGNS = re.compile(r"\{\{|\{%|<!--")
 
 def escape(text: str) -> str:
     """The text as a part of a template that renders to the same text."""
-    return _SIGNS.sub(lambda found: quoted(found[0]), text)
+    return _SIGNS.sub(lambda match: quoted(match[0]), text)
 
 
 def append(template: str, placeholder: str) -> str:

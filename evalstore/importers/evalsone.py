@@ -33,8 +33,8 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     """A test for each file of samples."""
     imported = Imported()
     for path in paths:
-        found = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in found:
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files:
             if file.name.endswith(_SUFFIXES) or file == path:
                 name = file.relative_to(path).as_posix() if path.is_dir() else file.name
                 _read_file(file, name, imported)
@@ -75,9 +75,9 @@ def _read_row(row: JsonLinesRow) -> JsonLinesRow:
     if not isinstance(row.values.get("completion"), str | None):
         raise ValueError("'completion' must be a text")
     for name in ("ideal", "context"):
-        given = row.values.get(name)
-        listed = given if isinstance(given, list) else [given]
-        if not all(isinstance(one, str) for one in listed if one is not None or given != one):
+        value = row.values.get(name)
+        listed = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in listed if text is not None or value != text):
             raise ValueError(f"'{name}' must be a text or a list of texts")
     return row if isinstance(row.values["input"], str) else row.with_values(input=messages)
 

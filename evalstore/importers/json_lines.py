@@ -37,14 +37,16 @@ class JsonLinesRow:
 
     def with_values(self, **values: Json) -> JsonLinesRow:
         """The row with other values; the same row when they are the same."""
-        if all(name in self.values and self.values[name] == one for name, one in values.items()):
+        if all(
+            name in self.values and self.values[name] == value for name, value in values.items()
+        ):
             return self
         return replace(self, values={**self.values, **values}, raw=None)
 
 
 def json_as_yaml(text: str) -> str:
     """A JSON document as YAML has it, line for line: so its values have their lines."""
-    pairs = _PAIR.sub(lambda found: json.loads(f'"{found[0]}"'), text)
+    pairs = _PAIR.sub(lambda match: json.loads(f'"{match[0]}"'), text)
     return pairs.replace("\t", " ")
 
 
@@ -82,8 +84,8 @@ def write_rows(rows: list[JsonLinesRow]) -> bytes:
 
 def messages_field(rows: list[JsonLinesRow], column: str = "input") -> dict[str, Json]:
     """The field `messages` of a test; nothing when the body can show the row's text as it is."""
-    given = [row.values[column] for row in rows]
-    if all(isinstance(one, str) and one == one.strip(SPACE) and one for one in given):
+    inputs = [row.values[column] for row in rows]
+    if all(isinstance(text, str) and text == text.strip(SPACE) and text for text in inputs):
         return {}
     return {"messages": f"{{{{ item.{column} }}}}"}
 

@@ -71,7 +71,7 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
         instructions = "".join(_in_instructions(piece) for piece in middle)
         text = "".join(map(_shown, before)) + INSTRUCTIONS + "".join(map(_shown, after))
         if mixed:
-            text += "".join(f"\n\n{one}" for one in _runtime_names(middle) if one not in text)
+            text += "".join(f"\n\n{name}" for name in _runtime_names(middle) if name not in text)
         turns.append((role, text))
     if all(role == "system" for role, _ in turns):
         turns = [("user", text) for _, text in turns]

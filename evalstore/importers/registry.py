@@ -50,10 +50,10 @@ def format_names() -> list[str]:
 def guess_format(path: Path) -> str | None:
     """The format that the names of files suggest; None when they suggest none."""
     if path.is_dir():
-        found = (name for name, pattern in _TYPICAL.items() if any(path.rglob(pattern)))
+        formats = (name for name, pattern in _TYPICAL.items() if any(path.rglob(pattern)))
     else:
-        found = (name for name, pattern in _TYPICAL.items() if path.match(pattern))
-    return next(found, None)
+        formats = (name for name, pattern in _TYPICAL.items() if path.match(pattern))
+    return next(formats, None)
 
 
 def find_importer(name: str) -> Importer:

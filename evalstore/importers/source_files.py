@@ -38,7 +38,7 @@ _current: ContextVar[Boundary | None] = ContextVar("boundary of the import", def
 @contextmanager
 def reading_from(paths: Iterable[Path], *, allow_outside: bool) -> Iterator[None]:
     """Let importers read these folders, or the folders of these files, and nothing else."""
-    roots = [one for path in paths for one in ((path,) if path.is_dir() else (path.parent, path))]
+    roots = [root for path in paths for root in ((path,) if path.is_dir() else (path.parent, path))]
     boundary = Boundary(roots, "imported folder", allow_all=allow_outside)
     token = _current.set(boundary)
     try:
@@ -79,18 +79,18 @@ def read_unpacked(path: Path) -> bytes:
         return data
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as packed:
-            found = packed.read(LARGEST_SOURCE + 1)
+            content = packed.read(LARGEST_SOURCE + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise FileProblem(f"cannot be read: {error}") from error
-    if len(found) > LARGEST_SOURCE:
-        raise too_large(len(found), LARGEST_SOURCE)
-    return found
+    if len(content) > LARGEST_SOURCE:
+        raise too_large(len(content), LARGEST_SOURCE)
+    return content
 
 
 def require_pattern(folder: Path, pattern: str) -> None:
     """Raise `FileProblem` for a pattern of paths that could match outside."""
     steps = pattern.split("/")
-    fixed = next((n for n, one in enumerate(steps) if any(sign in one for sign in "*?[")), 0)
+    fixed = next((n for n, step in enumerate(steps) if any(sign in step for sign in "*?[")), 0)
     if ".." in steps[fixed:]:
         raise FileProblem("has '..' behind a wildcard")
     require_readable(folder / os.path.join(*steps[:fixed], ""))  # noqa: PTH118

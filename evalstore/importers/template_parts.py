@@ -25,9 +25,9 @@ def find_parts(template: str, other: str = "<!--") -> Iterator[Part]:
     """
     unclosed: set[str] = set()
     at = 0
-    while found := _beginning(other).search(template, at):
-        start, mark = found.start(), found[0]
-        end = found.end()
+    while match := _beginning(other).search(template, at):
+        start, mark = match.start(), match[0]
+        end = match.end()
         if mark in _ENDS:
             closing = -1 if mark in unclosed else template.find(_ENDS[mark], end)
             if closing < 0:

@@ -30,9 +30,9 @@ _CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
 def literal(text: str) -> str:
     """A text that is shown as it is, whatever it looks like, but for blanks at its ends."""
 
-    def part(found: re.Match[str]) -> str:
-        is_harmless = not any(one in found[0] for one in _BEGINNINGS)
-        return found[0] if is_harmless and found.end() < len(text) else quoted(found[0])
+    def part(match: re.Match[str]) -> str:
+        is_harmless = not any(beginning in match[0] for beginning in _BEGINNINGS)
+        return match[0] if is_harmless and match.end() < len(text) else quoted(match[0])
 
     return as_section(_TEMPLATE.sub(part, text))
 
@@ -40,23 +40,23 @@ def literal(text: str) -> str:
 def as_section(template: str) -> str:
     """A template whose own text moves no section; blanks at its ends go, as of any section."""
     template = template.strip(SPACE)  # first: an indented line may be structure without it
-    template = _STRUCTURE.sub(lambda found: quoted(found[0]), keep_ticks(template))
-    template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
+    template = _STRUCTURE.sub(lambda match: quoted(match[0]), keep_ticks(template))
+    template = _CHECKS.sub(lambda match: match[1] + quoted("checks"), template)
     if any(not fence.closed for fence in fences(scan(template, 1))):
-        template = _FENCE.sub(lambda found: quoted(found[0]), template)
+        template = _FENCE.sub(lambda match: quoted(match[0]), template)
     return template
 
 
 def keep_ticks(template: str) -> str:
     """A template in which backticks round a name stay: elsewhere they are only text."""
-    return _TICKED.sub(lambda _found: quoted("`"), template)
+    return _TICKED.sub(lambda _match: quoted("`"), template)
 
 
 def quoted(text: str) -> str:
     """An expression that evaluates to this text."""
     inner = json.dumps(text, ensure_ascii=False)
-    for one, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
-        inner = inner.replace(one, parts)
+    for sequence, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
+        inner = inner.replace(sequence, parts)
     return "{{ " + inner + " }}"
 
 
@@ -105,7 +105,7 @@ def unique(name: str, taken: Iterable[str]) -> str:
     """The name, or with the next free number behind it."""
     known = set(taken)
     number = 2
-    found = name
-    while found in known:
-        found, number = f"{name}-{number}", number + 1
-    return found
+    candidate = name
+    while candidate in known:
+        candidate, number = f"{name}-{number}", number + 1
+    return candidate

@@ -104,13 +104,13 @@ class _Reader:
                 passed += 1
                 continue
             try:
-                found = self._session(row, rulings.get(row["id"], []))
+                answer = self._session(row, rulings.get(row["id"], []))
             except (_NotReadError, KeyError, ValueError, TypeError) as problem:
                 why = problem if isinstance(problem, _NotReadError) else f"is damaged: {problem}"
                 words = f"session {row['id']} {why}"
                 self._imported.left.append(SkippedItem(str(self._path), words))
                 continue
-            self._imported.conversed.append(found)
+            self._imported.conversed.append(answer)
         if passed:
             sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
             reason = f"{sessions} skipped: switched off ('active' is false there)"
@@ -125,12 +125,12 @@ class _Reader:
         return {row["id"]: row for row in self._rows(table)}
 
     def _related(self, table: str, owner: str, owned: str) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        related: dict[int, list[int]] = {}
         if _columns(self._database, table):
             query = f"SELECT {owner}, {owned} FROM {table} ORDER BY {owner}, {owned}"
             for row in self._database.execute(query):
-                found.setdefault(row[0], []).append(row[1])
-        return found
+                related.setdefault(row[0], []).append(row[1])
+        return related
 
     def _tags(self, table: str, owner: str, names: Mapping[int, str]) -> dict[int, tuple[str, ...]]:
         return {
@@ -235,8 +235,10 @@ def _finished(reason: str | None) -> str | None:
 
 
 def _tool(text: str) -> ToolVersion:
-    found = parse_json(text)
-    return ToolVersion(found["name"], found.get("description") or "", found["parameters"])
+    definition = parse_json(text)
+    return ToolVersion(
+        definition["name"], definition.get("description") or "", definition["parameters"]
+    )
 
 
 def _json(value: str) -> Json:

@@ -50,8 +50,8 @@ class Models:
 
     def id_of(self, provider: str, model: str) -> tuple[str, bool]:
         """The id of a model, and whether it has a file."""
-        found = self.ids.get((provider, model))
-        return found or f"{_KINDS.get(provider, provider)}/{model}", found is not None
+        known_id = self.ids.get((provider, model))
+        return known_id or f"{_KINDS.get(provider, provider)}/{model}", known_id is not None
 
     def find(self, id: str) -> str | None:
         """The id here of a model that has a file and is called so there; None without a file."""
@@ -73,10 +73,10 @@ def queries(entries: list[Json], models: Models, notes: list[str]) -> list[Json]
     A query of which no candidate or no evaluator remains is left out: an empty list would select
     everything.
     """
-    found = (
+    converted = (
         _query(entry, models, notes) if isinstance(entry, dict) else entry for entry in entries
     )
-    return [one for one in found if one is not None]
+    return [query for query in converted if query is not None]
 
 
 def _query(entry: dict[str, Json], models: Models, notes: list[str]) -> Json:
@@ -99,8 +99,8 @@ def _query(entry: dict[str, Json], models: Models, notes: list[str]) -> Json:
 def _entries(
     place: str, entries: list[Json], models: Models, notes: list[str], fields: tuple[str, ...]
 ) -> Iterator[Json]:
-    for given in entries:
-        entry = {"id": given} if isinstance(given, str) else given
+    for item in entries:
+        entry = {"id": item} if isinstance(item, str) else item
         if not isinstance(entry, dict):
             yield entry  # the settings say what is wrong with it
             continue
@@ -108,7 +108,7 @@ def _entries(
         if id is None and isinstance(entry.get("id"), str):
             notes.append(f"'{entry['id']}' in {place} is left out: no model file has this id")
             continue
-        named = {"id": id, **{name: one for name, one in entry.items() if name != "id"}}
+        named = {"id": id, **{name: value for name, value in entry.items() if name != "id"}}
         for field, value in named.items():
             if field not in (*fields, *_NAMED) and value is not None:
                 why = "" if field not in _PARTICIPANT else ": a query has tags for all its models"
@@ -137,24 +137,24 @@ def read_models(folder: Path) -> Models:
     with_id: set[str] = set()
     all_ids: set[str] = set()
     notes: list[str] = []
-    for path, given in _read_files(folder):
+    for path, document in _read_files(folder):
         place = path.relative_to(folder).with_suffix("").as_posix()
-        code = given.get("code") or given.get("id")
-        id, provider = given.get("id") or code or place, given.get("provider")
-        name = given.get("providerModelCode") or code
+        code = document.get("code") or document.get("id")
+        id, provider = document.get("id") or code or place, document.get("provider")
+        name = document.get("providerModelCode") or code
         if isinstance(id, str):
             all_ids.add(id)
         if not (isinstance(provider, str) and isinstance(name, str) and isinstance(id, str)):
             continue
-        if "id" in given:
+        if "id" in document:
             with_id.add(id)
         else:
             without_id.setdefault(f"{provider}/{name}", id)
-        if given.get("active") is False:
+        if document.get("active") is False:
             sleeping.setdefault((provider, name), id)
             continue
         ids.setdefault((provider, name), id)
-        notes += [f"the model '{id}': {one}" for one in _notes(given)]
+        notes += [f"the model '{id}': {note}" for note in _notes(document)]
     without_id = {name: id for name, id in without_id.items() if name not in with_id}
     return Models({**sleeping, **ids}, frozenset(all_ids), without_id, tuple(notes))
 
@@ -162,10 +162,11 @@ def read_models(folder: Path) -> Models:
 def provider_notes(folder: Path) -> list[str]:
     """What provider files leave out that means something else in ai-tester."""
     return [
-        f"the provider '{given.get('code')}': 'supportsStructuredOutputs' is not set, which is "
+        f"the provider '{document.get('code')}': 'supportsStructuredOutputs' is not set, which is "
         "false in ai-tester and true in evalstore: write which one it is"
-        for _, given in _read_files(folder)
-        if given.get("type") == "openai-compatible" and "supportsStructuredOutputs" not in given
+        for _, document in _read_files(folder)
+        if document.get("type") == "openai-compatible"
+        and "supportsStructuredOutputs" not in document
     ]
 
 
@@ -175,18 +176,18 @@ def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
         if path.suffix not in (".yaml", ".yml") or not path.is_file():
             continue
         try:
-            given = read_yaml(normalise(read_source(path))).value
+            document = read_yaml(normalise(read_source(path))).value
         except FileProblem:
             continue
-        if isinstance(given, dict):
-            yield path, given
+        if isinstance(document, dict):
+            yield path, document
 
 
-def _omitted_capabilities(given: Json) -> list[str]:
+def _omitted_capabilities(declaration: Json) -> list[str]:
     """What ai-tester needs of a model and a declaration of its capabilities leaves out."""
-    if not isinstance(given, dict):
+    if not isinstance(declaration, dict):
         return []
-    sides = {side: given.get(side) or {} for side in _CAPABILITIES}
+    sides = {side: declaration.get(side) or {} for side in _CAPABILITIES}
     return [
         f"{side}.{name}"
         for side, names in _CAPABILITIES.items()
@@ -195,14 +196,14 @@ def _omitted_capabilities(given: Json) -> list[str]:
     ]
 
 
-def _notes(given: dict[str, Json]) -> Iterator[str]:
+def _notes(document: dict[str, Json]) -> Iterator[str]:
     """Options are sent as they stand, and what is left out may mean something else."""
-    if omitted := _omitted_capabilities(given.get("capabilities")):
+    if omitted := _omitted_capabilities(document.get("capabilities")):
         yield (
             f"'capabilities' leaves out {', '.join(omitted)}, which is false in ai-tester and true "
             "in evalstore: write which one it is"
         )
-    parts = [given, given.get("candidateOverrides"), given.get("evaluatorOverrides")]
+    parts = [document, document.get("candidateOverrides"), document.get("evaluatorOverrides")]
     for part in parts:
         if not isinstance(part, dict):
             continue

@@ -99,17 +99,17 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     """
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
-    given = _config(folder, variables)
+    document = _config(folder, variables)
     config = {
         **_DEFAULTS,
         **_limits(variables, notes),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in document.items() if value is not None},
     }
     of_folders: list[str] = []
     lines = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
     models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
     parts = []
-    for name in given:
+    for name in document:
         if name not in _SETTINGS:
             notes.append(f"'{name}' is left out: evalstore has no such setting")
     for name in _SETTINGS:
@@ -137,7 +137,7 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
 
 def _read_variables(folder: Path) -> dict[str, str]:
     """The variables of `.env.local` and `.env`; the first one that sets a variable wins."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for name in (".env.local", ".env"):
         path = folder / name
         if not path.is_file():
@@ -145,16 +145,16 @@ def _read_variables(folder: Path) -> dict[str, str]:
         for line in _text(path, name).split("\n"):
             setting = _LINE.match(line)
             if setting and setting[1].startswith(_OURS):
-                found.setdefault(setting[1], setting[2].strip("\"'"))
-    if not found.get(_CONFIG):
+                variables.setdefault(setting[1], setting[2].strip("\"'"))
+    if not variables.get(_CONFIG):
         if not (folder / USUAL_CONFIG).is_file():
             raise EvalstoreError(
                 f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}, "
                 f"and there is no '{USUAL_CONFIG}'",
                 hint="name the folder that holds ai-tester's '.env'",
             )
-        found[_CONFIG] = USUAL_CONFIG
-    return found
+        variables[_CONFIG] = USUAL_CONFIG
+    return variables
 
 
 def _text(path: Path, name: str) -> str:
@@ -178,29 +178,29 @@ def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:
 
 def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
     """The limits of `.env` as settings."""
-    found: dict[str, Json] = {}
+    limits: dict[str, Json] = {}
     for variable, name in _LIMITS.items():
-        given = variables.get(variable)
-        if not given:
+        limit = variables.get(variable)
+        if not limit:
             continue
-        if not given.isdigit() or not int(given):
-            notes.append(f"{variable}: '{given}' is left out: it is not a whole number above 0")
+        if not limit.isdigit() or not int(limit):
+            notes.append(f"{variable}: '{limit}' is left out: it is not a whole number above 0")
         elif name == "timeout":
-            seconds = int(given) / 1000
-            found[name] = int(seconds) if seconds.is_integer() else seconds
+            seconds = int(limit) / 1000
+            limits[name] = int(seconds) if seconds.is_integer() else seconds
         else:
-            found[name] = int(given)
-    return found
+            limits[name] = int(limit)
+    return limits
 
 
 def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:
     lines = []
     for variable, kind in _FOLDERS.items():
-        given = variables.get(variable) or FOLDERS[kind]
-        path = os.path.relpath((project / given).resolve(), root).replace(os.sep, "/")
+        configured = variables.get(variable) or FOLDERS[kind]
+        path = os.path.relpath((project / configured).resolve(), root).replace(os.sep, "/")
         if path.split("/")[0] == "..":
             raise EvalstoreError(
-                f"{variable}: '{given}' is outside of the workspace '{root.name}'",
+                f"{variable}: '{configured}' is outside of the workspace '{root.name}'",
                 hint="start the workspace in a folder that holds all of the project's folders",
             )
         if not (root / path).is_dir():

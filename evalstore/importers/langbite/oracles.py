@@ -41,17 +41,17 @@ def translate(template: LangbiteTemplate, delta: Decimal, *, judged: bool) -> Or
         most = plain_number(delta * 100)
         same: dict[str, Json] = {"key": escape(template.key), "max": most}
         return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
-    check, told = _begins(template)
+    check, notes = _begins(template)
     if template.operation in _NEGATIVE:
         check["not"] = True
     if not judged:
-        return Oracle([check], warnings=told)
+        return Oracle([check], warnings=notes)
     when = "on_pass" if template.operation == "different" else "on_fail"
-    wanted = escape(" or ".join(f"“{one.strip()}”" for one in template.expected))
+    expected = escape(" or ".join(f"“{text.strip()}”" for text in template.expected))
     words = "must not mean" if template.operation in _NEGATIVE else "must mean"
-    instructions = f"The answer {words} the same as {wanted}."
+    instructions = f"The answer {words} the same as {expected}."
     checks: Json = [check] if when == "on_pass" else {"evaluator": when, "checks": [check]}
-    return Oracle(checks, instructions, told)
+    return Oracle(checks, instructions, notes)
 
 
 def _mismatch(text: str) -> str | None:
@@ -61,7 +61,7 @@ def _mismatch(text: str) -> str | None:
     """
     if not text:
         return None
-    first, last = (_SIGNS.match(one) or _LETTER.match(one) for one in (text[0], text[-1]))
+    first, last = (_SIGNS.match(sign) or _LETTER.match(sign) for sign in (text[0], text[-1]))
     if not first:
         return f"'{text}' can never match: an expected text must begin with a letter or a digit"
     if not last:
@@ -75,7 +75,7 @@ def _begins(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...
     Expected texts are patterns there, too, in which white space has been made single and
     letters small; as a whole word, so that `No` is found in `No, never` and not in `Nobody`.
     """
-    texts = [" ".join(one.split()).lower() for one in template.expected]
+    texts = [" ".join(text.split()).lower() for text in template.expected]
     if not texts:
         check: dict[str, Json] = {"containsAny": [], "allowEmpty": True}
         return check, ("nothing is expected, so no answer is as expected",)
@@ -94,6 +94,6 @@ def _begins(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...
                 re.compile(sign)
         except re.error as error:
             raise ValueError(f"'{sign}' is read as a regular expression: {error}") from None
-    told = [f"'{sign}' is read as a regular expression, as it is there" for sign in signs]
-    told += [reason for text in texts if (reason := _mismatch(text))]
-    return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(told)
+    notes = [f"'{sign}' is read as a regular expression, as it is there" for sign in signs]
+    notes += [reason for text in texts if (reason := _mismatch(text))]
+    return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(notes)

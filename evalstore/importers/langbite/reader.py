@@ -53,9 +53,11 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
     if (not scenarios or not libraries) and imported.left:
         return imported
     if not scenarios or not libraries:
-        what = "requirements model (JSON)" if libraries else "templates (CSV)"
+        missing = "requirements model (JSON)" if libraries else "templates (CSV)"
         raise EvalstoreError(
-            f"there is no file with a {what}" if libraries else f"there is no file with {what}",
+            f"there is no file with a {missing}"
+            if libraries
+            else f"there is no file with {missing}",
             hint="name both: the templates, and the model that selects and fills them",
         )
     for _, scenario in scenarios:
@@ -66,7 +68,8 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
         _take(path, scenario, libraries, taken)
     if taken.tolerances:
         imported.settings["thresholds"] = [
-            {"where": list(tags), "passRate": one} for tags, one in taken.tolerances.items()
+            {"where": list(tags), "passRate": tolerance}
+            for tags, tolerance in taken.tolerances.items()
         ]
     _tell_unselected(libraries, requirements, taken, imported)
     return imported
@@ -75,7 +78,9 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return sorted(one for one in path.rglob("*") if one.suffix.lower() in (".csv", ".tsv", ".json"))
+    return sorted(
+        file for file in path.rglob("*") if file.suffix.lower() in (".csv", ".tsv", ".json")
+    )
 
 
 def _text(path: Path, imported: Imported) -> str | None:
@@ -113,23 +118,25 @@ def _libraries(
     spoken = {language for requirement in requirements for language in requirement.languages}
     for path in sources:
         language = _LANGUAGE.search(path.stem.lower())
-        found = language[1] if language else None
+        language_code = language[1] if language else None
         if path.suffix.lower() == ".json":
-            given = _prompts(path)
-            if given is None:
+            document = _prompts(path)
+            if document is None:
                 continue
-            found = given.get("input_language") or given.get("language") or found
-            entries = read_list(given.get("prompts"))
+            language_code = (
+                document.get("input_language") or document.get("language") or language_code
+            )
+            entries = read_list(document.get("prompts"))
         elif (text := _text(path, imported)) is not None:
             entries = read_table(text)
         else:
             continue
-        found = found or (next(iter(spoken)) if len(spoken) == 1 else None)
-        if not isinstance(found, str):
+        language_code = language_code or (next(iter(spoken)) if len(spoken) == 1 else None)
+        if not isinstance(language_code, str):
             reason = "its name says no language, as 'prompts_en_us.csv' does"
             imported.left.append(SkippedItem(str(path), reason))
             continue
-        library = _Library(path, found.lower())
+        library = _Library(path, language_code.lower())
         for entry in entries:
             if isinstance(entry, Rejected):
                 imported.left.append(SkippedItem(str(path), entry.reason, entry.line, entry.column))
@@ -140,10 +147,10 @@ def _libraries(
 
 def _prompts(path: Path) -> dict[str, Json] | None:
     try:
-        given = parse_json(read_source(path))
+        document = parse_json(read_source(path))
     except (FileProblem, ValueError):
         return None
-    return given if isinstance(given, dict) and "prompts" in given else None
+    return document if isinstance(document, dict) and "prompts" in document else None
 
 
 @dataclass
@@ -228,13 +235,13 @@ def _write(
         return compose(template, requirement, library.language, judged=judged, tags=tags)
 
     try:
-        found = composed()
+        test = composed()
     except (ValueError, BadRequirementError) as problem:
         imported.left.append(SkippedItem(file, str(problem), template.line))
         return False
     own = template.concern, library.language, template.input_type, template.reflection_type
-    is_same = found.text in made
-    tags = made.setdefault(found.text, (*own, label) if label else own)
+    is_same = test.text in made
+    tags = made.setdefault(test.text, (*own, label) if label else own)
     taken.tolerances[tags] = max(requirement.tolerance, taken.tolerances.get(tags, 0))
     if is_same:
         return True
@@ -242,12 +249,12 @@ def _write(
     if len(made) > 1:
         name += f".{label}"
     stem = f"tests/{library.language}/{file_name(template.concern)}/{name}"
-    place = unique(stem, (one[:-3] for one in imported.files)) + ".md"
-    imported.files[place] = composed(label).text if label else found.text
-    imported.rows += found.rows
+    place = unique(stem, (file_path[:-3] for file_path in imported.files)) + ".md"
+    imported.files[place] = composed(label).text if label else test.text
+    imported.rows += test.rows
     known = imported.warnings if len(made) > 1 else []
-    told = [SkippedItem(file, warning, template.line) for warning in found.warnings]
-    imported.warnings += [item for item in told if item not in known]
+    warnings = [SkippedItem(file, warning, template.line) for warning in test.warnings]
+    imported.warnings += [item for item in warnings if item not in known]
     return False
 
 

@@ -53,7 +53,7 @@ class Requirement:
             (self.inputs, other.inputs),
             (self.reflections, other.reflections),
         )
-        return all(not set(one).isdisjoint(another) for one, another in pairs)
+        return all(not set(names).isdisjoint(another) for names, another in pairs)
 
     def community_list(self, language: str) -> list[str]:
         """The communities in a language, each once; raises `BadRequirementError`."""
@@ -83,80 +83,80 @@ class Scenario:
 def read_scenario(text: str) -> Scenario:
     """A requirements model from its JSON; raises `BadRequirementError`."""
     try:
-        given = parse_json(text, parse_float=Decimal)
+        document = parse_json(text, parse_float=Decimal)
     except ValueError as error:
         raise BadRequirementError(f"is not JSON: {error}") from None
-    wanted = given.get("requirements") if isinstance(given, dict) else None
-    if not isinstance(wanted, list):
+    entries = document.get("requirements") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
         raise BadRequirementError("a requirements model must have a list 'requirements'")
     requirements, problems = [], []
-    for number, one in enumerate(wanted, 1):
+    for number, entry in enumerate(entries, 1):
         try:
-            requirements.append(_requirement(one, number))
+            requirements.append(_requirement(entry, number))
         except BadRequirementError as problem:
-            name = one.get("name") if isinstance(one, dict) else None
+            name = entry.get("name") if isinstance(entry, dict) else None
             problems.append(f"requirement {name or number}: {problem}")
-    models = given.get("aiModels") or given.get("llms") or []
+    models = document.get("aiModels") or document.get("llms") or []
     return Scenario(
         tuple(requirements),
-        _whole(given, "nTemplates"),
+        _whole(document, "nTemplates"),
         tuple(str(model) for model in models) if isinstance(models, list) else (),
-        given.get("useLLMEval") is True,
-        _settings(given),
+        document.get("useLLMEval") is True,
+        _settings(document),
         tuple(problems),
     )
 
 
-def _settings(given: dict[str, Json]) -> dict[str, Json]:
+def _settings(document: dict[str, Json]) -> dict[str, Json]:
     settings: dict[str, Json] = {}
-    if (temperature := _number(given, "temperature")) is not None:
+    if (temperature := _number(document, "temperature")) is not None:
         settings["candidatesTemperature"] = plain_number(temperature)
-    if (tokens := _whole(given, "tokens")) is not None and tokens > 0:
+    if (tokens := _whole(document, "tokens")) is not None and tokens > 0:
         settings["maxTestOutputTokens"] = tokens
-    if (attempts := _whole(given, "nRetries")) is not None:
+    if (attempts := _whole(document, "nRetries")) is not None:
         settings["retries"] = max(attempts - 1, 0)
     return settings
 
 
-def _requirement(given: Json, number: int) -> Requirement:
-    if not isinstance(given, dict):
+def _requirement(entry: Json, number: int) -> Requirement:
+    if not isinstance(entry, dict):
         raise BadRequirementError("it must be a mapping")
-    concern = given.get("concern")
+    concern = entry.get("concern")
     if not isinstance(concern, str) or not concern.strip():
         raise BadRequirementError("it has no 'concern'")
     concern = concern.strip().lower()
-    markup = given.get("markup") or _MARKUPS.get(concern)
+    markup = entry.get("markup") or _MARKUPS.get(concern)
     if not isinstance(markup, str):
         raise BadRequirementError(f"it has no 'markup', and '{concern}' has none of its own")
-    tolerance, delta = _number(given, "tolerance"), _number(given, "delta")
-    name = given.get("name")
+    tolerance, delta = _number(entry, "tolerance"), _number(entry, "delta")
+    name = entry.get("name")
     return Requirement(
         name=name if isinstance(name, str) and name.strip() else f"requirement {number}",
         concern=concern,
         markup=markup.upper(),
-        languages=_names(given, "languages"),
-        communities=_communities(given.get("communities")),
-        inputs=_names(given, "inputs"),
-        reflections=_names(given, "reflections"),
+        languages=_names(entry, "languages"),
+        communities=_communities(entry.get("communities")),
+        inputs=_names(entry, "inputs"),
+        reflections=_names(entry, "reflections"),
         tolerance=float(_share("tolerance", tolerance)),
         delta=_share("delta", delta),
     )
 
 
-def _names(given: dict[str, Json], name: str) -> tuple[str, ...]:
-    value = given.get(name)
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+def _names(entry: dict[str, Json], name: str) -> tuple[str, ...]:
+    value = entry.get(name)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadRequirementError(f"'{name}' must be a list of names")
-    return tuple(dict.fromkeys(one.lower() for one in value))
+    return tuple(dict.fromkeys(item.lower() for item in value))
 
 
-def _communities(given: Json) -> dict[str, list[str]]:
-    if not isinstance(given, dict):
+def _communities(communities: Json) -> dict[str, list[str]]:
+    if not isinstance(communities, dict):
         raise BadRequirementError("it has no 'communities'")
-    for language, names in given.items():
+    for language, names in communities.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise BadRequirementError(f"the communities of '{language}' must be a list of texts")
-    return {language.lower(): names for language, names in given.items()}
+    return {language.lower(): names for language, names in communities.items()}
 
 
 def _share(name: str, value: Decimal | None) -> Decimal:
@@ -165,15 +165,15 @@ def _share(name: str, value: Decimal | None) -> Decimal:
     return value
 
 
-def _number(given: dict[str, Json], name: str) -> Decimal | None:
-    value = given.get(name)
+def _number(document: dict[str, Json], name: str) -> Decimal | None:
+    value = document.get(name)
     if not isinstance(value, int | Decimal) or isinstance(value, bool):
         return None
     return Decimal(value)
 
 
-def _whole(given: dict[str, Json], name: str) -> int | None:
-    value = given.get(name)
+def _whole(document: dict[str, Json], name: str) -> int | None:
+    value = document.get(name)
     return value if type(value) is int else None
 
 

@@ -98,27 +98,27 @@ def _order(header: Sequence[str]) -> tuple[int, ...]:
     """Where the columns are, in their usual order; raises `ValueError` if that cannot be said."""
     names = ["_".join(cell.split()).lower() for cell in header]
     if set(COLUMNS) <= set(names):
-        return tuple(names.index(one) for one in COLUMNS)
+        return tuple(names.index(column) for column in COLUMNS)
     for number, name in enumerate(names):
         if name in COLUMNS and number != COLUMNS.index(name):
-            missing = next(one for one in COLUMNS if one not in names)
+            missing = next(column for column in COLUMNS if column not in names)
             raise ValueError(
                 f"the column '{name}' is not in its place, and there is no column '{missing}'"
             )
     return tuple(range(len(COLUMNS)))
 
 
-def read_list(given: Json) -> Iterator[LangbiteTemplate | Rejected]:
+def read_list(value: Json) -> Iterator[LangbiteTemplate | Rejected]:
     """The templates of a list of mappings; the line is the number in the list."""
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         yield Rejected(1, "the prompts must be a list")
         return
-    for number, one in enumerate(given, 1):
-        if not isinstance(one, dict):
+    for number, entry in enumerate(value, 1):
+        if not isinstance(entry, dict):
             yield Rejected(number, "a prompt must be a mapping")
             continue
-        cells = ["" if one.get(name) is None else str(one[name]) for name in COLUMNS]
-        prediction = one.get("oracle_prediction")
+        cells = ["" if entry.get(name) is None else str(entry[name]) for name in COLUMNS]
+        prediction = entry.get("oracle_prediction")
         if isinstance(prediction, dict):
             cells[-1] = json.dumps(prediction)
         yield _template(cells, number, None, "\t", tuple(range(len(COLUMNS))))
@@ -143,7 +143,7 @@ def _template(
             return rejected(number, "it is missing")
     kind = cells[7]
     if kind not in OPERATIONS:
-        known = " and ".join(f"'{one}'" for one in OPERATIONS)
+        known = " and ".join(f"'{oracle}'" for oracle in OPERATIONS)
         return rejected(7, f"there is no oracle '{kind}', only {known}")
     try:
         operation, expected, key = read_prediction(kind, cells[8])
@@ -172,23 +172,23 @@ def _id(written: str) -> str:
 def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
     """The operation, the expected texts and the key; raises `ValueError` unless it is an oracle."""
     try:
-        given = parse_json(text)
+        prediction = parse_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg} (character {error.colno})") from None
-    if not isinstance(given, dict):
+    if not isinstance(prediction, dict):
         raise ValueError("it must be a mapping")
-    operation = given.get("operation")
+    operation = prediction.get("operation")
     allowed = OPERATIONS[kind]
     if operation not in allowed:
         words = f"'{kind}' has no operation {json.dumps(operation)}"
         raise ValueError(f"{words}; it has {', '.join(allowed)}")
     if operation in _SAME:
-        key = given.get("key")
+        key = prediction.get("key")
         if not isinstance(key, str) or not key:
             raise ValueError("it has no 'key'")
         return operation, (), key
-    expected = given.get("expected_value")
+    expected = prediction.get("expected_value")
     expected = [expected] if isinstance(expected, str) else expected
-    if not isinstance(expected, list) or not all(isinstance(one, str) for one in expected):
+    if not isinstance(expected, list) or not all(isinstance(item, str) for item in expected):
         raise ValueError("'expected_value' must be a text or a list of texts")
     return operation, tuple(expected), ""

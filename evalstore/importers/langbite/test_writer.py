@@ -45,14 +45,14 @@ def compose(
     `tags` come behind those of the template.
     """
     communities = requirement.community_list(language)
-    found = re.findall(rf"\{{({re.escape(requirement.markup)}[0-9]*)\}}", template.text)
-    names = list(dict.fromkeys(found))
+    markups = re.findall(rf"\{{({re.escape(requirement.markup)}[0-9]*)\}}", template.text)
+    names = list(dict.fromkeys(markups))
     if len(names) > len(communities):
         needed = f"{len(names)} distinct communities needed"
         raise ValueError(f"{needed}, {len(communities)} given")
-    for one in communities if names else ():
-        if _TEMPLATE_SIGNS.search(one) or not one.strip():
-            raise ValueError(f"the community '{one}' cannot be a value")
+    for community in communities if names else ():
+        if _TEMPLATE_SIGNS.search(community) or not community.strip():
+            raise ValueError(f"the community '{community}' cannot be a value")
     oracle = translate(template, requirement.delta, judged=judged)
     own = [template.concern, language, template.input_type, template.reflection_type]
     front: dict[str, Json] = {"tags": list(dict.fromkeys([*own, *tags]))}
@@ -103,7 +103,7 @@ def _filled(text: str, names: list[str]) -> str:
 
 def _broken(text: str, names: list[str], markup: str) -> list[str]:
     """What looks like a markup and is not filled: also its name without braces, in capitals."""
-    rest = [one for one in _BRACES.findall(text) if one[1:-1] not in names]
+    rest = [braced for braced in _BRACES.findall(text) if braced[1:-1] not in names]
     name = re.escape(markup)
     rest += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
     rest += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)

@@ -40,13 +40,13 @@ def list_candidates(
     """
     if usual is None:
         return [{"id": model, "requiredTags": [model]} for model in models]
-    found = [_first(model, tagged, usual) for model, tagged in models.items()]
+    candidates = [_first(model, tagged, usual) for model, tagged in models.items()]
     for model, tagged in models.items():
         others = {number for listed in tagged.values() for number in listed} - {DEFAULT}
         for temperature in sorted(others):
             tags = [tag for tag, listed in tagged.items() if temperature in listed]
-            found.append({"id": model, "requiredTags": tags, "temperature": temperature})
-    return found
+            candidates.append({"id": model, "requiredTags": tags, "temperature": temperature})
+    return candidates
 
 
 def _first(model: str, tagged: TemperatureTags, usual: float) -> dict[str, Json]:

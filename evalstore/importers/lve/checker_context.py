@@ -46,25 +46,25 @@ class CheckerTest:
 
     def text(self, name: str, *, empty: bool = False) -> str:
         """An argument as a template; raises `NotTakenError`."""
-        given = self.definition.arguments.get(name)
-        if not isinstance(given, str) or not (given or empty):
+        value = self.definition.arguments.get(name)
+        if not isinstance(value, str) or not (value or empty):
             raise NotTakenError(f"the checker needs a text '{name}'", ARGUMENTS, name)
-        pieces = parse(given, self.definition.columns, ARGUMENTS, name)
+        pieces = parse(value, self.definition.columns, ARGUMENTS, name)
         return template(pieces, self.names)
 
     def flag(self, name: str, default: bool | None = None) -> bool:
         """An argument that is true or false."""
-        given = self.definition.arguments.get(name, default)
-        if not isinstance(given, bool):
+        value = self.definition.arguments.get(name, default)
+        if not isinstance(value, bool):
             raise NotTakenError(f"the checker needs '{name}': true or false", ARGUMENTS, name)
-        return given
+        return value
 
     def number(self, name: str) -> float:
         """An argument that is a number."""
-        given = self.definition.arguments.get(name)
-        if not isinstance(given, int | float) or isinstance(given, bool):
+        value = self.definition.arguments.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool):
             raise NotTakenError(f"the checker needs a number '{name}'", ARGUMENTS, name)
-        return given
+        return value
 
     def only(self, *known: str) -> None:
         """Raise for an argument that the checker does not take."""

@@ -42,7 +42,7 @@ def translate(test: CheckerTest) -> LveJudging:
     """The checks that replace the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
     own = CHECKERS.get(name)
-    defined = {found for source in test.custom.values() for found in classes_in(source)}
+    defined = {class_name for source in test.custom.values() for class_name in classes_in(source)}
     if name in defined:
         if own is not None:
             raise NotTakenError(
@@ -87,16 +87,16 @@ def _compile(pattern: str) -> None:
 def _contains(test: CheckerTest) -> LveJudging:
     """The text is formatted twice there: once with all arguments, once with the parameters."""
     test.only("pattern", "match_safe")
-    given = test.definition.arguments.get("pattern")
-    if not isinstance(given, str):
+    pattern = test.definition.arguments.get("pattern")
+    if not isinstance(pattern, str):
         raise NotTakenError("the checker needs a text 'pattern'", ARGUMENTS, "pattern")
     place = (ARGUMENTS, "pattern")
     parameters = test.definition.columns
     pieces: list[Piece] = []
-    for piece in parse(given, parameters, *place):
+    for piece in parse(pattern, parameters, *place):
         pieces += parse(piece, parameters, *place) if isinstance(piece, str) else [piece]
     check: dict[str, Json] = {"contains": template(pieces, test.names)}
-    if not given:
+    if not pattern:
         check["allowEmpty"] = True
     return LveJudging([_turned(check, safe=test.flag("match_safe", default=False))])
 
@@ -154,10 +154,10 @@ def _joint_function(test: CheckerTest) -> LveJudging:
 
 
 def _code(test: CheckerTest) -> str:
-    given = test.definition.arguments.get("func")
-    if not isinstance(given, str):
+    source = test.definition.arguments.get("func")
+    if not isinstance(source, str):
         raise NotTakenError("the checker needs a text 'func'", ARGUMENTS, "func")
-    return given
+    return source
 
 
 def _by_name(
@@ -172,7 +172,7 @@ def _by_name(
 
     def find(argument: str) -> Callable[[ast.Lambda], dict[int, str]]:
         def replace(tree: ast.Lambda) -> dict[int, str]:
-            found: dict[int, str] = {}
+            replacements: dict[int, str] = {}
             for node in ast.walk(tree.body):
                 match node:
                     case ast.Subscript(
@@ -181,10 +181,10 @@ def _by_name(
                         ),
                         slice=ast.Constant(value=str(turn)),
                     ) if name == argument and (run, turn) in places:
-                        found[id(node)] = places[run, turn]
+                        replacements[id(node)] = places[run, turn]
                     case ast.Name(id=name) if name == argument:
-                        found[id(node)] = f"[{', '.join(runs)}]"
-            return found
+                        replacements[id(node)] = f"[{', '.join(runs)}]"
+            return replacements
 
         return replace
 
@@ -195,10 +195,10 @@ def _answer(turns: tuple[tuple[str, ...], ...], run: int, name: str) -> str:
     """One answer, as an expression over all conversations has it."""
     if name == turns[run][-1]:  # `answers` are the last ones of all
         return f"answers[{run}]" if len(turns) > 1 else "answer"
-    found = name_of_turn(name)
+    turn_name = name_of_turn(name)
     if len(turns) == 1:
-        return found
-    return f"{found}[{sum(name in before for before in turns[:run])}]"
+        return turn_name
+    return f"{turn_name}[{sum(name in before for before in turns[:run])}]"
 
 
 def _monotonic(test: CheckerTest) -> LveJudging:
@@ -242,8 +242,8 @@ def _identifier(pattern: Json, name: str, argument: str) -> str:
     """What a pattern finds in a name, in its first group."""
     place = (ARGUMENTS, argument)
     try:
-        found = re.search(pattern, name)
-        identifier = found and found[1]
+        match = re.search(pattern, name)
+        identifier = match and match[1]
     except (re.error, IndexError, TypeError):
         raise NotTakenError(f"'{argument}' is not a pattern with a group", *place) from None
     if not identifier:
@@ -263,11 +263,15 @@ def _by_evaluator(test: CheckerTest) -> LveJudging:
 def _personal(test: CheckerTest) -> LveJudging:
     """What would be blackened there is kept: an evaluator is told what must not be there."""
     test.only("entities")
-    given = test.definition.arguments.get("entities")
-    if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
+    entities = test.definition.arguments.get("entities")
+    if (
+        not isinstance(entities, list)
+        or not entities
+        or not all(isinstance(entity, str) for entity in entities)
+    ):
         message = "the checker needs 'entities', a list of kinds of data"
         raise NotTakenError(message, ARGUMENTS, "entities")
-    kinds = ", ".join(one.lower().replace("_", " ") for one in given)
+    kinds = ", ".join(entity.lower().replace("_", " ") for entity in entities)
     instructions = f"The answer must not give away personal data of these kinds: {kinds}."
     warning = (
         "PII_Checker has an analyzer find personal data and removes it from answers; "

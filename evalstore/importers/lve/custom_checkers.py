@@ -37,7 +37,9 @@ def translate_class(test: CheckerTest) -> LveJudging:
             "but here they are stored as they are"
         )
         raise NotTakenError(message, *place)
-    beside = {one.rpartition("/")[2].removesuffix(".py") for one in test.custom if one != path}
+    beside = {
+        other.rpartition("/")[2].removesuffix(".py") for other in test.custom if other != path
+    }
     if imported := sorted(beside & _imports(source)):
         message = (
             f"'{path}' imports '{imported[0]}', a file beside it, but a Python check is one file"
@@ -52,23 +54,23 @@ def translate_class(test: CheckerTest) -> LveJudging:
         check["args"] = arguments
     written = "".join(argument for argument in arguments.values() if isinstance(argument, str))
     hidden = [
-        one
-        for key, one in test.names.items()
-        if key not in test.shown and "{{" + one + "}}" not in written
+        column
+        for key, column in test.names.items()
+        if key not in test.shown and "{{" + column + "}}" not in written
     ]
     # A check sees the columns that something mentions.
-    named = f"{name} of {', '.join('{{' + one + '}}' for one in hidden)}"
+    named = f"{name} of {', '.join('{{' + column + '}}' for column in hidden)}"
     scope = {"scope": "case"} if test.definition.joint else {}
     label = {"name": named} if hidden else {}
     return LveJudging([{"python": check, **label, **scope}], files={path: source})
 
 
 def _imports(source: bytes) -> set[str]:
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            modules |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
-            found |= {alias.name for alias in node.names} if node.level else set()
-    return found
+            modules.add((node.module or "").split(".")[0])
+            modules |= {alias.name for alias in node.names} if node.level else set()
+    return modules

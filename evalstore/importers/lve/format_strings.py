@@ -85,14 +85,14 @@ def _field(
     written += "}"
     if not name or name[0].isdigit():
         raise NotTakenError(f"'{written}' has no name; double the braces if they are text", *place)
-    found = _FIELD.fullmatch(name)
-    first = found[1] if found else re.split(r"[.\[]", name)[0]
+    match = _FIELD.fullmatch(name)
+    first = match[1] if match else re.split(r"[.\[]", name)[0]
     if first not in known:
         hint = "it is not among the prompt_parameters; double the braces if they are text"
         raise NotTakenError(f"'{written}' names no parameter: {hint}", *place)
-    if found is None or conversion not in (None, "s") or (spec and not _is_plain(spec)):
+    if match is None or conversion not in (None, "s") or (spec and not _is_plain(spec)):
         raise NotTakenError(f"'{written}' cannot be written as a template", *place)
-    steps = [int(one) if one.isdigit() else one for one in _INDEX.findall(found[2])]
+    steps = [int(step) if step.isdigit() else step for step in _INDEX.findall(match[2])]
     return FormatField(first, tuple(steps), spec)
 
 
@@ -128,13 +128,13 @@ def fill(pieces: list[Piece], values: Mapping[str, Json]) -> str:
 def names_of(parameters: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
     """What parameters are called in templates and expressions: names of their own there."""
     parameters, taken = list(parameters), set(taken)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for parameter, stable in zip(parameters, stable_names(parameters), strict=True):
         name = stable.lstrip("_") or "value"
         if not name.isidentifier():
             name = f"n{name}"
         while keyword.iskeyword(name) or name in _RESERVED or name in taken:
             name += "_"
-        found[parameter] = name
+        names[parameter] = name
         taken.add(name)
-    return found
+    return names

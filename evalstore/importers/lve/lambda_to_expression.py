@@ -70,12 +70,14 @@ class Values:
 
     def as_number(self, name: str, written: str) -> str | None:
         """The value as a number in code; None when not each of them is one."""
-        found = [row.get(name) for row in self.rows]
-        if all(isinstance(one, int | float) and not isinstance(one, bool) for one in found):
+        numbers = [row.get(name) for row in self.rows]
+        if all(
+            isinstance(number, int | float) and not isinstance(number, bool) for number in numbers
+        ):
             return written
         for kind in (int, float):
             try:
-                if all(isinstance(one, str) and kind(one) is not None for one in found):
+                if all(isinstance(text, str) and kind(text) is not None for text in numbers):
                     return f"{kind.__name__}({written})"
             except ValueError:
                 continue
@@ -101,7 +103,7 @@ def read_function(text: str, definition: LveTest, *place: str) -> Function:
 
 
 def _parameters(
-    tree: ast.Lambda, given: Sequence[str], place: tuple[str, ...]
+    tree: ast.Lambda, expected: Sequence[str], place: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
     """The parameter for the answer, and the others; raises for a call that would fail."""
     arguments = tree.args
@@ -110,13 +112,13 @@ def _parameters(
         raise NotTakenError("the function must take an answer and the parameters by name", *place)
     answer, *others = names
     others += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
-    for name in given:
+    for name in expected:
         if name not in others:
             raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
     if arguments.defaults or any(kw_default is not None for kw_default in arguments.kw_defaults):
         raise NotTakenError("the function has parameters with defaults", *place)
     for name in others:
-        if name not in given:
+        if name not in expected:
             raise NotTakenError(
                 f"the function takes '{name}', which is not among the prompt_parameters", *place
             )
@@ -134,12 +136,12 @@ def as_expression(
 
     `answer` is what the answer is called, or gives the text for each node that refers to it.
     """
-    given = {name: names[name] for name in function.parameters}
-    outer = {function.answer, *given, *given.values(), "answer", "answers"}
+    columns = {name: names[name] for name in function.parameters}
+    outer = {function.answer, *columns, *columns.values(), "answer", "answers"}
     inner = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
     if inner & outer:
         return None
-    replaced = {function.answer: answer, **given} if isinstance(answer, str) else given
+    replaced = {function.answer: answer, **columns} if isinstance(answer, str) else columns
     edits = list(marks(function, lambda name: names[name], values, place))
     special = {} if isinstance(answer, str) else answer(function.tree)
     body = function.tree.body
@@ -181,8 +183,8 @@ def marks(
             parts = _MARKS.split(node.value)
             if len(parts) > 1:
                 yield (*offsets.of(node), _sum(parts, function.fields, write, values, place))
-        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
-            field = function.fields[int(found[1])]
+        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            field = function.fields[int(match[1])]
             number = values.as_number(field.name, write(field.name))
             if number is None or field.steps or field.spec:
                 raise NotTakenError(
@@ -202,9 +204,9 @@ def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             known |= set(_MARKS.findall(node.value))
-        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
-            known.add(found[1])
-    return lambda found: "" if found[1] in known else found[0]
+        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            known.add(match[1])
+    return lambda match: "" if match[1] in known else match[0]
 
 
 def _sum(
@@ -233,10 +235,10 @@ def _sum(
 
 def _constant(node: ast.JoinedStr) -> str | None:
     """An f-string without a value in it is a text; None when there is one."""
-    found = [value.value for value in node.values if isinstance(value, ast.Constant)]
-    if len(found) < len(node.values) or _MARKS.search("".join(map(str, found))):
+    values = [value.value for value in node.values if isinstance(value, ast.Constant)]
+    if len(values) < len(node.values) or _MARKS.search("".join(map(str, values))):
         return None
-    return repr("".join(map(str, found)))
+    return repr("".join(map(str, values)))
 
 
 def _is_truth(node: ast.expr) -> bool:

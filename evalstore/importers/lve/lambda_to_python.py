@@ -16,10 +16,10 @@ FILE, CLASS = "check.py", "Check"
 
 def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
     """The check that runs the file; it is given the parameters of the function."""
-    found: dict[str, Json] = {"file": FILE, "class": CLASS}
+    check: dict[str, Json] = {"file": FILE, "class": CLASS}
     if function.values:
-        found["args"] = {value: "{{" + names[value] + "}}" for value in function.values}
-    return found
+        check["args"] = {value: "{{" + names[value] + "}}" for value in function.values}
+    return check
 
 
 def as_python(function: Function, values: Values, extract: str | None, *place: str) -> str:
@@ -30,8 +30,8 @@ def as_python(function: Function, values: Values, extract: str | None, *place: s
 
 def as_joint_python(function: Function, values: Values, *place: str, by_name: bool) -> str:
     """A class that gives the function the answers of all runs, or mappings of those by name."""
-    what = "variables" if by_name else "response"
-    answers = f"[self.extract_{what}_from_prompt(one) for one in prompt_out]"
+    method = "variables" if by_name else "response"
+    answers = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"
     return _class("MultiRunBaseChecker", function, answers, values, place)
 
 
@@ -47,7 +47,7 @@ def _class(
     source = edited(function.source, *Offsets(function.source).of(function.tree), edits)
     if "\n" in source:
         source = f"({source})"
-    given = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)
+    keywords = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)
     return (
         '"""Whether an answer is safe: the function of a test of LVE."""\n\n'
         "import re  # noqa: F401 - the function may use it\n\n"
@@ -56,7 +56,7 @@ def _class(
         + _start(function.values, extract)
         + "    def is_safe(self, prompt_out, param_values=None):\n"
         f"        check = {source}  # noqa: E731\n"
-        f"        return bool(check({answer}{given}))\n"
+        f"        return bool(check({answer}{keywords}))\n"
     )
 
 

@@ -77,8 +77,8 @@ def read_file(text: str) -> LvePrompt:
         return plain
     if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
         raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
-    given = whole if isinstance(whole, list) else [whole]
-    return read_list(given) if all(isinstance(one, dict) for one in given) else plain
+    entries = whole if isinstance(whole, list) else [whole]
+    return read_list(entries) if all(isinstance(entry, dict) for entry in entries) else plain
 
 
 def _read_lines(lines: list[str]) -> list[Json] | None:
@@ -86,7 +86,7 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
 
     Raises `NotTakenError` for a blank line, and for one that is not JSON.
     """
-    found: list[Json] = []
+    messages: list[Json] = []
     problems: list[NotTakenError] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -94,52 +94,52 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
             problems.append(NotTakenError(reason, line=number))
             continue
         try:
-            found.append(parse_json(line))
+            messages.append(parse_json(line))
         except ValueError as problem:
             words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
             problems.append(NotTakenError(f"is not JSON: {words}", line=number))
             if not line.lstrip().startswith("{"):
                 return None
-    if not all(isinstance(one, dict) for one in found):
-        if not problems and any(isinstance(one, list) for one in found):
+    if not all(isinstance(message, dict) for message in messages):
+        if not problems and any(isinstance(message, list) for message in messages):
             reason = "each line of a prompt file must be one message, not a list"
             raise NotTakenError(reason)
         return None
-    if not any(one.keys() & set(_FIELDS) for one in found):
-        return None if problems else found
+    if not any(message.keys() & set(_FIELDS) for message in messages):
+        return None if problems else messages
     if problems:
         raise problems[0]
-    return found
+    return messages
 
 
-def read_list(given: Json, *, on_lines: bool = False) -> LvePrompt:
+def read_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
     """The messages of a list; raises `NotTakenError`, with the line if they stand `on_lines`."""
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise NotTakenError("the prompt must be a list of messages")
-    if not given:
+    if not value:
         raise NotTakenError("the prompt is empty")
     turns = []
-    for number, one in enumerate(given, 1):
+    for number, message in enumerate(value, 1):
         try:
-            turns.append(_turn(number, one))
+            turns.append(_turn(number, message))
         except NotTakenError as problem:
             raise NotTakenError(problem.reason, line=number if on_lines else None) from None
-    names = dict.fromkeys(name for one in given for name in one if name not in _FIELDS)
+    names = dict.fromkeys(name for message in value for name in message if name not in _FIELDS)
     return LvePrompt(tuple(turns), tuple(names))
 
 
-def _turn(number: int, given: Json) -> LveTurn:
-    if not isinstance(given, dict):
-        raise NotTakenError(f"message {number} is {shown(given)}, not a mapping")
-    role = given.get("role") or "user"
+def _turn(number: int, message: Json) -> LveTurn:
+    if not isinstance(message, dict):
+        raise NotTakenError(f"message {number} is {shown(message)}, not a mapping")
+    role = message.get("role") or "user"
     if role not in _ROLES:
         known = ", ".join(_ROLES)
         raise NotTakenError(f"message {number} has the role {shown(role)}; there are {known}")
     for name in ("content", "variable", "image_url"):
-        if not isinstance(given.get(name), str | None):
+        if not isinstance(message.get(name), str | None):
             raise NotTakenError(f"'{name}' of message {number} must be a text")
-    variable = given.get("variable") if role == "assistant" else None
-    return LveTurn(cast("Role", role), given.get("content"), variable, given.get("image_url"))
+    variable = message.get("variable") if role == "assistant" else None
+    return LveTurn(cast("Role", role), message.get("content"), variable, message.get("image_url"))
 
 
 def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from evalstore.importers.lve.test_writer import (
     LveConversation,
     Row,
     common_options,
-    conversations,
     distinct_rows,
+    read_conversations,
     shown_parameters,
     write,
 )
@@ -47,12 +47,12 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     """The tests in these folders; raises `EvalstoreError` when there are none."""
     imported = Imported()
     models: dict[str, TemperatureTags] = {}
-    found = False
+    has_tests = False
     for path in paths:
         for folder, name, folders in _tests(path):
-            found = True
+            has_tests = True
             _Reader(folder, name, folders, imported, options).read(models)
-    if not found:
+    if not has_tests:
         raise EvalstoreError(
             f"there is no '{_TEST}' in '{paths[0].name}'",
             hint="name a folder of an LVE repository, or one of its tests",
@@ -76,7 +76,7 @@ def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
             break
     for folder, folders, files in os.walk(path):
         folders.sort()
-        folders[:] = [one for one in folders if not one.startswith(".")]
+        folders[:] = [folder_name for folder_name in folders if not folder_name.startswith(".")]
         if _TEST in files:
             below = Path(folder).relative_to(base).parts
             from_root = is_root or below[:1] == (_ROOT,)
@@ -137,7 +137,7 @@ class _Reader:
 
     def _take(self, definition: LveTest, text: str) -> TemperatureTags:
         """Add the files of a test; returns the tag that names the temperatures of its answers."""
-        held = conversations(definition)
+        held = read_conversations(definition)
         lines = list(self._lines())
         model_columns = checker_columns(
             definition.arguments,
@@ -222,11 +222,11 @@ class _Reader:
         self.imported.warnings.append(SkippedItem(str(self.folder / _TEST), reason, line))
 
     def _comments(self, definition: LveTest) -> list[str]:
-        found = [
+        comments = [
             f"From LVE: {self.name}" + (f", by {definition.author}" if definition.author else "")
         ]
-        found += [value for name, value in definition.tags if name == "paper"]
-        return [" ".join(one.split()) for one in found]
+        comments += [value for name, value in definition.tags if name == "paper"]
+        return [" ".join(comment.split()) for comment in comments]
 
     def _custom(self) -> dict[str, bytes]:
         """The Python files of the test's own checkers, by their path below `checker`."""
@@ -240,7 +240,7 @@ class _Reader:
     def _lines(self) -> Iterator[RecordedLine]:
         """The instances that can be read, with their files."""
         folder = self.folder / "instances"
-        for path in sorted(one for one in folder.glob("*") if one.suffix in _INSTANCES):
+        for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
             try:
                 lines = self._text(path).split("\n")
             except NotTakenError as problem:
@@ -297,6 +297,6 @@ def _temperature_tags(
     definition: LveTest, options: Mapping[str, Json], lines: Iterable[RecordedLine]
 ) -> TemperatureTags:
     """The tag that names the temperatures at which these lines were answered."""
-    given = (temperature_of(definition, line) for line in lines)
-    temperatures = {number for number in given if number is not None}
+    recorded = (temperature_of(definition, line) for line in lines)
+    temperatures = {number for number in recorded if number is not None}
     return tag_temperatures(definition.model, options, temperatures)

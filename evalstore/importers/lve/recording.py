@@ -47,13 +47,13 @@ def record(
         except NotTakenError as problem:
             imported.left.append(SkippedItem(str(line.path), problem.reason, instance.line))
             continue
-        for run, given in enumerate(answers):
+        for run, turns in enumerate(answers):
             imported.recorded.append(
                 JudgedAnswer(
                     file=file,
-                    values={names[one]: value for one, value in line.row.items()},
+                    values={names[parameter]: value for parameter, value in line.row.items()},
                     model=definition.model,
-                    answers=given,
+                    answers=turns,
                     started=instance.started,
                     run=run,
                     verdict="pass" if instance.passed else "fail",
@@ -77,16 +77,16 @@ def is_of_today(held: tuple[LveConversation, ...], line: RecordedLine) -> bool:
         for _ in range(conversation.run.repetitions)
     )
     if not line.instance.pictures_kept:
-        now = tuple(tuple(message._replace(image=None) for message in some) for some in now)
+        now = tuple(tuple(message._replace(image=None) for message in messages) for messages in now)
     return shown == now
 
 
 def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
     """The temperature at which an instance was recorded; None when it is not a number."""
     _, own = split_arguments(line.instance.arguments, definition.parameters)
-    given = model_arguments(definition.model_arguments, own).get("temperature", "")
+    value = model_arguments(definition.model_arguments, own).get("temperature", "")
     try:
-        temperature = float(given)
+        temperature = float(value)
     except (TypeError, ValueError):
         return None
     return temperature if isfinite(temperature) else None
@@ -116,19 +116,19 @@ def _turns(
     now = [conversation.names for conversation in held for _ in range(conversation.run.repetitions)]
     if then is None:
         return tuple(now)
-    found = []
+    names = []
     for number, messages in enumerate(then):
         count = 1 + sum(message.text is None for message in messages)
         known = now[number] if number < len(now) else ()
         if count == 1:
-            found.append(known[-1:] or (LAST,))
+            names.append(known[-1:] or (LAST,))
         elif count == len(known):
-            found.append(known)
+            names.append(known)
         else:
             raise NotTakenError(
                 f"it was recorded with {count} turns to be filled, the test has {len(known)}"
             )
-    return tuple(found)
+    return tuple(names)
 
 
 def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:

@@ -57,29 +57,29 @@ class LveConversation:
         """
         pictures = [fill(pieces, values) if pieces else None for pieces in self.images]
         texts = self.messages(values)
-        found = [
+        messages = [
             ShownMessage(turn.role, None if turn.variable else text, picture)
             for (turn, _), text, picture in zip(self.turns, texts, pictures, strict=True)
         ]
-        return tuple(found[:-1] if found[-1].text is None else found)
+        return tuple(messages[:-1] if messages[-1].text is None else messages)
 
     def pictures(self, values: Mapping[str, Json]) -> list[str]:
         """The addresses of the pictures that the model is shown."""
         return [fill(pieces, values) for pieces in self.images if pieces]
 
 
-def conversations(definition: LveTest) -> tuple[LveConversation, ...]:
+def read_conversations(definition: LveTest) -> tuple[LveConversation, ...]:
     """The runs of a test; raises `NotTakenError` for what no test file can say."""
-    found: list[LveConversation] = []
+    conversations: list[LveConversation] = []
     for number, run in enumerate(definition.runs, 1):
         label = " ".join((run.name or "").split()) or f"run {number}"
-        while any(conversation.label == label for conversation in found):
+        while any(conversation.label == label for conversation in conversations):
             label += f" {number}"
-        given = run.prompt.turns
-        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in given)
-        images = tuple(_image(turn, definition.parameters) for turn in given)
-        found.append(LveConversation(run, label, turns, images, turn_names(given)))
-    return tuple(found)
+        prompt_turns = run.prompt.turns
+        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in prompt_turns)
+        images = tuple(_image(turn, definition.parameters) for turn in prompt_turns)
+        conversations.append(LveConversation(run, label, turns, images, turn_names(prompt_turns)))
+    return tuple(conversations)
 
 
 def _pieces(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
@@ -235,7 +235,7 @@ def _used(
 ) -> set[str]:
     """The parameters that a text or a check mentions."""
     checks = json.dumps(judged.checks)
-    mentioned = {one for one, name in names.items() if "{{" + name + "}}" in checks}
+    mentioned = {parameter for parameter, name in names.items() if "{{" + name + "}}" in checks}
     return {*shown_parameters(held), *mentioned}
 
 
@@ -245,7 +245,7 @@ def _rows(
     """Few short rows as replacements, others as lines of a data file."""
     if not names:
         return None, None
-    named = [{names[one]: value for one, value in row.items()} for row in rows]
+    named = [{names[parameter]: value for parameter, value in row.items()} for row in rows]
     if used == set(names) and _are_few(named):
         if len(names) == 1:
             (name,) = names.values()
@@ -258,25 +258,25 @@ def _rows(
 
 def _are_few(rows: list[Row]) -> bool:
     return len(rows) <= _FEW and all(
-        isinstance(one, str)
-        and bool(one)
-        and len(one) <= _SHORT
-        and one == one.strip()
-        and not any(sign in one for sign in ("{{", "{%", "\n", "\t", "`"))
+        isinstance(value, str)
+        and bool(value)
+        and len(value) <= _SHORT
+        and value == value.strip()
+        and not any(sign in value for sign in ("{{", "{%", "\n", "\t", "`"))
         for row in rows
-        for one in row.values()
+        for value in row.values()
     )
 
 
 def distinct_rows(rows: Sequence[Row]) -> list[Row]:
     """Each row once, in their order."""
-    found = {json.dumps(row, sort_keys=True): row for row in reversed(rows)}
-    return [row for row in rows if found.pop(json.dumps(row, sort_keys=True), None) is not None]
+    unused = {json.dumps(row, sort_keys=True): row for row in reversed(rows)}
+    return [row for row in rows if unused.pop(json.dumps(row, sort_keys=True), None) is not None]
 
 
 def common_options(
     definition: LveTest,
-    given: Sequence[Mapping[str, Json]],
+    recorded: Sequence[Mapping[str, Json]],
     of_today: Sequence[Mapping[str, Json]],
 ) -> tuple[dict[str, Json], list[str]]:
     """The options that all calls were made with, and words for those that differ.
@@ -290,11 +290,11 @@ def common_options(
         [
             model_arguments(
                 definition.model_arguments,
-                {name: value for name, value in one.items() if name not in others},
+                {name: value for name, value in call.items() if name not in others},
             )
-            for one in some
+            for call in arguments
         ]
-        for some in (given, of_today)
+        for arguments in (recorded, of_today)
     )
     calls = calls or [model_arguments(definition.model_arguments, {})]
     options: dict[str, Json] = {}
@@ -319,7 +319,7 @@ def _words_of_difference(
     today = [
         name
         for name in differing
-        if any(one.get(name) != of_today[0].get(name) for one in of_today)
+        if any(call.get(name) != of_today[0].get(name) for call in of_today)
     ]
     older = [name for name in differing if name not in today]
     return [

@@ -49,12 +49,12 @@ class TaskData:
     def split(self, keys: list[str]) -> list[tuple[int, TaskData]]:
         """The rows with one key each, in their order, and the first of them."""
         limit = self.spec.get("limit", len(self.rows))
-        found: dict[str, list[int]] = {}
+        numbers_by_key: dict[str, list[int]] = {}
         for number, key in enumerate(keys[:limit]):
-            found.setdefault(key, []).append(number)
-        spec = {name: one for name, one in self.spec.items() if name != "limit"}
+            numbers_by_key.setdefault(key, []).append(number)
+        spec = {name: value for name, value in self.spec.items() if name != "limit"}
         parts = []
-        for count, numbers in enumerate(found.values(), 1):
+        for count, numbers in enumerate(numbers_by_key.values(), 1):
             rows = [self.rows[number] for number in numbers]
             name = f"{Path(self.name).stem}-{count}.jsonl"
             parts.append((numbers[0], TaskData(self.source, name, write_rows(rows), rows, spec)))
@@ -66,7 +66,7 @@ class TaskData:
 
     def keep(self, rows: list[JsonLinesRow]) -> None:
         """Keep only these of the rows that count, as JSON lines."""
-        self.spec = {name: one for name, one in self.spec.items() if name != "limit"}
+        self.spec = {name: value for name, value in self.spec.items() if name != "limit"}
         self.rows = rows
         self.name = Path(self.name).stem + ".jsonl"
         self.content = write_rows(rows)
@@ -88,14 +88,14 @@ class TaskData:
     def add_column(self, name: str, values: list[Json]) -> None:
         """Give every row another value; the copy is JSON lines then."""
         self.rows = [
-            row.with_values(**{name: one}) for row, one in zip(self.rows, values, strict=True)
+            row.with_values(**{name: value}) for row, value in zip(self.rows, values, strict=True)
         ]
         self.name = Path(self.name).stem + ".jsonl"
         self.content = write_rows(self.rows)
 
 
 def find_data(
-    dataset: Any, limit: Any, job: Path, given: list[Path], left: list[SkippedItem]
+    dataset: Any, limit: Any, job: Path, sources: list[Path], left: list[SkippedItem]
 ) -> TaskData:
     """The data of a task; raises `EvalstoreError` when it says nothing of them."""
     if isinstance(dataset, str) and dataset:
@@ -112,18 +112,18 @@ def find_data(
     url = dataset.get("files_url")
     if not isinstance(url, str) or not url:
         raise EvalstoreError("its 'dataset' has no 'files_url'")
-    path = _locate(url, job, given)
+    path = _locate(url, job, sources)
     if path is None:
         return TaskData(url, url=url, spec=spec)
     return _read(path, spec, left)
 
 
-def _locate(url: str, job: Path, given: list[Path]) -> Path | None:
+def _locate(url: str, job: Path, sources: list[Path]) -> Path | None:
     """The local file for a URL: the one of the same name, or the only one."""
     name = url.rstrip("/").rpartition("/")[2]
     files = [
         file
-        for path in given
+        for path in sources
         for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
         if file.suffix in SUFFIXES and file != job
     ]
@@ -151,21 +151,21 @@ def is_job(path: Path) -> bool:
     if path.suffix != ".json":
         return False
     try:
-        found = parse_json(read_unpacked(path))
+        document = parse_json(read_unpacked(path))
     except (ValueError, FileProblem):
         return False
-    return tasks_of(found) is not None
+    return tasks_of(document) is not None
 
 
 def tasks_of(document: Any) -> dict[str, Any] | None:
     """The configuration in a job or by itself; None when there is none."""
     if not isinstance(document, dict):
         return None
-    for one in (document, document.get("config"), document.get("spec")):
-        if isinstance(one, dict) and isinstance(one.get("tasks"), dict):
-            return one
-    for one in (document, document.get("spec")):
-        if isinstance(one, dict) and (config := as_tasks(one)) is not None:
+    for candidate in (document, document.get("config"), document.get("spec")):
+        if isinstance(candidate, dict) and isinstance(candidate.get("tasks"), dict):
+            return candidate
+    for candidate in (document, document.get("spec")):
+        if isinstance(candidate, dict) and (config := as_tasks(candidate)) is not None:
             return config
     return None
 
@@ -182,16 +182,16 @@ def _read(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskDat
     dataset = DatasetSpec(path.name, skip=True)
     rows = []
     try:
-        found = read_dataset(dataset, lambda: io.BytesIO(content), str(path))
-        rows = [JsonLinesRow(row.line or row.number, dict(row.item)) for row in found]
-        problems = found.problems
+        dataset_rows = read_dataset(dataset, lambda: io.BytesIO(content), str(path))
+        rows = [JsonLinesRow(row.line or row.number, dict(row.item)) for row in dataset_rows]
+        problems = dataset_rows.problems
     except FileProblem as problem:
         left.append(SkippedItem(str(path), problem.message, problem.line, problem.column))
         return TaskData(str(path), path.name, content, rows, spec)
     bad = [problem for problem in problems if problem.line is not None]
-    for one in bad:
-        reason = one.message.removeprefix("this row is skipped: ")
-        left.append(SkippedItem(str(path), reason, one.line, one.column))
+    for row_problem in bad:
+        reason = row_problem.message.removeprefix("this row is skipped: ")
+        left.append(SkippedItem(str(path), reason, row_problem.line, row_problem.column))
     if bad:
         spec = {**spec, "onError": "skip"}
     return TaskData(str(path), path.name, content, rows, spec)

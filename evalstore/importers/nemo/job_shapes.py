@@ -9,11 +9,11 @@ from evalstore.importers.coerce import listing, mapping
 
 def as_tasks(job: dict[str, Any]) -> dict[str, Any] | None:
     """The same job with one task; None when it is something else."""
-    given = [job["metric"]] if "metric" in job else listing(job.get("metrics"))
-    if not given or not isinstance(job.get("dataset"), dict | str):
+    entries = [job["metric"]] if "metric" in job else listing(job.get("metrics"))
+    if not entries or not isinstance(job.get("dataset"), dict | str):
         return None
     metrics: dict[str, Any] = {}
-    for metric in given:
+    for metric in entries:
         name = str(mapping(metric).get("name") or mapping(metric).get("type") or metric)
         metrics[name if name not in metrics else f"{name}-{len(metrics) + 1}"] = metric
     params = mapping(job.get("params"))

@@ -37,16 +37,21 @@ def read_judges(
 ) -> Iterator[NemoJudge]:
     """A judge for each score, or `MetricNotTakenError`. `answer` is the column of answers."""
     template = params.get("template", params.get("prompt_template"))
-    given = template.get("messages") if isinstance(template, dict) else None
+    prompt_messages = template.get("messages") if isinstance(template, dict) else None
     if isinstance(template, str):
-        given = [{"role": "user", "content": template}]
-    if not isinstance(given, list) or not given or not all(map(_is_message, given)):
+        prompt_messages = [{"role": "user", "content": template}]
+    if (
+        not isinstance(prompt_messages, list)
+        or not prompt_messages
+        or not all(map(_is_message, prompt_messages))
+    ):
         raise MetricNotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
-        (one["role"], list(templates.pieces(one["content"], answer))) for one in given
+        (message["role"], list(templates.pieces(message["content"], answer)))
+        for message in prompt_messages
     ]
     _require_answer([piece for _, pieces in messages for piece in pieces])
-    text = "\n".join(one["content"] for one in given)
+    text = "\n".join(message["content"] for message in prompt_messages)
     scores = _scores(params)
     for score, settings in scores:
         title = name if len(scores) == 1 else f"{name}.{score}"
@@ -57,9 +62,9 @@ def read_judges(
 def _require_answer(pieces: list[PromptPiece]) -> None:
     """Raise unless the answer is shown, and shown as a whole."""
     for piece in pieces:
-        if piece.is_template and (found := _OF_ANSWER.search(piece.text)):
+        if piece.is_template and (match := _OF_ANSWER.search(piece.text)):
             raise MetricNotTakenError(
-                f"its template uses '{found[0]}': judges are shown the answer whole"
+                f"its template uses '{match[0]}': judges are shown the answer whole"
             )
     if not any(piece.runtime for piece in pieces):
         raise MetricNotTakenError(
@@ -67,24 +72,24 @@ def _require_answer(pieces: list[PromptPiece]) -> None:
         )
 
 
-def _is_message(given: Any) -> bool:
+def _is_message(message: Any) -> bool:
     return (
-        isinstance(given, dict)
-        and given.get("role") in ("system", "user", "assistant")
-        and isinstance(given.get("content"), str)
+        isinstance(message, dict)
+        and message.get("role") in ("system", "user", "assistant")
+        and isinstance(message.get("content"), str)
     )
 
 
 def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    given = params.get("scores")
-    if isinstance(given, dict):
-        found = list(given.items())
+    value = params.get("scores")
+    if isinstance(value, dict):
+        scores = list(value.items())
     else:
-        listed = given if isinstance(given, list) else []
-        found = [(str(one.get("name")), one) for one in listed if isinstance(one, dict)]
-    if not found or not all(isinstance(one, dict) for _, one in found):
+        listed = value if isinstance(value, list) else []
+        scores = [(str(score.get("name")), score) for score in listed if isinstance(score, dict)]
+    if not scores or not all(isinstance(score, dict) for _, score in scores):
         raise MetricNotTakenError("it has no 'scores'")
-    return found
+    return scores
 
 
 def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Json], list[str]]:
@@ -111,13 +116,13 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
 
 
 def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
-    given = score.get("parser")
-    if given is None and ("rubric" in score or "minimum" in score):
+    settings = score.get("parser")
+    if settings is None and ("rubric" in score or "minimum" in score):
         return {"json": name}  # what newer jobs mean without one
-    given = given if isinstance(given, dict) else {}
-    if isinstance(given.get("json_path"), str):
-        return {"json": given["json_path"].removeprefix("$.")}
-    pattern = given.get("pattern")
+    settings = settings if isinstance(settings, dict) else {}
+    if isinstance(settings.get("json_path"), str):
+        return {"json": settings["json_path"].removeprefix("$.")}
+    pattern = settings.get("pattern")
     if not isinstance(pattern, str):
         raise MetricNotTakenError(f"the score '{name}' has no parser by regex or JSON")
     try:
@@ -126,15 +131,19 @@ def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
         raise MetricNotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
     if not groups:
         raise MetricNotTakenError(f"the pattern of the score '{name}' has no group")
-    return {"regex": pattern, "method": given.get("method") or "match"}
+    return {"regex": pattern, "method": settings.get("method") or "match"}
 
 
-def _rubric(given: Any) -> dict[str, float]:
-    if isinstance(given, list):
-        given = {str(one.get("label")): one.get("value") for one in given if isinstance(one, dict)}
-    if not isinstance(given, dict):
+def _rubric(rubric: Any) -> dict[str, float]:
+    if isinstance(rubric, list):
+        rubric = {
+            str(level.get("label")): level.get("value")
+            for level in rubric
+            if isinstance(level, dict)
+        }
+    if not isinstance(rubric, dict):
         return {}
-    return {str(label): one for label, one in given.items() if isinstance(one, int | float)}
+    return {str(label): value for label, value in rubric.items() if isinstance(value, int | float)}
 
 
 def _scale(score: Mapping[str, Any], text: str) -> tuple[float, float, bool]:
@@ -142,6 +151,6 @@ def _scale(score: Mapping[str, Any], text: str) -> tuple[float, float, bool]:
     low, high = score.get("minimum", score.get("min")), score.get("maximum", score.get("max"))
     if isinstance(low, int | float) and isinstance(high, int | float) and low < high:
         return low, high, False
-    found = [(int(a), int(b)) for a, b in _SCALE.findall(text) if int(a) < int(b)]
-    low, high = found[0] if found else _USUAL
+    ranges = [(int(a), int(b)) for a, b in _SCALE.findall(text) if int(a) < int(b)]
+    low, high = ranges[0] if ranges else _USUAL
     return low, high, True

@@ -38,7 +38,7 @@ _NUMBER = {
 }
 
 
-def _sides(params: Mapping[str, Any], what: str) -> tuple[Json, str, Json]:
+def _sides(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
     """The left side, the operation and the right side, in either way they are written."""
     check = params.get("check")
     if isinstance(check, list) and len(check) >= 3:
@@ -47,7 +47,7 @@ def _sides(params: Mapping[str, Any], what: str) -> tuple[Json, str, Json]:
         operation = params.get("operation")
         left, right = params.get("left_template"), params.get("right_template")
     if left is None or right is None or not isinstance(operation, str):
-        raise MetricNotTakenError(f"the {what} needs 'check: [left, operation, right]'")
+        raise MetricNotTakenError(f"the {kind} needs 'check: [left, operation, right]'")
     return left, " ".join(operation.lower().split()), right
 
 
@@ -71,10 +71,10 @@ def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
     left, operation, right = _sides(params, "number-check")
     if operation not in _NUMBER:
         raise MetricNotTakenError(f"the number-check has no operation '{operation}'")
-    given = params.get("check")
+    parts = params.get("check")
     epsilon = params.get("epsilon")
-    if epsilon is None and isinstance(given, list) and len(given) > 3:
-        epsilon = given[3].get("epsilon") if isinstance(given[3], dict) else given[3]
+    if epsilon is None and isinstance(parts, list) and len(parts) > 3:
+        epsilon = parts[3].get("epsilon") if isinstance(parts[3], dict) else parts[3]
     if operation != "absolute difference":
         if epsilon:
             raise MetricNotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
@@ -92,11 +92,11 @@ def _reference(params: Mapping[str, Any]) -> Json:
     """What is expected: one template or several; jobs of similarity metrics name none."""
     for name in ("references", "ground_truth", "reference"):
         if name in params:
-            given = params[name]
+            value = params[name]
             return (
-                list(map(templates.value, given))
-                if isinstance(given, list)
-                else templates.value(given)
+                list(map(templates.value, value))
+                if isinstance(value, list)
+                else templates.value(value)
             )
     return "{{ item.reference }}"
 
@@ -125,9 +125,9 @@ METRICS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Json]]] = {
 GRADED = ("f1", "bleu", "rouge")
 
 
-def tool_call(given: Json) -> dict[str, Json]:
+def tool_call(expected: Json) -> dict[str, Json]:
     """An expected call of a tool, from the form of chat completions; raises `ValueError`."""
-    call = given.get("function", given) if isinstance(given, dict) else None
+    call = expected.get("function", expected) if isinstance(expected, dict) else None
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         raise ValueError("an expected tool call has no name")
     arguments = call.get("arguments")

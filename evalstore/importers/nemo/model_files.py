@@ -31,8 +31,8 @@ def participants(
     target = document.get("target")
     candidate = target.get("model") if isinstance(target, dict) else config.get("model")
     for field, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
-        for given in models:
-            id = _model(given, file, prefix, imported)
+        for model in models:
+            id = _model(model, file, prefix, imported)
             listed: list[Json] = imported.settings.setdefault(field, [])
             if id and id not in listed:
                 listed.append(id)
@@ -48,11 +48,11 @@ def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
                 yield mapping(metric.get("params") or metric).get("model")
 
 
-def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None:
+def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str | None:
     """The id of a model, with its files written; keys are never imported."""
-    if isinstance(given, str):
-        given = {"name": given}
-    endpoint = mapping(mapping(given).get("api_endpoint", given))
+    if isinstance(model_spec, str):
+        model_spec = {"name": model_spec}
+    endpoint = mapping(mapping(model_spec).get("api_endpoint", model_spec))
     code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
     if not isinstance(code, str) or not code or code.startswith("<"):
         return None

@@ -38,10 +38,10 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
     references = _References(expected, data)
-    found = [references.of(row) for row in data.counted]
-    if all(as_number(one) is not None for one in found):
+    values = [references.of(row) for row in data.counted]
+    if all(as_number(value) is not None for value in values):
         return check
-    numbers = [None if one is None else _last_number(as_text(one)) for one in found]
+    numbers = [None if value is None else _last_number(as_text(value)) for value in values]
     kept = []
     for row, number in zip(data.counted, numbers, strict=True):
         if number is None:
@@ -53,7 +53,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
         raise MetricNotTakenError("there is no number in any of its references")
     data.keep(kept)
     name = data.free_name(_COLUMN)
-    data.add_column(name, [one for one in numbers if one is not None])
+    data.add_column(name, [number for number in numbers if number is not None])
     return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}
 
 

@@ -26,13 +26,13 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 def read(paths: list[Path], options: ImportOptions) -> Imported:
     """A test for each task of the jobs; files of data are those of the tasks that name them."""
     imported = Imported()
-    found = [
+    files = [
         file
         for path in paths
         for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
         if file.suffix in _SUFFIXES
     ]
-    jobs = [job for file in found if (job := _read_job(file, imported, only=len(found) == 1))]
+    jobs = [job for file in files if (job := _read_job(file, imported, only=len(files) == 1))]
     if not jobs and not imported.left:
         raise EvalstoreError(
             "there is no job of NeMo Evaluator here",
@@ -63,25 +63,25 @@ class _Job:
             steps = steps[2:3] if steps[2:3] != ("metrics",) else ("metric",)
         return self.places.line(*self.prefix, *steps)
 
-    def write(self, given: list[Path], options: ImportOptions, imported: Imported) -> None:
+    def write(self, sources: list[Path], options: ImportOptions, imported: Imported) -> None:
         several = len(self.config["tasks"]) > 1
         for name, task in self.config["tasks"].items():
             if not isinstance(task, dict):
                 self._leave(imported, name, "a task must be a mapping")
                 continue
             stem = name if several or self.path.stem in ("job", "config") else self.path.stem
-            one = Task(
+            job_task = Task(
                 name=stem,
                 task=task,
                 config=self.config,
                 dataset=self._dataset(task),
                 file=self.path,
-                given=given,
+                sources=sources,
                 prefix=options.name,
                 line=lambda *steps, name=name: self.line("tasks", name, *steps),
             )
             try:
-                write_task(one, imported)
+                write_task(job_task, imported)
             except EvalstoreError as problem:
                 self._leave(imported, name, str(problem))
         if mapping(self.document.get("target")).get("cached_outputs"):
@@ -93,10 +93,10 @@ class _Job:
     def _dataset(self, task: Mapping[str, Any]) -> Any:
         """The data of a task: its own, those of all tasks, or those that are the target."""
         target = mapping(self.document.get("target"))
-        given = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
+        candidates = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
         if isinstance(target.get("rows"), list):
-            given.append({"rows": target["rows"]})
-        return next((one for one in given if one), None)
+            candidates.append({"rows": target["rows"]})
+        return next((candidate for candidate in candidates if candidate), None)
 
     def _leave(self, imported: Imported, name: str, reason: str) -> None:
         line = self.line("tasks", name)

@@ -49,7 +49,7 @@ class Task:
     dataset: Any
     """What it says of its data, or what the job says."""
     file: Path
-    given: list[Path]
+    sources: list[Path]
     prefix: str
     line: Callable[..., int | None]
 
@@ -71,10 +71,10 @@ def write_task(task: Task, imported: Imported) -> None:
     """The tests of a task: for each list of tools that rows offer, and for each further judge."""
     params, general = mapping(task.task.get("params")), mapping(task.config.get("params"))
     limit = params.get("limit_samples", general.get("limit_samples"))
-    data = find_data(task.dataset, limit, task.file, task.given, imported.left)
+    data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
     name = unique(f"tests/{file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
     offered = offered_tools(mapping(params.get("template")).get("tools"), data)
-    keys = [json.dumps(one, sort_keys=True) for one in offered]
+    keys = [json.dumps(tools, sort_keys=True) for tools in offered]
     if len(set(keys)) <= 1:
         _write(task, data, offered[0] if offered else [], name, name, imported)
         return
@@ -154,8 +154,8 @@ def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
         parts.front["options"] = options
     messages = inside.get("messages")
     if isinstance(template, str) or "prompt" in inside:
-        given = template if isinstance(template, str) else inside["prompt"]
-        parts.turns = [("user", templates.shown(str(given)))]
+        prompt = template if isinstance(template, str) else inside["prompt"]
+        parts.turns = [("user", templates.shown(str(prompt)))]
     elif isinstance(messages, str):
         parts.front["messages"] = templates.value(messages)
     elif isinstance(messages, list) and messages and all(map(_is_message, messages)):
@@ -179,31 +179,31 @@ def _is_option(name: str, value: Json) -> bool:
     return not collector.found
 
 
-def _is_message(given: Any) -> bool:
+def _is_message(message: Any) -> bool:
     return (
-        isinstance(given, dict)
-        and given.get("role") in ("system", "user", "assistant")
-        and isinstance(given.get("content"), str)
+        isinstance(message, dict)
+        and message.get("role") in ("system", "user", "assistant")
+        and isinstance(message.get("content"), str)
     )
 
 
 def _breaks_order(roles: list[str]) -> bool:
     """Whether these roles do not take turns as sections do."""
     spoken = roles[1:] if roles[0] == "system" else roles
-    wanted = ["user" if number % 2 == 0 else "assistant" for number in range(len(spoken))]
-    return not spoken or spoken != wanted or spoken[-1] != "user"
+    expected = ["user" if number % 2 == 0 else "assistant" for number in range(len(spoken))]
+    return not spoken or spoken != expected or spoken[-1] != "user"
 
 
 def _recorded(task: Task, parts: _Parts) -> None:
     """A task of data alone: the answers are in the rows."""
-    judged = [one for one in _judged_columns(task) if not _REFERENCE.search(one)]
-    known = [one for one in judged if one in _ANSWERS]
+    judged = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
+    known = [name for name in judged if name in _ANSWERS]
     candidates = [*known, *_ANSWERS, *judged, "answer"]
     answer = next((candidate for candidate in candidates if parts.data.has(candidate)), None)
     if answer is None:
         raise EvalstoreError("it has no template, and its data have no column 'output'")
     parts.answer = answer
-    question = next((one for one in _QUESTIONS if parts.data.has(one) and one != answer), None)
+    question = next((name for name in _QUESTIONS if parts.data.has(name) and name != answer), None)
     parts.front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
     if question == "messages":
         parts.front["messages"] = "{{ item.messages }}"
@@ -218,8 +218,8 @@ def _judged_columns(task: Task) -> Iterator[str]:
         params = mapping(mapping(metric).get("params") or metric)
         check = params.get("check")
         left = check[0] if isinstance(check, list) and check else params.get("left_template")
-        for given in (left, params.get("candidate"), params.get("prediction")):
-            if (name := templates.column(given)) is not None:
+        for candidate in (left, params.get("candidate"), params.get("prediction")):
+            if (name := templates.column(candidate)) is not None:
                 yield name
 
 
@@ -275,8 +275,8 @@ def _metric(
 
 def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
     """The check of tool calls: by name and arguments, in any order."""
-    given = params.get("tool_calls_ground_truth", params.get("reference"))
-    expression = templates.lone_expression(given)
+    reference = params.get("tool_calls_ground_truth", params.get("reference"))
+    expression = templates.lone_expression(reference)
     if expression is None:
         raise MetricNotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:
@@ -285,7 +285,7 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
         expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
         raise MetricNotTakenError(str(problem)) from problem
-    calls = [[tool_call(call) for call in listing(parsed(one))] for one in expected]
+    calls = [[tool_call(call) for call in listing(parsed(value))] for value in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}

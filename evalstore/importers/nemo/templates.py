@@ -40,34 +40,34 @@ def shown(template: str) -> str:
     return replace_parts(template, part)
 
 
-def value(given: Json) -> Json:
+def value(text: Json) -> Json:
     """A template that yields a value, such as a list: `tojson` is applied anyway.
 
     White space round a lone expression means nothing, and Jinja drops a line end at the end.
     """
-    if not isinstance(given, str):
-        return given
-    expression = expression_in(given)
+    if not isinstance(text, str):
+        return text
+    expression = expression_in(text)
     if expression is None:
-        return shown(given.removesuffix("\n"))
+        return shown(text.removesuffix("\n"))
     written = without_filter(expression, _TO_JSON)
-    return shown(given.strip()) if written is None else f"{{{{ {written} }}}}"
+    return shown(text.strip()) if written is None else f"{{{{ {written} }}}}"
 
 
-def lone_expression(given: Json) -> str | None:
+def lone_expression(text: Json) -> str | None:
     """What stands between the braces, if there is nothing else."""
-    return expression_in(value(given)) if isinstance(given, str) else None
+    return expression_in(value(text)) if isinstance(text, str) else None
 
 
-def is_output(given: Json) -> bool:
+def is_output(text: Json) -> bool:
     """Whether this is the answer and nothing else."""
-    return lone_expression(given) == "sample.output_text"
+    return lone_expression(text) == "sample.output_text"
 
 
-def column(given: Json) -> str | None:
+def column(text: Json) -> str | None:
     """The column that a template shows, if it shows nothing else."""
-    found = _COLUMN.fullmatch(lone_expression(given) or "")
-    return found[1].lower() if found else None
+    match = _COLUMN.fullmatch(lone_expression(text) or "")
+    return match[1].lower() if match else None
 
 
 def pieces(template: str, answer: str | None = None) -> Iterator[PromptPiece]:

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from evalstore.importers.nemo.datasets import TaskData
 
 
-def offered_tools(given: Json, data: TaskData) -> list[list[Json]]:
+def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
     """The tools of each row, or one list for all of them; raises `EvalstoreError`."""
-    expression = templates.lone_expression(given)
+    expression = templates.lone_expression(value)
     if expression is None:
-        return [listing(parsed(given))]
+        return [listing(parsed(value))]
     offered = evaluate_rows(expression, data)
     if not offered:
         raise EvalstoreError("its tools are in the data, which are not here")
-    return [listing(parsed(one)) for one in offered]
+    return [listing(parsed(tools)) for tools in offered]
 
 
 def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
@@ -68,11 +68,11 @@ def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
         raise EvalstoreError(problem.message) from problem
 
 
-def parsed(given: Json) -> Json:
+def parsed(value: Json) -> Json:
     """A value, or what it is as JSON."""
-    if not isinstance(given, str):
-        return given
+    if not isinstance(value, str):
+        return value
     try:
-        return parse_json(given)
+        return parse_json(value)
     except ValueError:
-        return given
+        return value

@@ -41,51 +41,54 @@ _ANSWERS = ("cot_classify", "classify_cot", "classify")
 _MATCHES = ("starts_or_endswith", "endswith", "exact", "include")
 
 
-def write_graded(found: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
+def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
     """A test whose answers a model judges by choosing."""
-    if found.args.get("multicomp_n", 1) not in (1, None):
+    if eval_spec.args.get("multicomp_n", 1) not in (1, None):
         raise EvalNotTakenError("it compares several answers in one prompt ('multicomp_n')")
-    if found.args.get("metaeval"):
+    if eval_spec.args.get("metaeval"):
         raise EvalNotTakenError("it measures the judge, not the candidate ('metaeval')")
-    spec = _find_spec(found, sources)
+    spec = _find_spec(eval_spec, sources)
     outputs = spec.get("input_outputs") or {"input": "completion"}
     if not isinstance(outputs, dict) or len(outputs) != 1:
         raise EvalNotTakenError("its judge compares the answers to several inputs")
     ((shown, answered),) = outputs.items()
     written = WrittenEval()
-    constants = {**mapping(spec.get("args")), **mapping(found.args.get("modelgraded_spec_args"))}
+    constants = {
+        **mapping(spec.get("args")),
+        **mapping(eval_spec.args.get("modelgraded_spec_args")),
+    }
     names = _Names(str(shown), str(answered), constants)
     messages = list(names.messages(spec.get("prompt")))
     if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
         raise EvalNotTakenError(
             f"the prompt of its judge never shows the answer ('{{{answered}}}')"
         )
-    rows = _rows(found, sources, written, names)
-    id = f"{options.name}/{found.path}".lstrip("/")
+    rows = _rows(eval_spec, sources, written, names)
+    id = f"{options.name}/{eval_spec.path}".lstrip("/")
     grading = split_prompt(id, messages)
     if grading.differs:
         reason = "the judge reads the parts of its prompt in another order"
-        written.warnings.append(found.warning(reason))
-    check = {"judge": {"prompt": id, **_check(found, spec, written)}}
-    front = {**generation(found), **messages_field(rows, names.shown)}
+        written.warnings.append(eval_spec.warning(reason))
+    check = {"judge": {"prompt": id, **_check(eval_spec, spec, written)}}
+    front = {**generation(eval_spec), **messages_field(rows, names.shown)}
     if any(names.answered in row.values for row in rows):
         front["answer"] = f"{{{{ item.{names.answered} | default(none) }}}}"
     turns = turns_of(rows, names.shown)
     written.rows = len(rows)
     written.data = write_rows(rows)
     if all(row.raw is not None for row in rows):
-        written.data_name = str(found.args["samples_jsonl"])
-    written.files = {f"prompts/{found.path}.md": grading.prompt}
+        written.data_name = str(eval_spec.args["samples_jsonl"])
+    written.files = {f"prompts/{eval_spec.path}.md": grading.prompt}
     written.render = lambda first: write_test(
         {**first, **front}, turns, instructions=grading.instructions, checks=[check]
     )
-    written.warnings += unknown_arguments(found, _KNOWN)
+    written.warnings += unknown_arguments(eval_spec, _KNOWN)
     return written
 
 
-def _find_spec(found: Eval, sources: EvalSources) -> Mapping[str, Any]:
+def _find_spec(eval_spec: Eval, sources: EvalSources) -> Mapping[str, Any]:
     """What the judge is told: a file of its name, or a field of a file with many."""
-    name = found.args.get("modelgraded_spec") or found.args.get("modelgraded_spec_file")
+    name = eval_spec.args.get("modelgraded_spec") or eval_spec.args.get("modelgraded_spec_file")
     if not isinstance(name, str):
         raise EvalNotTakenError("it names no 'modelgraded_spec'")
     return sources.judges.find(name)
@@ -103,15 +106,15 @@ class _Names:
 
     def messages(self, prompt: Any) -> Iterator[Message]:
         """The messages of the prompt in pieces; raises `EvalNotTakenError`."""
-        given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        value = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         try:
-            listed = read_messages(given)
+            listed = read_messages(value)
         except BadMessagesError as problem:
             raise EvalNotTakenError(
                 f"the prompt of its judge cannot be read: {problem}"
             ) from problem
-        for one in listed:
-            yield str(one["role"]), list(self._pieces(str(one["content"])))
+        for message in listed:
+            yield str(message["role"]), list(self._pieces(str(message["content"])))
 
     def _pieces(self, text: str) -> Iterator[PromptPiece]:
         """Text with names in single braces, as Python's `format` has them."""
@@ -149,13 +152,13 @@ def _constant(name: str, value: Any) -> str:
 
 
 def _rows(
-    found: Eval, sources: EvalSources, written: WrittenEval, names: _Names
+    eval_spec: Eval, sources: EvalSources, written: WrittenEval, names: _Names
 ) -> list[JsonLinesRow]:
     rows = []
-    renamed = mapping(found.args.get("samples_renamings"))
-    given = found.args.get("samples_jsonl")
-    place = sources.path_of(str(given))
-    for row in sources.rows(given, written.left):
+    renamed = mapping(eval_spec.args.get("samples_renamings"))
+    samples_file = eval_spec.args.get("samples_jsonl")
+    place = sources.path_of(str(samples_file))
+    for row in sources.rows(samples_file, written.left):
         try:
             rows.append(_row(row, renamed, names))
         except (BadMessagesError, ValueError) as problem:
@@ -177,7 +180,7 @@ def _row(row: JsonLinesRow, renamed: Mapping[str, str], names: _Names) -> JsonLi
     return row if isinstance(shown, str) else row.with_values(**{names.shown: messages})
 
 
-def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[str, Json]:
+def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[str, Json]:
     """How the judge's choice is read, and which choices pass."""
     choices = spec.get("choice_strings")
     if isinstance(choices, str) and choices.startswith("from_n"):
@@ -185,17 +188,17 @@ def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[s
     choices = [str(choice) for choice in choices] if isinstance(choices, str | list) else []
     if len(choices) < 2:
         raise EvalNotTakenError("its judge has no 'choice_strings'")
-    given = found.args.get("eval_type") or spec.get("eval_type")
-    answer = next((one for one in _ANSWERS if str(given).startswith(one)), None)
+    eval_type = eval_spec.args.get("eval_type") or spec.get("eval_type")
+    answer = next((name for name in _ANSWERS if str(eval_type).startswith(name)), None)
     if answer is None:
         raise EvalNotTakenError("neither the eval nor its judge has an 'eval_type'")
-    match = found.args.get("match_fn") or "starts_or_endswith"
+    match = eval_spec.args.get("match_fn") or "starts_or_endswith"
     if match not in _MATCHES:
         raise EvalNotTakenError(f"there is no 'match_fn' '{match}'")
     read: dict[str, Json] = {"answer": answer, "match": match, "invalid": "lowest"}
     if not spec.get("choice_scores"):
         reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
-        written.warnings.append(found.warning(reason))
+        written.warnings.append(eval_spec.warning(reason))
         return {"choices": choices, **read, "pass": choices}
     scores = _scores(spec["choice_scores"], choices)
     missing = [choice for choice in choices if choice not in scores]
@@ -204,7 +207,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[s
         raise EvalNotTakenError("all choices have the same score, so nothing says which pass")
     if missing:
         reason = f"no score for {', '.join(missing)}: taken to be the lowest"
-        written.warnings.append(found.warning(reason))
+        written.warnings.append(eval_spec.warning(reason))
     check: dict[str, Json] = {
         "choices": choices,
         "scores": {choice: _plain(scores.get(choice, lowest)) for choice in choices},
@@ -215,21 +218,21 @@ def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[s
         reason = (
             f"scores have no bound there: an answer passes here if its score is {check['pass']}"
         )
-        written.warnings.append(found.warning(reason))
+        written.warnings.append(eval_spec.warning(reason))
     return check
 
 
-def _scores(given: Any, choices: list[str]) -> dict[str, float]:
-    if given == "from_strings":
+def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
+    if choice_scores == "from_strings":
         try:
             return {choice: float(choice) for choice in choices}
         except ValueError:
             raise EvalNotTakenError(
                 "its scores are its choices, but these are not numbers"
             ) from None
-    if not isinstance(given, dict):
+    if not isinstance(choice_scores, dict):
         raise EvalNotTakenError("its 'choice_scores' are not numbers")
-    scores = {str(name): value for name, value in given.items()}
+    scores = {str(name): value for name, value in choice_scores.items()}
     if not all(isinstance(score, int | float) for score in scores.values()):
         raise EvalNotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}

@@ -68,9 +68,9 @@ class _Made:
     def registry(self, folder: Path) -> None:
         root = next(
             (
-                one
-                for one in (folder, folder / "registry", folder / "evals" / "registry")
-                if yaml_files(one / "evals")
+                candidate
+                for candidate in (folder, folder / "registry", folder / "evals" / "registry")
+                if yaml_files(candidate / "evals")
             ),
             None,
         )
@@ -78,7 +78,7 @@ class _Made:
             for path in yaml_files(root / "evals"):
                 self.eval_file(path, root)
             return
-        samples = sorted(one for one in folder.rglob("*") if one.name.endswith(_DATA[:3]))
+        samples = sorted(file for file in folder.rglob("*") if file.name.endswith(_DATA[:3]))
         files = yaml_files(folder)
         if not samples and not files:
             raise EvalstoreError(
@@ -120,7 +120,7 @@ class _Made:
         self, name: str, entry: Document, path: Path, registry: Path, description: str | None
     ) -> None:
         spec: dict[str, Any] = entry.value
-        found = Eval(
+        eval_spec = Eval(
             name=name,
             path=self._path(name),
             kind=str(spec["class"]).rpartition(":")[2],
@@ -129,10 +129,10 @@ class _Made:
             file=str(path),
             line=entry.line(),
         )
-        if found.path != _path(name):
-            reason = f"another eval is called so, too: this one is '{found.path}' here"
-            self.imported.warnings.append(found.warning(reason))
-        self._write(found, self._sources(path.parent, registry))
+        if eval_spec.path != _path(name):
+            reason = f"another eval is called so, too: this one is '{eval_spec.path}' here"
+            self.imported.warnings.append(eval_spec.warning(reason))
+        self._write(eval_spec, self._sources(path.parent, registry))
 
     def _path(self, name: str) -> str:
         """What the files of an eval are called."""
@@ -148,29 +148,35 @@ class _Made:
         name = path.relative_to(under).as_posix() if under else path.name
         name = _without_suffix(name)
         args = {"samples_jsonl": path.name}
-        found = Eval(name, self._path(name), "Match", args, None, str(path), None)
+        eval_spec = Eval(name, self._path(name), "Match", args, None, str(path), None)
         before = len(self.imported.files)
-        self._write(found, self._sources(path.parent, path.parent))
+        self._write(eval_spec, self._sources(path.parent, path.parent))
         if len(self.imported.files) > before:
             reason = "no eval says how these samples are judged: taken as 'Match'"
             self.imported.warnings.append(SkippedItem(str(path), reason))
 
-    def _write(self, found: Eval, sources: EvalSources) -> None:
+    def _write(self, eval_spec: Eval, sources: EvalSources) -> None:
         try:
-            written = find_class(found)(found, sources, self.options)
+            written = find_class(eval_spec)(eval_spec, sources, self.options)
         except EvalNotTakenError as problem:
-            self._leave(Path(found.file), f"'{found.name}': {problem}", found.line)
+            self._leave(Path(eval_spec.file), f"'{eval_spec.name}': {problem}", eval_spec.line)
             return
         known = set(self.imported.left)  # evals may share samples
         self.imported.left += [item for item in written.left if item not in known]
         self.imported.warnings += written.warnings
         if not written.rows:
-            self._leave(Path(found.file), f"'{found.name}' has no row that can be used", found.line)
+            self._leave(
+                Path(eval_spec.file),
+                f"'{eval_spec.name}' has no row that can be used",
+                eval_spec.line,
+            )
             return
         self.imported.rows += written.rows
-        name = found.path
+        name = eval_spec.path
         data = self._data_file(name, written)
-        front: dict[str, Json] = {"description": found.description} if found.description else {}
+        front: dict[str, Json] = (
+            {"description": eval_spec.description} if eval_spec.description else {}
+        )
         front["dataset"] = posixpath.relpath(data, posixpath.dirname(f"tests/{name}"))
         self.imported.files[f"tests/{name}.md"] = written.render(front)
         self.imported.files |= written.files

@@ -75,15 +75,15 @@ class JudgeSpecs:
 
     def find(self, name: str) -> Mapping[str, Any]:
         """What a judge is told; raises `EvalNotTakenError`."""
-        if (found := self._specs.get(name)) is not None:
-            return found
+        if (spec := self._specs.get(name)) is not None:
+            return spec
         if name in self._unread:
             raise EvalNotTakenError(self._unread[name])
         raise EvalNotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
 
     @cached_property
     def _specs(self) -> dict[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
+        all_specs: dict[str, Mapping[str, Any]] = {}
         for path in yaml_files(self._folder):
             try:
                 value = read_file(path)[0].value
@@ -95,8 +95,8 @@ class JudgeSpecs:
                 specs = {path.stem: value}
             for name, spec in specs.items():
                 if isinstance(spec, dict):
-                    found.setdefault(name, spec)
-        return found
+                    all_specs.setdefault(name, spec)
+        return all_specs
 
 
 def yaml_files(folder: Path) -> list[Path]:
@@ -116,10 +116,10 @@ class EvalSources:
     def find(self, name: str, kind: str = "data") -> Path | None:
         """A file of the registry; None when there is none. Raises `EvalNotTakenError`."""
         places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
-        found = next((place / name for place in places if (place / name).is_file()), None)
-        if found is not None:
-            _refuse_outside(name, found)
-        return found
+        path = next((place / name for place in places if (place / name).is_file()), None)
+        if path is not None:
+            _refuse_outside(name, path)
+        return path
 
     def text(self, name: str) -> str | None:
         """The text of a file of the registry; None without one. Raises `EvalNotTakenError`."""
@@ -170,18 +170,20 @@ class WrittenEval:
     warnings: list[SkippedItem] = field(default_factory=list)
 
 
-def generation(found: Eval) -> dict[str, Json]:
+def generation(eval_spec: Eval) -> dict[str, Json]:
     """The limit of tokens, for the classes that use it."""
-    limit = mapping(found.args.get("sample_kwargs")).get("max_tokens", found.args.get("max_tokens"))
-    if found.kind not in _LIMITED or not whole(limit):
+    limit = mapping(eval_spec.args.get("sample_kwargs")).get(
+        "max_tokens", eval_spec.args.get("max_tokens")
+    )
+    if eval_spec.kind not in _LIMITED or not whole(limit):
         return {}
     return {"options": {"maxOutputTokens": whole(limit)}}
 
 
-def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
+def unknown_arguments(eval_spec: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
     """A warning for each argument that is not imported."""
     return [
-        found.warning(f"the argument '{name}' is not imported")
-        for name in found.args
+        eval_spec.warning(f"the argument '{name}' is not imported")
+        for name in eval_spec.args
         if name not in (*known, *_IGNORED)
     ]

@@ -26,10 +26,10 @@ class ConvertedAssertion:
 def _texts(value: Value, kind: str) -> Value:
     """Texts, or a column that holds some."""
     listed = value if isinstance(value, list) else [value]
-    if not listed or any(isinstance(one, dict | list) or one is None for one in listed):
+    if not listed or any(isinstance(item, dict | list) or item is None for item in listed):
         raise ExpressionNotTakenError(f"'{kind}' needs a text as its value")
-    found = [str(one).lower() if isinstance(one, bool) else str(one) for one in listed]
-    return found if isinstance(value, list) else found[0]
+    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in listed]
+    return texts if isinstance(value, list) else texts[0]
 
 
 def _text(kind: str, **more: Json) -> Callable[[Value, float | None, str], ConvertedAssertion]:
@@ -80,7 +80,7 @@ def _graded(
 
 def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
     if isinstance(value, dict):
-        bounds = {one: value[one] for one in ("min", "max") if isinstance(value.get(one), int)}
+        bounds = {name: value[name] for name in ("min", "max") if isinstance(value.get(name), int)}
         if not bounds:
             raise ExpressionNotTakenError("'word-count' needs 'min' or 'max'")
     else:
@@ -91,7 +91,7 @@ def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion
     return ConvertedAssertion({"length": {"unit": "words", **bounds}})
 
 
-def _told(
+def _instruction(
     heading: str, warning: str = ""
 ) -> Callable[[Value, float | None, str], ConvertedAssertion]:
     def make(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
@@ -128,10 +128,10 @@ MAKERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] =
     "word-count": _words,
     "finish-reason": _text("finishReason"),
     "is-refusal": lambda _value, _bound, _name: ConvertedAssertion("refusal"),
-    "llm-rubric": _told(""),
-    "model-graded-closedqa": _told("The answer must meet this criterion:", _OTHER_PROMPT),
-    "factuality": _told("The answer must agree in its facts with this:", _OTHER_PROMPT),
-    "model-graded-factuality": _told(
+    "llm-rubric": _instruction(""),
+    "model-graded-closedqa": _instruction("The answer must meet this criterion:", _OTHER_PROMPT),
+    "factuality": _instruction("The answer must agree in its facts with this:", _OTHER_PROMPT),
+    "model-graded-factuality": _instruction(
         "The answer must agree in its facts with this:", _OTHER_PROMPT
     ),
 }

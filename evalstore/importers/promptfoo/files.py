@@ -59,7 +59,9 @@ class Nesting:
 def is_code(name: str) -> bool:
     """Whether a name is that of a program, perhaps with a function behind it."""
     bare = name.removeprefix(PREFIX)
-    return bare.startswith("exec:") or any(bare.endswith(one) or f"{one}:" in bare for one in _CODE)
+    return bare.startswith("exec:") or any(
+        bare.endswith(suffix) or f"{suffix}:" in bare for suffix in _CODE
+    )
 
 
 def find(name: str, folder: Path) -> list[Path]:
@@ -72,10 +74,10 @@ def find(name: str, folder: Path) -> list[Path]:
         if path.is_file():
             require_readable(path)
             return [path]
-        if any(one in bare for one in "*?[") and not Path(bare).is_absolute():
+        if any(sign in bare for sign in "*?[") and not Path(bare).is_absolute():
             require_pattern(folder, bare)
-            if found := sorted(folder.glob(bare)):
-                return found
+            if matches := sorted(folder.glob(bare)):
+                return matches
     except FileProblem as problem:
         raise ExpressionNotTakenError(f"'{bare}' {reason_of(problem)}") from problem
     raise ExpressionNotTakenError(f"there is no file '{bare}'")
@@ -108,14 +110,14 @@ def read_document(path: Path) -> Document:
 def _merged(value: Json) -> Json:
     """A value with its merge keys (`<<: *name`) in effect."""
     if isinstance(value, list):
-        return [_merged(one) for one in value]
+        return [_merged(item) for item in value]
     if not isinstance(value, dict):
         return value
-    own = {name: _merged(one) for name, one in value.items() if name != "<<"}
-    given = value.get("<<")
-    for one in given if isinstance(given, list) else [given]:
-        if isinstance(one, dict):
-            own = {**_merged(one), **own}
+    own = {name: _merged(inner) for name, inner in value.items() if name != "<<"}
+    merged = value.get("<<")
+    for mapping in merged if isinstance(merged, list) else [merged]:
+        if isinstance(mapping, dict):
+            own = {**_merged(mapping), **own}
     return own
 
 

@@ -23,16 +23,16 @@ def messages_in(text: str) -> list[Any] | None:
     """
     kept: list[str] = []
     try:
-        found = parse_json(_marked(text, kept))
+        messages = parse_json(_marked(text, kept))
     except ValueError:
         if _IS_CHAT.search(text):
             raise ExpressionNotTakenError(
                 "its messages are not JSON before its template is filled"
             ) from None
         return None
-    if not isinstance(found, list) or not found:
+    if not isinstance(messages, list) or not messages:
         return None
-    return [_unmarked(one, kept) for one in found]
+    return [_unmarked(message, kept) for message in messages]
 
 
 def _marked(text: str, kept: list[str]) -> str:
@@ -61,9 +61,9 @@ def _marked(text: str, kept: list[str]) -> str:
 
 def _unmarked(value: Any, kept: list[str]) -> Any:
     if isinstance(value, str):
-        return _MARKED.sub(lambda found: kept[int(found[1])], value)
+        return _MARKED.sub(lambda match: kept[int(match[1])], value)
     if isinstance(value, list):
-        return [_unmarked(one, kept) for one in value]
+        return [_unmarked(item, kept) for item in value]
     if isinstance(value, dict):
-        return {name: _unmarked(one, kept) for name, one in value.items()}
+        return {name: _unmarked(inner, kept) for name, inner in value.items()}
     return value

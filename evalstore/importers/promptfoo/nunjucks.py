@@ -28,20 +28,20 @@ class ExpressionNotTakenError(Exception):
         super().__init__(reason)
         self.line = line
 
-    def at(self, file: str, what: str, line: int | None = None) -> SkippedItem:
+    def at(self, file: str, subject: str, line: int | None = None) -> SkippedItem:
         """The same as a line of the report."""
-        return SkippedItem(file, f"{what}: {self}", self.line or line)
+        return SkippedItem(file, f"{subject}: {self}", self.line or line)
 
 
 def names_in(template: str) -> frozenset[str]:
     """The variables of a template; raises `ExpressionNotTakenError` for what is none here."""
     try:
-        found = undeclared(_for_jinja(template), 1)
+        undeclared_names = undeclared(_for_jinja(template), 1)
     except FileProblem as problem:
         raise ExpressionNotTakenError(
             f"its template cannot be read: {problem.message}"
         ) from problem
-    names = frozenset(one for one in found if not is_global(one))
+    names = frozenset(name for name in undeclared_names if not is_global(name))
     if "env" in names:
         raise ExpressionNotTakenError("it takes something from the environment ('env')")
     return names
@@ -73,10 +73,10 @@ def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
 def _renamed(part: str, columns: frozenset[str]) -> str:
     """A part in braces with the columns by names that are known here, but not inside of texts."""
 
-    def name(found: re.Match[str]) -> str:
-        one = found[1]
-        is_plain = stable_names([one]) == [one] and one not in _TAKEN
-        return one if one not in columns or is_plain else f"item.{one}"
+    def name(match: re.Match[str]) -> str:
+        variable = match[1]
+        is_plain = stable_names([variable]) == [variable] and variable not in _TAKEN
+        return variable if variable not in columns or is_plain else f"item.{variable}"
 
     pieces, at = [], 0
     for text in _STRINGS.finditer(part):

@@ -43,11 +43,11 @@ _NO_CHAT = re.compile(
 def read_providers(document: Document, file: str, imported: Imported) -> None:
     """Candidates from `providers` or `targets`, evaluators from the default test's options."""
     for field in ("providers", "targets"):
-        given = document.value.get(field)
-        listed = given if isinstance(given, list) else [given] if given else []
-        for number, one in enumerate(listed):
-            line = document.line(field, number) if isinstance(given, list) else document.line(field)
-            _add("candidates", one, file, line, imported)
+        value = document.value.get(field)
+        listed = value if isinstance(value, list) else [value] if value else []
+        for number, provider in enumerate(listed):
+            line = document.line(field, number) if isinstance(value, list) else document.line(field)
+            _add("candidates", provider, file, line, imported)
     default = document.value.get("defaultTest")
     options = default.get("options") if isinstance(default, dict) else None
     if isinstance(options, dict) and options.get("provider"):
@@ -55,21 +55,26 @@ def read_providers(document: Document, file: str, imported: Imported) -> None:
         _add("evaluators", options["provider"], file, line, imported)
 
 
-def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> None:
+def _add(field: str, provider: Any, file: str, line: int, imported: Imported) -> None:
     config: Any = None
-    if field == "evaluators" and isinstance(given, dict) and "id" not in given and "text" in given:
-        given = given["text"]  # beside one for embeddings
-    name = given
-    if isinstance(given, dict):
-        name = given.get("id")
-        config = given.get("config")
-        if name is None and len(given) == 1:
-            ((name, inner),) = given.items()
+    if (
+        field == "evaluators"
+        and isinstance(provider, dict)
+        and "id" not in provider
+        and "text" in provider
+    ):
+        provider = provider["text"]  # beside one for embeddings
+    name = provider
+    if isinstance(provider, dict):
+        name = provider.get("id")
+        config = provider.get("config")
+        if name is None and len(provider) == 1:
+            ((name, inner),) = provider.items()
             config = inner.get("config") if isinstance(inner, dict) else None
     id = _model_id(name)
     if id is None:
-        what = "a provider" if name is None else f"the provider '{name}'"
-        reason = f"{what} names no model that can be imported"
+        subject = "a provider" if name is None else f"the provider '{name}'"
+        reason = f"{subject} names no model that can be imported"
         imported.left.append(SkippedItem(file, reason, line))
         return
     entry: Json = id
@@ -79,7 +84,7 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
     listed: list[Json] = imported.settings.setdefault(field, [])
     if entry not in listed:
         listed.append(entry)
-    if isinstance(given, dict) and given.get("prompts"):
+    if isinstance(provider, dict) and provider.get("prompts"):
         reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
         imported.warnings.append(SkippedItem(file, reason, line))
     others = set(config) - {"temperature"} if isinstance(config, dict) else set()

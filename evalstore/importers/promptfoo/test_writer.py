@@ -44,7 +44,7 @@ class PromptfooGroup:
 
 def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooGroup]:
     """The groups, each with the rows and checks of its cases."""
-    found: dict[str, PromptfooGroup] = {}
+    groups: dict[str, PromptfooGroup] = {}
     for case in cases:
         kept = replace(case, assertions=tuple(_usable(case, imported)))
         if case.assertions and not kept.assertions:
@@ -61,11 +61,11 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
             for assertion in kept.assertions
         ]
         key = json.dumps([shape, kept.threshold, kept.prefix, kept.suffix], default=str)
-        found.setdefault(key, PromptfooGroup()).cases.append(kept)
-    for one in found.values():
-        _fill(one, imported)
-    _name(list(found.values()))
-    return list(found.values())
+        groups.setdefault(key, PromptfooGroup()).cases.append(kept)
+    for case_group in groups.values():
+        _fill(case_group, imported)
+    _name(list(groups.values()))
+    return list(groups.values())
 
 
 def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
@@ -103,48 +103,52 @@ def _value_shape(assertion: Assertion) -> Json:
     return [assertion.value is None, isinstance(assertion.value, list)]
 
 
-def _fill(found: PromptfooGroup, imported: Imported) -> None:
+def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
     """Make the rows, with a column for each value that differs, and the checks."""
-    found.rows = [dict(case.values) for case in found.cases]
-    taken = {name.lower() for row in found.rows for name in row}
-    for number, assertion in enumerate(found.cases[0].assertions):
-        values = [case.assertions[number].value for case in found.cases]
-        same = all(one == values[0] for one in values)
+    case_group.rows = [dict(case.values) for case in case_group.cases]
+    taken = {name.lower() for row in case_group.rows for name in row}
+    for number, assertion in enumerate(case_group.cases[0].assertions):
+        values = [case.assertions[number].value for case in case_group.cases]
+        same = all(case_value == values[0] for case_value in values)
         value: Json = values[0]
-        columns = _columns(found.rows)
+        columns = _columns(case_group.rows)
         if same:
             value = _filled(value, columns)
         else:
             name = _free(_column(assertion.kind), taken)
-            for row, case, one in zip(found.rows, found.cases, values, strict=True):
-                row[name] = _rendered(one, case, imported)
+            for row, case, case_value in zip(
+                case_group.rows, case_group.cases, values, strict=True
+            ):
+                row[name] = _rendered(case_value, case, imported)
             value = f"{{{{ {name} }}}}"
         made = assertion_types.make(assertion.kind, value, assertion.threshold)
         if made.warning:
-            first = found.cases[0]
+            first = case_group.cases[0]
             imported.warnings.append(
                 SkippedItem(
                     assertion.file or first.file, made.warning, assertion.line or first.line
                 )
             )
         if made.instruction:
-            found.instructions.append(made.instruction)
+            case_group.instructions.append(made.instruction)
         else:
             check = _labelled(made.check, assertion)
-            pairs = zip(values, found.cases, strict=True)
-            if isinstance(check, dict) and any(_is_empty(one, case) for one, case in pairs):
+            pairs = zip(values, case_group.cases, strict=True)
+            if isinstance(check, dict) and any(
+                _is_empty(case_value, case) for case_value, case in pairs
+            ):
                 check = {**check, "allowEmpty": True}
-            found.checks.append(check)
-    descriptions = [case.description for case in found.cases]
+            case_group.checks.append(check)
+    descriptions = [case.description for case in case_group.cases]
     if any(descriptions) and "description" not in taken:
-        for row, text in zip(found.rows, descriptions, strict=True):
+        for row, text in zip(case_group.rows, descriptions, strict=True):
             row["description"] = text
 
 
 def _is_empty(value: Json, case: PromptfooCase) -> bool:
     """Whether nothing is expected in a row, as when the cell of a column is empty."""
-    if isinstance(value, str) and (found := _LONE.fullmatch(value)):
-        value = case.values.get(found[1], "")
+    if isinstance(value, str) and (match := _LONE.fullmatch(value)):
+        value = case.values.get(match[1], "")
     return value in ("", [])
 
 
@@ -157,16 +161,16 @@ def _filled(value: Json, columns: list[str]) -> Json:
     if isinstance(value, str):
         return as_template(value, columns) if is_template(value) else value
     if isinstance(value, list):
-        return [_filled(one, columns) for one in value]
+        return [_filled(item, columns) for item in value]
     if isinstance(value, dict):
-        return {name: _filled(one, columns) for name, one in value.items()}
+        return {name: _filled(inner, columns) for name, inner in value.items()}
     return value
 
 
 def _rendered(value: Json, case: PromptfooCase, imported: Imported) -> Json:
     """A value of one row, which is data: its own templates are filled now."""
     if isinstance(value, list):
-        return [_rendered(one, case, imported) for one in value]
+        return [_rendered(item, case, imported) for item in value]
     if not isinstance(value, str) or not is_template(value):
         return value
     names = names_in(value)
@@ -188,11 +192,11 @@ def _column(kind: str) -> str:
 
 def _free(name: str, taken: set[str]) -> str:
     number = 2
-    found = name
-    while found in taken:
-        found, number = f"{name}_{number}", number + 1
-    taken.add(found)
-    return found
+    candidate = name
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    taken.add(candidate)
+    return candidate
 
 
 def _labelled(check: Json, assertion: Assertion) -> Json:
@@ -209,22 +213,24 @@ def _labelled(check: Json, assertion: Assertion) -> Json:
 def _name(groups: Sequence[PromptfooGroup]) -> None:
     """Names after the kinds of assertions that not all of them have, each once."""
     names: set[str] = set()
-    listed = [[assertion.kind for assertion in found.cases[0].assertions] for found in groups]
-    for one, kinds in zip(groups, listed, strict=True):
+    listed = [
+        [assertion.kind for assertion in case_group.cases[0].assertions] for case_group in groups
+    ]
+    for case_group, kinds in zip(groups, listed, strict=True):
         own = [kind for kind in dict.fromkeys(kinds) if not all(kind in other for other in listed)]
         name = "-".join((own or kinds)[:_LONGEST_NAME]) or "answers"
-        one.name = _free(file_name(name) if len(groups) > 1 else "tests", names)
+        case_group.name = _free(file_name(name) if len(groups) > 1 else "tests", names)
 
 
 # --- the test of a prompt and a group -----------------------------------------------------
 
 
 def write(
-    prompt: PromptfooPrompt, found: PromptfooGroup, dataset: str, imported: Imported
+    prompt: PromptfooPrompt, case_group: PromptfooGroup, dataset: str, imported: Imported
 ) -> bytes:
     """The test file of a prompt with the cases of a group."""
-    first = found.cases[0]
-    columns = _columns(found.rows)
+    first = case_group.cases[0]
+    columns = _columns(case_group.rows)
     front: dict[str, Json] = {"dataset": dataset} if columns else {}
     turns = list(prompt.turns)
     role, text = turns[-1]
@@ -245,16 +251,16 @@ def write(
             for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
         ]
         turns = []
-    checks: Json = found.checks
-    if not found.checks and not found.instructions:
+    checks: Json = case_group.checks
+    if not case_group.checks and not case_group.instructions:
         checks = [{"length": {"min": 0}}]
         reason = "tests without assertions: every answer passes"
         imported.warnings.append(SkippedItem(first.file, reason, first.line))
-    if first.threshold is not None and found.checks:
-        checks = {"pass": f">= {first.threshold:g}", "checks": found.checks}
+    if first.threshold is not None and case_group.checks:
+        checks = {"pass": f">= {first.threshold:g}", "checks": case_group.checks}
     instructions = "\n\n".join(
         as_section(instruction) if is_template(instruction) else literal(instruction)
-        for instruction in found.instructions
+        for instruction in case_group.instructions
     )
     return write_test(front, turns, instructions=instructions, checks=checks)
 
@@ -263,15 +269,17 @@ def _shown(image: str | None, columns: list[str]) -> dict[str, Json]:
     return {} if image is None else {"image": as_template(image, columns)}
 
 
-def needed_rows(found: PromptfooGroup, prompts: Iterable[PromptfooPrompt]) -> list[dict[str, Any]]:
+def needed_rows(
+    case_group: PromptfooGroup, prompts: Iterable[PromptfooPrompt]
+) -> list[dict[str, Any]]:
     """The rows, with an empty text for what is shown and has no value, as Nunjucks has it."""
     shown = {name for prompt in prompts for name in prompt.names}
-    for case in found.cases:
+    for case in case_group.cases:
         for assertion in case.assertions:
             if is_template(assertion.value):
                 shown |= names_in(str(assertion.value))
-    columns = [*_columns(found.rows), *sorted(shown - set(_columns(found.rows)))]
-    for row in found.rows:
+    columns = [*_columns(case_group.rows), *sorted(shown - set(_columns(case_group.rows)))]
+    for row in case_group.rows:
         for name in columns:
             row.setdefault(name, "")
-    return found.rows
+    return case_group.rows

@@ -62,21 +62,21 @@ class PromptfooTests:
 
     def read(self, document: Document) -> Iterator[PromptfooCase]:
         """All cases of the tests, in their order."""
-        given = document.value
-        if isinstance(given, str | dict):
+        value = document.value
+        if isinstance(value, str | dict):
             yield from self._entry(document, self.folder, self.file)
-        for number in range(len(given) if isinstance(given, list) else 0):
+        for number in range(len(value) if isinstance(value, list) else 0):
             yield from self._entry(document.at(number), self.folder, self.file)
 
     def _entry(self, document: Document, folder: Path, file: str) -> Iterator[PromptfooCase]:
         try:
-            given = document.value
-            if isinstance(given, str):
-                yield from self._file(given, folder)
-            elif isinstance(given, dict) and isinstance(given.get("path"), str):
-                yield from self._file(given["path"], folder)
-            elif isinstance(given, dict):
-                yield from self.case(given, folder, file, document)
+            value = document.value
+            if isinstance(value, str):
+                yield from self._file(value, folder)
+            elif isinstance(value, dict) and isinstance(value.get("path"), str):
+                yield from self._file(value["path"], folder)
+            elif isinstance(value, dict):
+                yield from self.case(value, folder, file, document)
             else:
                 raise ExpressionNotTakenError("it is not a mapping")
         except ExpressionNotTakenError as problem:
@@ -103,18 +103,18 @@ class PromptfooTests:
         for number in range(len(listed)):
             yield from self._entry(document.at(number), path.parent, str(path))
 
-    def _row(self, given: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
+    def _row(self, row: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
         try:
-            if not isinstance(given, dict):
+            if not isinstance(row, dict):
                 raise ExpressionNotTakenError("it is not a mapping", line)
-            given = _from_row(given) if path.suffix == ".csv" else given
-            yield from self.case(given, path.parent, str(path), None, line)
+            row = _from_row(row) if path.suffix == ".csv" else row
+            yield from self.case(row, path.parent, str(path), None, line)
         except ExpressionNotTakenError as problem:
             self.left.append(problem.at(str(path), "a test", line))
 
     def case(
         self,
-        given: dict[str, Any],
+        entry: dict[str, Any],
         folder: Path,
         file: str,
         document: Document | None,
@@ -124,7 +124,7 @@ class PromptfooTests:
     ) -> Iterator[PromptfooCase]:
         """A test, once for each combination of values that are lists."""
         line = document.line() if document else line
-        options = mapping(given.get("options"))
+        options = mapping(entry.get("options"))
         for name in options:
             if name in _CHANGING:
                 raise ExpressionNotTakenError(
@@ -137,18 +137,18 @@ class PromptfooTests:
                 self.warnings.append(SkippedItem(file, reason, line))
             elif name not in _OPTIONS:
                 raise ExpressionNotTakenError(f"'options.{name}' has no counterpart here")
-        for name in given:
+        for name in entry:
             if name not in _KNOWN:
                 self.warnings.append(SkippedItem(file, f"a test's '{name}' is not imported", line))
-        if (number_of(given, "threshold", None) or 0) > 1:
+        if (number_of(entry, "threshold", None) or 0) > 1:
             raise ExpressionNotTakenError("its 'threshold' is above 1, which no score reaches")
-        variables = {**self.default.values, **self._variables(given.get("vars"), folder)}
+        variables = {**self.default.values, **self._variables(entry.get("vars"), folder)}
         reader = Assertions((folder, self.folder), self.root, file)
         base = PromptfooCase(
             values={},
-            assertions=(*self.default.assertions, *reader.read(given.get("assert"), document)),
-            description=str(given.get("description") or ""),
-            threshold=number_of(given, "threshold", self.default.threshold),
+            assertions=(*self.default.assertions, *reader.read(entry.get("assert"), document)),
+            description=str(entry.get("description") or ""),
+            threshold=number_of(entry, "threshold", self.default.threshold),
             prefix=str(options.get("prefix") or self.default.prefix),
             suffix=str(options.get("suffix") or self.default.suffix),
             file=file,
@@ -170,26 +170,26 @@ class PromptfooTests:
 
     def take_default(self, document: Document) -> None:
         """What holds for every test."""
-        given = document.value
-        if isinstance(given, str):
-            path = files.find(given, self.folder)[0]
+        value = document.value
+        if isinstance(value, str):
+            path = files.find(value, self.folder)[0]
             document = files.read_document(path)
-            given = document.value
-        if not isinstance(given, dict):
+            value = document.value
+        if not isinstance(value, dict):
             return
-        variables = self._variables(given.get("vars"), self.folder)
+        variables = self._variables(value.get("vars"), self.folder)
         cases = self.case(
-            {**given, "vars": None}, self.folder, self.file, document, is_default=True
+            {**value, "vars": None}, self.folder, self.file, document, is_default=True
         )
-        found = next(cases)
-        self.default = replace(found, values={**self.default.values, **variables})
+        default = next(cases)
+        self.default = replace(default, values={**self.default.values, **variables})
 
     def scenarios(self, document: Document) -> Iterator[PromptfooCase]:
         """The cases of scenarios: every test with every set of variables."""
-        given = document.value
+        value = document.value
         parts = (
-            [document.at(number) for number in range(len(given))]
-            if isinstance(given, list)
+            [document.at(number) for number in range(len(value))]
+            if isinstance(value, list)
             else [document]
         )
         for part in parts:
@@ -205,54 +205,54 @@ class PromptfooTests:
                 self.left.append(problem.at(self.file, "a scenario", part.line()))
 
     def _scenario(self, document: Document) -> Iterator[PromptfooCase]:
-        given = document.value
-        if not isinstance(given, dict) or not isinstance(given.get("config"), list):
+        scenario = document.value
+        if not isinstance(scenario, dict) or not isinstance(scenario.get("config"), list):
             raise ExpressionNotTakenError("it needs a list 'config'")
-        for number, one in enumerate(given["config"]):
+        for number, variables in enumerate(scenario["config"]):
             part = document.at("config", number)
-            if not isinstance(one, dict) or any(name.startswith("$") for name in one):
-                what = "a set of variables that is not a mapping, or is elsewhere ('$values')"
-                self.left.append(SkippedItem(self.file, f"a scenario: {what}", part.line()))
+            if not isinstance(variables, dict) or any(name.startswith("$") for name in variables):
+                subject = "a set of variables that is not a mapping, or is elsewhere ('$values')"
+                self.left.append(SkippedItem(self.file, f"a scenario: {subject}", part.line()))
                 continue
             inner = replace(self)
             inner.take_default(part)
-            if given.get("tests"):
+            if scenario.get("tests"):
                 yield from inner.read(document.at("tests"))
             else:
                 yield PromptfooCase(
                     inner.default.values, inner.default.assertions, file=self.file, line=part.line()
                 )
 
-    def _variables(self, given: Any, folder: Path) -> dict[str, Json]:
-        if isinstance(given, str):
-            given = files.read_value(files.find(given, folder)[0])
-        if given is None:
+    def _variables(self, variables: Any, folder: Path) -> dict[str, Json]:
+        if isinstance(variables, str):
+            variables = files.read_value(files.find(variables, folder)[0])
+        if variables is None:
             return {}
-        if not isinstance(given, dict):
+        if not isinstance(variables, dict):
             raise ExpressionNotTakenError("its 'vars' are not a mapping")
-        return {str(name): self._variable(value, folder) for name, value in given.items()}
+        return {str(name): self._variable(value, folder) for name, value in variables.items()}
 
     def _variable(self, value: Any, folder: Path) -> Json:
         if isinstance(value, list):
-            return [self._variable(one, folder) for one in value]
+            return [self._variable(item, folder) for item in value]
         if isinstance(value, str) and value.startswith(files.PREFIX):
-            found = [files.read_value(path) for path in files.find(value, folder)]
-            return found if len(found) > 1 else found[0]
+            values = [files.read_value(path) for path in files.find(value, folder)]
+            return values if len(values) > 1 else values[0]
         return value
 
 
 def _filled(values: dict[str, Json]) -> dict[str, Json]:
     """The values, with those of others where texts name them, such as `Dear {{name}}`."""
 
-    def value(found: re.Match[str]) -> str:
-        given = values.get(found[1])
-        return given if isinstance(given, str) else found[0] if given is None else json.dumps(given)
+    def value(match: re.Match[str]) -> str:
+        other = values.get(match[1])
+        return other if isinstance(other, str) else match[0] if other is None else json.dumps(other)
 
     for _ in range(_NESTED):
         before = values
         values = {
-            name: _NAMED.sub(value, one) if isinstance(one, str) else one
-            for name, one in before.items()
+            name: _NAMED.sub(value, text) if isinstance(text, str) else text
+            for name, text in before.items()
         }
         if values == before:
             break
@@ -265,13 +265,13 @@ def _from_row(row: dict[str, str]) -> dict[str, Any]:
     for name, cell in row.items():
         if not re.fullmatch(r"__expected\d*", name) or not cell:
             continue
-        one = compact(cell)
+        assertion = compact(cell)
         bound = row.get(f"__config:{name}:threshold")
-        threshold = _cell_number(bound, "a bound") if bound else one.threshold
-        expected.append({"type": one.kind, "value": one.value, "threshold": threshold})
+        threshold = _cell_number(bound, "a bound") if bound else assertion.threshold
+        expected.append({"type": assertion.kind, "value": assertion.value, "threshold": threshold})
         if row.get("__metric"):
             expected[-1]["metric"] = row["__metric"]
-    given: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "vars": {name: cell for name, cell in row.items() if name and not name.startswith("__")},
         "assert": expected,
         "options": {
@@ -279,14 +279,14 @@ def _from_row(row: dict[str, str]) -> dict[str, Any]:
         },
     }
     if row.get("__description"):
-        given["description"] = row["__description"]
+        entry["description"] = row["__description"]
     if row.get("__threshold"):
-        given["threshold"] = _cell_number(row["__threshold"], "'__threshold'")
-    return given
+        entry["threshold"] = _cell_number(row["__threshold"], "'__threshold'")
+    return entry
 
 
-def _cell_number(cell: str, what: str) -> float:
+def _cell_number(cell: str, subject: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise ExpressionNotTakenError(f"{what} is not a number: '{cell}'") from None
+        raise ExpressionNotTakenError(f"{subject} is not a number: '{cell}'") from None
