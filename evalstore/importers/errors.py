@@ -38,7 +38,7 @@ def line_of(text: str, place: tuple[str, ...]) -> int | None:
     return text.count("\n", 0, at) + 1 if place else None
 
 
-def shown(value: Json) -> str:
+def short_json(value: Json) -> str:
     """A value for a message, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
@@ -47,4 +47,4 @@ def shown(value: Json) -> str:
 def check_picture(address: str) -> None:
     """Raise `NotTakenError` unless a picture can be sent by this address."""
     if not address.startswith(("https://", "http://")):
-        raise NotTakenError(f"{shown(address)} is not the address of a picture (https://…)")
+        raise NotTakenError(f"{short_json(address)} is not the address of a picture (https://…)")

@@ -76,8 +76,8 @@ def _read_row(row: JsonLinesRow) -> JsonLinesRow:
         raise ValueError("'completion' must be a text")
     for name in ("ideal", "context"):
         value = row.values.get(name)
-        listed = value if isinstance(value, list) else [value]
-        if not all(isinstance(text, str) for text in listed if text is not None or value != text):
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts if text is not None or value != text):
             raise ValueError(f"'{name}' must be a text or a list of texts")
     return row if isinstance(row.values["input"], str) else row.with_values(input=messages)
 
@@ -93,16 +93,16 @@ def _instructions(rows: list[JsonLinesRow]) -> str:
         heading = "Facts to judge by, which the candidate has not seen:"
         parts.append(_listing(heading, "context", contexts))
     if not all(ideals):
-        alone = "The answer must answer the last message correctly and completely."
+        alone_sentence = "The answer must answer the last message correctly and completely."
         absent = "{% if not item.ideal | default(none) %}"
-        parts.append(f"{absent}{alone}{{% endif %}}" if any(ideals) else alone)
+        parts.append(f"{absent}{alone_sentence}{{% endif %}}" if any(ideals) else alone_sentence)
     return "\n\n".join(parts)
 
 
 def _listing(heading: str, column: str, values: list[Json]) -> str:
     if all(isinstance(value, str) and value for value in values):
-        alone = heading.replace("one of these", "this")
-        return f"{alone}\n\n{{{{ item.{column} }}}}"
+        single_heading = heading.replace("one of these", "this")
+        return f"{single_heading}\n\n{{{{ item.{column} }}}}"
     loop = "{% for one in " + either(column, values) + " %}\n- {{ one }}\n{% endfor %}"
     if all(values):
         return f"{heading}\n{loop}"

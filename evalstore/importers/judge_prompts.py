@@ -60,17 +60,17 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
     instructions = ""
     for (role, pieces), needs_row in zip(messages, filled, strict=True):
         if not needs_row:
-            turns.append((role, "".join(map(_shown, pieces))))
+            turns.append((role, "".join(map(_prompt_text, pieces))))
             continue
         numbers = [number for number, piece in enumerate(pieces) if piece.is_template]
         start, end = numbers[0], numbers[-1] + 1
         middle = pieces[start:end]
         before, after = pieces[:start], pieces[end:]
-        mixed = any(piece.runtime for piece in middle)
-        differs = differs or mixed
-        instructions = "".join(_in_instructions(piece) for piece in middle)
-        text = "".join(map(_shown, before)) + INSTRUCTIONS + "".join(map(_shown, after))
-        if mixed:
+        has_runtime = any(piece.runtime for piece in middle)
+        differs = differs or has_runtime
+        instructions = "".join(_instructions_text(piece) for piece in middle)
+        text = "".join(map(_prompt_text, before)) + INSTRUCTIONS + "".join(map(_prompt_text, after))
+        if has_runtime:
             text += "".join(f"\n\n{name}" for name in _runtime_names(middle) if name not in text)
         turns.append((role, text))
     if all(role == "system" for role, _ in turns):
@@ -79,11 +79,11 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
     return Grading(write_prompt(front, turns), instructions, differs)
 
 
-def _shown(piece: PromptPiece) -> str:
+def _prompt_text(piece: PromptPiece) -> str:
     return piece.runtime or literal_part(piece.text)
 
 
-def _in_instructions(piece: PromptPiece) -> str:
+def _instructions_text(piece: PromptPiece) -> str:
     if piece.runtime:
         return _BELOW if piece.runtime == ANSWER else "(it stands below)"
     return piece.text if piece.is_template else literal_part(piece.text)

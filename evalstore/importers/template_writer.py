@@ -69,8 +69,8 @@ def write_test(
 ) -> bytes:
     """The text of a test file; `turns` are roles and templates, none if `front` has messages."""
     if isinstance(messages := front.get("messages"), list):
-        shown = [{**message, "content": keep_ticks(message["content"])} for message in messages]
-        front = {**front, "messages": shown}
+        escaped = [{**message, "content": keep_ticks(message["content"])} for message in messages]
+        front = {**front, "messages": escaped}
     parts = [f"---\n{block(front)}---\n"] if front else []
     parts += [conversation(turns), "---\n"]
     if instructions:

@@ -98,21 +98,21 @@ class _Reader:
         for row in self._rows("session_evaluations"):
             if row.get("active", True):
                 rulings.setdefault(row["session_id"], []).append(row)
-        passed = 0
+        inactive = 0
         for row in self._rows("sessions"):
             if not row.get("active", True):
-                passed += 1
+                inactive += 1
                 continue
             try:
                 answer = self._session(row, rulings.get(row["id"], []))
             except (_NotReadError, KeyError, ValueError, TypeError) as problem:
                 why = problem if isinstance(problem, _NotReadError) else f"is damaged: {problem}"
-                words = f"session {row['id']} {why}"
-                self._imported.left.append(SkippedItem(str(self._path), words))
+                message = f"session {row['id']} {why}"
+                self._imported.left.append(SkippedItem(str(self._path), message))
                 continue
             self._imported.conversed.append(answer)
-        if passed:
-            sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
+        if inactive:
+            sessions = "1 session" if inactive == 1 else f"{inactive:,} sessions"
             reason = f"{sessions} skipped: switched off ('active' is false there)"
             self._imported.warnings.append(SkippedItem(str(self._path), reason))
 
@@ -145,17 +145,19 @@ class _Reader:
             [_tool(self._tools[id]["schema"]) for id in self._test_tools.get(test["id"], ())]
         )
         return RecordedAnswer(
-            by=self._by(row["model_version_id"]),
+            by=self._model(row["model_version_id"]),
             temperature=float(row["temperature"]),
-            prompt=_whole(self._prompts[row["candidate_sys_prompt_version_id"]]["content"]),
-            messages=tuple(_messages(_whole(test["content"]))),
+            prompt=_text_without_files(
+                self._prompts[row["candidate_sys_prompt_version_id"]]["content"]
+            ),
+            messages=tuple(_messages(_text_without_files(test["content"]))),
             reply=Reply(
                 **_answer(row["answer"], may_call=bool(tools)),
-                finish_reason=_finished(row.get("finish_reason")),
+                finish_reason=_finish_reason(row.get("finish_reason")),
                 usage=_usage(row),
                 latency=row["time_taken"] / 1000,
             ),
-            started=_micros(row["created_at"]),
+            started=_microseconds(row["created_at"]),
             place=f"session {row['id']}",
             special_tags=self._test_tags.get(test["id"], ()),
             tools=tools,
@@ -167,7 +169,7 @@ class _Reader:
         prompt = self._prompts[row["evaluation_prompt_version_id"]]
         instructions = self._instructions[row["test_evaluation_instructions_version_id"]]
         return RecordedVerdict(
-            by=self._by(row["model_version_id"]),
+            by=self._model(row["model_version_id"]),
             temperature=float(row["temperature"]),
             prompt=prompt["content"],
             tags=self._prompt_tags.get(prompt["prompt_id"], ()),
@@ -175,12 +177,12 @@ class _Reader:
             verdict="pass" if row["pass"] else "fail",
             feedback=row["feedback"] or "",
             reasoning=row.get("reasoning") or "",
-            started=_micros(row["created_at"]),
+            started=_microseconds(row["created_at"]),
             usage=_usage(row),
             latency=row["time_taken"] / 1000,
         )
 
-    def _by(self, id: int) -> RecordedModel:
+    def _model(self, id: int) -> RecordedModel:
         model = self._models[id]
         options = model.get("runtime_options_json")
         return RecordedModel(
@@ -194,7 +196,7 @@ class _Reader:
         )
 
 
-def _whole(content: str) -> str:
+def _text_without_files(content: str) -> str:
     if "{{_file:" in content:
         raise _NotReadError("shows a file, and the database does not keep files")
     return content
@@ -229,7 +231,7 @@ def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
     return {"text": text}
 
 
-def _finished(reason: str | None) -> str | None:
+def _finish_reason(reason: str | None) -> str | None:
     """Why an answer ended, in the words of providers."""
     return reason.replace("-", "_") if reason and reason != "unknown" else None
 
@@ -251,5 +253,5 @@ def _usage(row: Record) -> Usage:
     )
 
 
-def _micros(seconds: int) -> int:
+def _microseconds(seconds: int) -> int:
     return int(seconds) * 1_000_000

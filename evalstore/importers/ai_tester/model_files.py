@@ -86,11 +86,13 @@ def _query(entry: dict[str, Json], models: Models, notes: list[str]) -> Json:
         if field not in QUERY_NAMES:
             notes.append(f"'{field}' of {query} is left out: evalstore has no such field")
         elif field in _LISTS and isinstance(value, list) and value:
-            chosen = list(_entries(f"'{field}' of {query}", value, models, notes, _CHOSEN))
-            if not chosen:
+            participants_left = list(
+                _entries(f"'{field}' of {query}", value, models, notes, _CHOSEN)
+            )
+            if not participants_left:
                 notes.append(f"{query} is left out: none of its {field} has a model file")
                 return None
-            result[field] = chosen
+            result[field] = participants_left
         else:
             result[field] = value
     return result
@@ -108,18 +110,25 @@ def _entries(
         if id is None and isinstance(entry.get("id"), str):
             notes.append(f"'{entry['id']}' in {place} is left out: no model file has this id")
             continue
-        named = {"id": id, **{name: value for name, value in entry.items() if name != "id"}}
-        for field, value in named.items():
+        fields_by_name = {
+            "id": id,
+            **{name: value for name, value in entry.items() if name != "id"},
+        }
+        for field, value in fields_by_name.items():
             if field not in (*fields, *_NAMED) and value is not None:
                 why = "" if field not in _PARTICIPANT else ": a query has tags for all its models"
                 notes.append(f"'{field}' of '{id}' in {place} is left out{why}")
-        yield {field: named[field] for field in fields if named.get(field) is not None}
+        yield {
+            field: fields_by_name[field]
+            for field in fields
+            if fields_by_name.get(field) is not None
+        }
 
 
 def _find_id(place: str, entry: dict[str, Json], models: Models, notes: list[str]) -> str | None:
-    named = entry.get("id")
-    if isinstance(named, str):
-        return models.find(named)
+    named_id = entry.get("id")
+    if isinstance(named_id, str):
+        return models.find(named_id)
     provider, model = (entry.get(field) for field in _NAMED)
     if not isinstance(provider, str) or not isinstance(model, str):
         return None
@@ -132,7 +141,7 @@ def _find_id(place: str, entry: dict[str, Json], models: Models, notes: list[str
 def read_models(folder: Path) -> Models:
     """The models of a folder; files that cannot be read are told when the workspace is."""
     ids: dict[tuple[str, str], str] = {}
-    sleeping: dict[tuple[str, str], str] = {}
+    inactive_ids: dict[tuple[str, str], str] = {}
     without_id: dict[str, str] = {}
     with_id: set[str] = set()
     all_ids: set[str] = set()
@@ -151,12 +160,12 @@ def read_models(folder: Path) -> Models:
         else:
             without_id.setdefault(f"{provider}/{name}", id)
         if document.get("active") is False:
-            sleeping.setdefault((provider, name), id)
+            inactive_ids.setdefault((provider, name), id)
             continue
         ids.setdefault((provider, name), id)
         notes += [f"the model '{id}': {note}" for note in _notes(document)]
     without_id = {name: id for name, id in without_id.items() if name not in with_id}
-    return Models({**sleeping, **ids}, frozenset(all_ids), without_id, tuple(notes))
+    return Models({**inactive_ids, **ids}, frozenset(all_ids), without_id, tuple(notes))
 
 
 def provider_notes(folder: Path) -> list[str]:

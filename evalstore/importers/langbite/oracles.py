@@ -38,18 +38,18 @@ def translate(template: LangbiteTemplate, delta: Decimal, *, judged: bool) -> Or
     `judged`: whether a model judges, too.
     """
     if template.operation == "allSameValue":
-        most = plain_number(delta * 100)
-        same: dict[str, Json] = {"key": escape(template.key), "max": most}
-        return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
-    check, notes = _begins(template)
+        tolerance = plain_number(delta * 100)
+        settings: dict[str, Json] = {"key": escape(template.key), "max": tolerance}
+        return Oracle([{"allSame": settings, "ignoreCase": True, "scope": "group"}])
+    check, notes = _beginning_check(template)
     if template.operation in _NEGATIVE:
         check["not"] = True
     if not judged:
         return Oracle([check], warnings=notes)
     when = "on_pass" if template.operation == "different" else "on_fail"
     expected = escape(" or ".join(f"“{text.strip()}”" for text in template.expected))
-    words = "must not mean" if template.operation in _NEGATIVE else "must mean"
-    instructions = f"The answer {words} the same as {expected}."
+    verb = "must not mean" if template.operation in _NEGATIVE else "must mean"
+    instructions = f"The answer {verb} the same as {expected}."
     checks: Json = [check] if when == "on_pass" else {"evaluator": when, "checks": [check]}
     return Oracle(checks, instructions, notes)
 
@@ -61,15 +61,17 @@ def _mismatch(text: str) -> str | None:
     """
     if not text:
         return None
-    first, last = (_SIGNS.match(sign) or _LETTER.match(sign) for sign in (text[0], text[-1]))
-    if not first:
+    starts_well, ends_well = (
+        _SIGNS.match(sign) or _LETTER.match(sign) for sign in (text[0], text[-1])
+    )
+    if not starts_well:
         return f"'{text}' can never match: an expected text must begin with a letter or a digit"
-    if not last:
+    if not ends_well:
         return f"'{text}' matches only in front of a letter, as it ends with none"
     return None
 
 
-def _begins(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...]]:
+def _beginning_check(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...]]:
     """A pattern for the beginning of an answer.
 
     Expected texts are patterns there, too, in which white space has been made single and

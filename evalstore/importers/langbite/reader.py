@@ -63,15 +63,15 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
     for _, scenario in scenarios:
         for name, value in scenario.settings.items():
             imported.settings.setdefault(name, value)
-    taken = _Taken(imported, _label(requirements))
+    progress = _Progress(imported, _requirement_tags(requirements))
     for path, scenario in scenarios:
-        _take(path, scenario, libraries, taken)
-    if taken.tolerances:
+        _import_scenario(path, scenario, libraries, progress)
+    if progress.tolerances:
         imported.settings["thresholds"] = [
             {"where": list(tags), "passRate": tolerance}
-            for tags, tolerance in taken.tolerances.items()
+            for tags, tolerance in progress.tolerances.items()
         ]
-    _tell_unselected(libraries, requirements, taken, imported)
+    _report_unselected(libraries, requirements, progress, imported)
     return imported
 
 
@@ -115,7 +115,7 @@ def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, 
 def _libraries(
     sources: list[Path], requirements: list[Requirement], imported: Imported
 ) -> Iterator[_Library]:
-    spoken = {language for requirement in requirements for language in requirement.languages}
+    languages = {language for requirement in requirements for language in requirement.languages}
     for path in sources:
         language = _LANGUAGE.search(path.stem.lower())
         language_code = language[1] if language else None
@@ -131,7 +131,7 @@ def _libraries(
             entries = read_table(text)
         else:
             continue
-        language_code = language_code or (next(iter(spoken)) if len(spoken) == 1 else None)
+        language_code = language_code or (next(iter(languages)) if len(languages) == 1 else None)
         if not isinstance(language_code, str):
             reason = "its name says no language, as 'prompts_en_us.csv' does"
             imported.left.append(SkippedItem(str(path), reason))
@@ -154,7 +154,7 @@ def _prompts(path: Path) -> dict[str, Json] | None:
 
 
 @dataclass
-class _Taken:
+class _Progress:
     """What has been made of the templates so far."""
 
     imported: Imported
@@ -166,7 +166,7 @@ class _Taken:
     """By the tags of the tests that must pass so often."""
 
 
-def _label(requirements: list[Requirement]) -> dict[int, str]:
+def _requirement_tags(requirements: list[Requirement]) -> dict[int, str]:
     """A tag for each requirement that selects what another one selects."""
     labels: dict[int, str] = {}
     for requirement in requirements:
@@ -176,33 +176,35 @@ def _label(requirements: list[Requirement]) -> dict[int, str]:
     return labels
 
 
-def _take(path: Path, scenario: Scenario, libraries: list[_Library], taken: _Taken) -> None:
+def _import_scenario(
+    path: Path, scenario: Scenario, libraries: list[_Library], progress: _Progress
+) -> None:
     """Add what the requirements of one model select."""
-    imported = taken.imported
+    imported = progress.imported
     for requirement in scenario.requirements:
         for library in libraries:
             if library.language not in requirement.languages:
                 continue
             counts: Counter[tuple[str, str]] = Counter()
-            beyond = same = 0
+            over_limit = duplicates = 0
             for template in library.templates:
                 if not _is_selected(template, requirement):
                     continue
                 bucket = template.input_type, template.reflection_type
                 counts[bucket] += 1
                 if scenario.templates is not None and counts[bucket] > scenario.templates:
-                    beyond += 1
-                    taken.texts.setdefault((str(library.path), template.line), {})
-                elif _write(template, requirement, library, scenario, taken):
-                    same += 1
-            if beyond:
+                    over_limit += 1
+                    progress.texts.setdefault((str(library.path), template.line), {})
+                elif _add_test(template, requirement, library, scenario, progress):
+                    duplicates += 1
+            if over_limit:
                 reason = (
-                    f"{beyond} more templates of '{requirement.concern}' in '{library.language}' "
-                    f"are skipped: 'nTemplates' is {scenario.templates}"
+                    f"{over_limit} more templates of '{requirement.concern}' "
+                    f"in '{library.language}' are skipped: 'nTemplates' is {scenario.templates}"
                 )
                 imported.warnings.append(SkippedItem(str(path), reason))
-            if same:
-                many = "1 template" if same == 1 else f"{same} templates"
+            if duplicates:
+                many = "1 template" if duplicates == 1 else f"{duplicates} templates"
                 reason = (
                     f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
                     "just as another one does: written once, with the higher tolerance"
@@ -218,17 +220,17 @@ def _is_selected(template: LangbiteTemplate, requirement: Requirement) -> bool:
     )
 
 
-def _write(
+def _add_test(
     template: LangbiteTemplate,
     requirement: Requirement,
     library: _Library,
     scenario: Scenario,
-    taken: _Taken,
+    progress: _Progress,
 ) -> bool:
     """Add the test file of a template; whether another requirement has made the same."""
-    file, imported = str(library.path), taken.imported
-    made = taken.texts.setdefault((file, template.line), {})
-    label = taken.labels.get(id(requirement))
+    file, imported = str(library.path), progress.imported
+    tags_by_text = progress.texts.setdefault((file, template.line), {})
+    label = progress.labels.get(id(requirement))
 
     def composed(*tags: str) -> LangbiteTest:
         judged = scenario.judged
@@ -239,41 +241,46 @@ def _write(
     except (ValueError, BadRequirementError) as problem:
         imported.left.append(SkippedItem(file, str(problem), template.line))
         return False
-    own = template.concern, library.language, template.input_type, template.reflection_type
-    is_same = test.text in made
-    tags = made.setdefault(test.text, (*own, label) if label else own)
-    taken.tolerances[tags] = max(requirement.tolerance, taken.tolerances.get(tags, 0))
+    template_tags = (
+        template.concern,
+        library.language,
+        template.input_type,
+        template.reflection_type,
+    )
+    is_same = test.text in tags_by_text
+    tags = tags_by_text.setdefault(test.text, (*template_tags, label) if label else template_tags)
+    progress.tolerances[tags] = max(requirement.tolerance, progress.tolerances.get(tags, 0))
     if is_same:
         return True
     name = file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
-    if len(made) > 1:
+    if len(tags_by_text) > 1:
         name += f".{label}"
     stem = f"tests/{library.language}/{file_name(template.concern)}/{name}"
     place = unique(stem, (file_path[:-3] for file_path in imported.files)) + ".md"
     imported.files[place] = composed(label).text if label else test.text
     imported.rows += test.rows
-    known = imported.warnings if len(made) > 1 else []
+    known = imported.warnings if len(tags_by_text) > 1 else []
     warnings = [SkippedItem(file, warning, template.line) for warning in test.warnings]
     imported.warnings += [item for item in warnings if item not in known]
     return False
 
 
-def _tell_unselected(
+def _report_unselected(
     libraries: list[_Library],
     requirements: list[Requirement],
-    taken: _Taken,
+    progress: _Progress,
     imported: Imported,
 ) -> None:
     """Say which templates nothing has asked for: one line for each concern of a file."""
     known = {requirement.concern for requirement in requirements}
     for library in libraries:
-        rest = [
+        unselected = [
             template
             for template in library.templates
-            if (str(library.path), template.line) not in taken.texts
+            if (str(library.path), template.line) not in progress.texts
         ]
-        for concern, count in Counter(template.concern for template in rest).items():
-            line = next(template.line for template in rest if template.concern == concern)
+        for concern, count in Counter(template.concern for template in unselected).items():
+            line = next(template.line for template in unselected if template.concern == concern)
             many = "1 template" if count == 1 else f"{count} templates"
             why = "no requirement selects them"
             if concern not in known and concern.lower() in known:

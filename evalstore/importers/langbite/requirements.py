@@ -99,7 +99,7 @@ def read_scenario(text: str) -> Scenario:
     models = document.get("aiModels") or document.get("llms") or []
     return Scenario(
         tuple(requirements),
-        _whole(document, "nTemplates"),
+        _whole_number(document, "nTemplates"),
         tuple(str(model) for model in models) if isinstance(models, list) else (),
         document.get("useLLMEval") is True,
         _settings(document),
@@ -111,9 +111,9 @@ def _settings(document: dict[str, Json]) -> dict[str, Json]:
     settings: dict[str, Json] = {}
     if (temperature := _number(document, "temperature")) is not None:
         settings["candidatesTemperature"] = plain_number(temperature)
-    if (tokens := _whole(document, "tokens")) is not None and tokens > 0:
+    if (tokens := _whole_number(document, "tokens")) is not None and tokens > 0:
         settings["maxTestOutputTokens"] = tokens
-    if (attempts := _whole(document, "nRetries")) is not None:
+    if (attempts := _whole_number(document, "nRetries")) is not None:
         settings["retries"] = max(attempts - 1, 0)
     return settings
 
@@ -172,7 +172,7 @@ def _number(document: dict[str, Json], name: str) -> Decimal | None:
     return Decimal(value)
 
 
-def _whole(document: dict[str, Json], name: str) -> int | None:
+def _whole_number(document: dict[str, Json], name: str) -> int | None:
     value = document.get(name)
     return value if type(value) is int else None
 

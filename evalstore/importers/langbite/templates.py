@@ -63,17 +63,17 @@ def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
     lines = io.StringIO(text, newline="").readlines() or [""]
     delimiter = "\t" if "\t" in lines[0] else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    width, before = 0, 0
+    width, last_line = 0, 0
     order: tuple[int, ...] = ()
     while True:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            yield Rejected(before + 1, f"cannot be read: {error}")
+            yield Rejected(last_line + 1, f"cannot be read: {error}")
             return
         if row is None:
             return
-        line, before = before + 1, reader.line_num
+        line, last_line = last_line + 1, reader.line_num
         if not any(cell.strip() for cell in row):
             continue
         if not width:
@@ -164,9 +164,9 @@ def _template(
     )
 
 
-def _id(written: str) -> str:
+def _id(text: str) -> str:
     """A number that some program wrote as `1.0` is 1."""
-    return written.removesuffix(".0") if written.removesuffix(".0").isdigit() else written
+    return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
 
 
 def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
@@ -180,8 +180,8 @@ def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
     operation = prediction.get("operation")
     allowed = OPERATIONS[kind]
     if operation not in allowed:
-        words = f"'{kind}' has no operation {json.dumps(operation)}"
-        raise ValueError(f"{words}; it has {', '.join(allowed)}")
+        reason = f"'{kind}' has no operation {json.dumps(operation)}"
+        raise ValueError(f"{reason}; it has {', '.join(allowed)}")
     if operation in _SAME:
         key = prediction.get("key")
         if not isinstance(key, str) or not key:

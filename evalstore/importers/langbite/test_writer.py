@@ -54,9 +54,9 @@ def compose(
         if _TEMPLATE_SIGNS.search(community) or not community.strip():
             raise ValueError(f"the community '{community}' cannot be a value")
     oracle = translate(template, requirement.delta, judged=judged)
-    own = [template.concern, language, template.input_type, template.reflection_type]
-    front: dict[str, Json] = {"tags": list(dict.fromkeys([*own, *tags]))}
-    front |= _rows(names, requirement.markup, communities)
+    template_tags = [template.concern, language, template.input_type, template.reflection_type]
+    front: dict[str, Json] = {"tags": list(dict.fromkeys([*template_tags, *tags]))}
+    front |= _replacements(names, requirement.markup, communities)
     text = write_test(
         front,
         [("user", _prompt(template, names))],
@@ -64,11 +64,11 @@ def compose(
         checks=oracle.checks,
     )
     rows = math.perm(len(communities), len(names)) if names else 1
-    broken = _broken(template.text, names, requirement.markup)
+    broken = _unfilled_markups(template.text, names, requirement.markup)
     return LangbiteTest(text, rows, (*oracle.warnings, *broken))
 
 
-def _rows(names: list[str], markup: str, communities: list[str]) -> dict[str, Json]:
+def _replacements(names: list[str], markup: str, communities: list[str]) -> dict[str, Json]:
     if not names:
         return {}
     if len(names) == 1:
@@ -81,7 +81,7 @@ def _rows(names: list[str], markup: str, communities: list[str]) -> dict[str, Js
 
 def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
     """Prefix, text and format, as they are put together there."""
-    text = _filled(template.text, names)
+    text = _with_placeholders(template.text, names)
     if template.task_prefix:
         prefix = escape(template.task_prefix + _GLUE + _DELIMITER)
         text = f"{prefix}{text}{_DELIMITER}."
@@ -90,7 +90,7 @@ def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
     return text
 
 
-def _filled(text: str, names: list[str]) -> str:
+def _with_placeholders(text: str, names: list[str]) -> str:
     """The text with placeholders for its markups."""
     if not names:
         return escape(text)
@@ -101,10 +101,10 @@ def _filled(text: str, names: list[str]) -> str:
     return out
 
 
-def _broken(text: str, names: list[str], markup: str) -> list[str]:
+def _unfilled_markups(text: str, names: list[str], markup: str) -> list[str]:
     """What looks like a markup and is not filled: also its name without braces, in capitals."""
-    rest = [braced for braced in _BRACES.findall(text) if braced[1:-1] not in names]
+    unfilled = [braced for braced in _BRACES.findall(text) if braced[1:-1] not in names]
     name = re.escape(markup)
-    rest += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
-    rest += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)
-    return [f"unresolved {', '.join(dict.fromkeys(rest))}"] if rest else []
+    unfilled += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
+    unfilled += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)
+    return [f"unresolved {', '.join(dict.fromkeys(unfilled))}"] if unfilled else []

@@ -26,34 +26,40 @@ def tag_temperatures(
     """The tag of a test whose answers were given at these temperatures; empty: it needs none."""
     if "temperature" in options or set(temperatures) <= {DEFAULT}:
         return {}
-    listed = tuple(sorted(set(temperatures)))
-    return {f"{model}@{'+'.join(f'{number:.9g}' for number in listed)}": listed}
+    distinct = tuple(sorted(set(temperatures)))
+    return {f"{model}@{'+'.join(f'{number:.9g}' for number in distinct)}": distinct}
 
 
 def list_candidates(
-    models: Mapping[str, TemperatureTags], *, usual: float | None
+    models: Mapping[str, TemperatureTags], *, default: float | None
 ) -> list[dict[str, Json]]:
     """The candidates of these models, as `evalstore.yaml` lists them.
 
     `usual` is what candidates of the workspace are asked at; None: no answers come along, so each
     model is listed once, for all of its tests.
     """
-    if usual is None:
+    if default is None:
         return [{"id": model, "requiredTags": [model]} for model in models]
-    candidates = [_first(model, tagged, usual) for model, tagged in models.items()]
-    for model, tagged in models.items():
-        others = {number for listed in tagged.values() for number in listed} - {DEFAULT}
-        for temperature in sorted(others):
-            tags = [tag for tag, listed in tagged.items() if temperature in listed]
+    candidates = [
+        _first(model, temperature_tags, default) for model, temperature_tags in models.items()
+    ]
+    for model, temperature_tags in models.items():
+        other_temperatures = {
+            number for tag_values in temperature_tags.values() for number in tag_values
+        } - {DEFAULT}
+        for temperature in sorted(other_temperatures):
+            tags = [
+                tag for tag, tag_values in temperature_tags.items() if temperature in tag_values
+            ]
             candidates.append({"id": model, "requiredTags": tags, "temperature": temperature})
     return candidates
 
 
-def _first(model: str, tagged: TemperatureTags, usual: float) -> dict[str, Json]:
+def _first(model: str, tags: TemperatureTags, default: float) -> dict[str, Json]:
     """The candidate for the tests that fix their temperature or have answers at the default."""
     entry: dict[str, Json] = {"id": model, "requiredTags": [model]}
-    if others := [tag for tag, listed in tagged.items() if DEFAULT not in listed]:
-        entry["prohibitedTags"] = others
-    if usual != DEFAULT:
+    if prohibited := [tag for tag, tag_values in tags.items() if DEFAULT not in tag_values]:
+        entry["prohibitedTags"] = prohibited
+    if default != DEFAULT:
         entry["temperature"] = DEFAULT
     return entry

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.lve.checker_context import ARGUMENTS, CheckerTest, LveJudging
 from evalstore.importers.lve.custom_checkers import classes_in, translate_class
 from evalstore.importers.lve.format_strings import Piece, parse, template
@@ -41,22 +41,22 @@ _MODELS = {
 def translate(test: CheckerTest) -> LveJudging:
     """The checks that replace the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
-    own = CHECKERS.get(name)
+    lve_checker = CHECKERS.get(name)
     defined = {class_name for source in test.custom.values() for class_name in classes_in(source)}
     if name in defined:
-        if own is not None:
+        if lve_checker is not None:
             raise NotTakenError(
                 f"the class '{name}' has the name of one of LVE's own checkers; rename it",
                 ARGUMENTS,
                 "checker_name",
             )
         return translate_class(test)
-    if own is None:
+    if lve_checker is None:
         raise NotTakenError(f"there is no checker '{name}'", ARGUMENTS, "checker_name")
-    return own(test)
+    return lve_checker(test)
 
 
-def _turned(check: dict[str, Json], *, safe: bool) -> dict[str, Json]:
+def _negate_unless(check: dict[str, Json], *, safe: bool) -> dict[str, Json]:
     """The check, turned round when what it finds is not safe."""
     return check if safe else {**check, "not": True}
 
@@ -68,19 +68,19 @@ def _regex(test: CheckerTest) -> LveJudging:
     if flag != 0:
         if not isinstance(flag, str) or flag not in _FLAGS:
             known = ", ".join(_FLAGS)
-            message = f"there is no flag {shown(flag)}; there are {known}"
+            message = f"there is no flag {short_json(flag)}; there are {known}"
             raise NotTakenError(message, ARGUMENTS, "flags")
         check["flags"] = _FLAGS[flag]
     if "{{" not in check["regex"]:
         _compile(check["regex"])
-    return LveJudging([_turned(check, safe=test.flag("match_safe"))])
+    return LveJudging([_negate_unless(check, safe=test.flag("match_safe"))])
 
 
 def _compile(pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        message = f"the pattern {shown(pattern)} is not a regular expression: {error}"
+        message = f"the pattern {short_json(pattern)} is not a regular expression: {error}"
         raise NotTakenError(message, ARGUMENTS, "pattern") from None
 
 
@@ -98,14 +98,14 @@ def _contains(test: CheckerTest) -> LveJudging:
     check: dict[str, Json] = {"contains": template(pieces, test.names)}
     if not pattern:
         check["allowEmpty"] = True
-    return LveJudging([_turned(check, safe=test.flag("match_safe", default=False))])
+    return LveJudging([_negate_unless(check, safe=test.flag("match_safe", default=False))])
 
 
 def _similar(test: CheckerTest) -> LveJudging:
     test.only("text", "threshold", "match_safe")
     bound = f">= {test.number('threshold'):g}"
     check: dict[str, Json] = {"similar": test.text("text"), "pass": bound}
-    return LveJudging([_turned(check, safe=test.flag("match_safe", default=False))])
+    return LveJudging([_negate_unless(check, safe=test.flag("match_safe", default=False))])
 
 
 def _refusal(test: CheckerTest) -> LveJudging:
@@ -125,7 +125,7 @@ def _function(test: CheckerTest) -> LveJudging:
     values = Values(test.rows)
     extract = test.definition.arguments.get("extract")
     if extract is not None and extract not in _EXTRACT:
-        message = f"'extract' cannot be {shown(extract)}; there are {', '.join(_EXTRACT)}"
+        message = f"'extract' cannot be {short_json(extract)}; there are {', '.join(_EXTRACT)}"
         raise NotTakenError(message, ARGUMENTS, "extract")
     if extract is None or not function.uses_answer:
         expression = as_expression(function, "answer", test.names, values, *place)
@@ -141,12 +141,12 @@ def _joint_function(test: CheckerTest) -> LveJudging:
     place = (ARGUMENTS, "func")
     function = read_function(_code(test), test.definition, *place)
     is_plain = all(len(names) == 1 for names in test.turns)
-    answers = "answers" if is_plain else _by_name(test.turns)
+    answers = "answers" if is_plain else _answers_by_name(test.turns)
     answer = answers if isinstance(answers, str) else answers(function.answer)
     expression = as_expression(function, answer, test.names, Values(test.rows), *place)
     if expression is not None:
         return LveJudging([{"expr": expression, "scope": "case"}])
-    if is_plain and function.says_all_are_equal:
+    if is_plain and function.checks_equality:
         return LveJudging([{"type": "allEqual", "scope": "case"}])
     code = as_joint_python(function, Values(test.rows), *place, by_name=not is_plain)
     check = {"python": check_of(function, test.names), "scope": "case"}
@@ -160,7 +160,7 @@ def _code(test: CheckerTest) -> str:
     return source
 
 
-def _by_name(
+def _answers_by_name(
     turns: tuple[tuple[str, ...], ...],
 ) -> Callable[[str], Callable[[ast.Lambda], dict[int, str]]]:
     """Answers by run and name: `rs[1]['b']` is one answer, `rs` a list of mappings."""
@@ -198,7 +198,7 @@ def _answer(turns: tuple[tuple[str, ...], ...], run: int, name: str) -> str:
     turn_name = name_of_turn(name)
     if len(turns) == 1:
         return turn_name
-    return f"{turn_name}[{sum(name in before for before in turns[:run])}]"
+    return f"{turn_name}[{sum(name in earlier for earlier in turns[:run])}]"
 
 
 def _monotonic(test: CheckerTest) -> LveJudging:
@@ -209,7 +209,7 @@ def _monotonic(test: CheckerTest) -> LveJudging:
     of_parameter = arguments.get("param_variable_identifier_regex", "([0-9]+)")
     order = arguments.get("order", "asc")
     if order not in ("asc", "desc"):
-        message = f"'order' must be asc or desc, not {shown(order)}"
+        message = f"'order' must be asc or desc, not {short_json(order)}"
         raise NotTakenError(message, ARGUMENTS, "order")
     parameters = {}
     for name in test.definition.parameters:
@@ -225,7 +225,7 @@ def _monotonic(test: CheckerTest) -> LveJudging:
     ]
     check: dict[str, Json] = {
         "monotonic": "increasing" if order == "asc" else "decreasing",
-        "pattern": _plain(test, known[0], arguments),
+        "pattern": _argument_or_default(test, known[0], arguments),
         "by": by,
         "scope": "case",
     }
@@ -234,7 +234,7 @@ def _monotonic(test: CheckerTest) -> LveJudging:
     return LveJudging([check])
 
 
-def _plain(test: CheckerTest, name: str, arguments: Mapping[str, Json]) -> str:
+def _argument_or_default(test: CheckerTest, name: str, arguments: Mapping[str, Json]) -> str:
     return test.text(name) if name in test.definition.arguments else str(arguments[name])
 
 
@@ -251,7 +251,7 @@ def _identifier(pattern: Json, name: str, argument: str) -> str:
     return str(identifier)
 
 
-def _by_evaluator(test: CheckerTest) -> LveJudging:
+def _classifier(test: CheckerTest) -> LveJudging:
     """A classifier is not part of evalstore: an evaluator is told what it looked for."""
     name = test.definition.checker
     threshold, instructions = _MODELS[name]
@@ -260,7 +260,7 @@ def _by_evaluator(test: CheckerTest) -> LveJudging:
     return LveJudging(instructions=instructions, warnings=[warning])
 
 
-def _personal(test: CheckerTest) -> LveJudging:
+def _personal_data(test: CheckerTest) -> LveJudging:
     """What would be blackened there is kept: an evaluator is told what must not be there."""
     test.only("entities")
     entities = test.definition.arguments.get("entities")
@@ -289,6 +289,6 @@ CHECKERS: Mapping[str, Callable[[CheckerTest], LveJudging]] = {
     "RefuseChecker": _refusal,
     "MonotonicityChecker": _monotonic,
     "MonotoncityChecker": _monotonic,
-    **dict.fromkeys(_MODELS, _by_evaluator),
-    "PII_Checker": _personal,
+    **dict.fromkeys(_MODELS, _classifier),
+    "PII_Checker": _personal_data,
 }

@@ -52,16 +52,18 @@ def translate_class(test: CheckerTest) -> LveJudging:
     check: dict[str, Json] = {"file": path, "class": name}
     if arguments:
         check["args"] = arguments
-    written = "".join(argument for argument in arguments.values() if isinstance(argument, str))
+    argument_text = "".join(
+        argument for argument in arguments.values() if isinstance(argument, str)
+    )
     hidden = [
         column
         for key, column in test.names.items()
-        if key not in test.shown and "{{" + column + "}}" not in written
+        if key not in test.shown and "{{" + column + "}}" not in argument_text
     ]
     # A check sees the columns that something mentions.
-    named = f"{name} of {', '.join('{{' + column + '}}' for column in hidden)}"
+    label_text = f"{name} of {', '.join('{{' + column + '}}' for column in hidden)}"
     scope = {"scope": "case"} if test.definition.joint else {}
-    label = {"name": named} if hidden else {}
+    label = {"name": label_text} if hidden else {}
     return LveJudging([{"python": check, **label, **scope}], files={path: source})
 
 

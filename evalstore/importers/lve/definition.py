@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.importers.coerce import parse_json
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.lve import prompts
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _tags(entries: Json) -> tuple[tuple[str, str], ...]:
     for tag in entries:
         name, value = (tag.get("name"), tag.get("value")) if isinstance(tag, dict) else (None, None)
         if not isinstance(name, str) or name not in _TAG_VALUES or not isinstance(value, str):
-            raise NotTakenError(f"there is no tag {shown(tag)}", "tags")
+            raise NotTakenError(f"there is no tag {short_json(tag)}", "tags")
         allowed = _TAG_VALUES[name]
         if allowed and value not in allowed:
             raise NotTakenError(
@@ -150,7 +150,7 @@ def _tags(entries: Json) -> tuple[tuple[str, str], ...]:
 
 def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
     many = document.get("multi_run_prompt")
-    _exactly_one(document, _PROMPTS, "the test")
+    _require_exactly_one(document, _PROMPTS, "the test")
     if many is None:
         return (LveRun(_prompt(document, read_file)),)
     place = "multi_run_prompt"
@@ -160,7 +160,7 @@ def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
         raise NotTakenError("'multi_run_prompt' must be a list of mappings", place)
     runs = []
     for number, run in enumerate(many, 1):
-        _exactly_one(run, _PROMPTS[:2], f"run {number}", place)
+        _require_exactly_one(run, _PROMPTS[:2], f"run {number}", place)
         name = run.get("name")
         if name is not None and not isinstance(name, str):
             raise NotTakenError(f"the name of run {number} must be a text", place, "name")
@@ -169,14 +169,16 @@ def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
         if type(count) is not int or not 1 <= count <= _MOST_REPETITIONS:
             raise NotTakenError(
                 f"the repetitions of run {number} must be a whole number from 1 to "
-                f"{_MOST_REPETITIONS:,}, not {shown(count)}",
+                f"{_MOST_REPETITIONS:,}, not {short_json(count)}",
                 place,
             )
         runs.append(LveRun(_prompt(run, read_file, place), name, count))
     return tuple(runs)
 
 
-def _exactly_one(entry: dict[str, Json], names: tuple[str, ...], subject: str, *place: str) -> None:
+def _require_exactly_one(
+    entry: dict[str, Json], names: tuple[str, ...], subject: str, *place: str
+) -> None:
     present = [name for name in names if entry.get(name) is not None]
     if len(present) != 1:
         known = ", ".join(f"'{name}'" for name in names)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from string import Formatter
 
 from evalstore.files.datasets import stable_names
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.escaping import append, escape
 from evalstore.importers.template_writer import keep_ticks
 from evalstore.values import Json
@@ -57,13 +57,15 @@ def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
     try:
         parsed = list(Formatter().parse(text))
     except ValueError:
-        raise NotTakenError(f"{shown(text)}: a literal brace must be doubled", *place) from None
+        raise NotTakenError(
+            f"{short_json(text)}: a literal brace must be doubled", *place
+        ) from None
     pieces: list[Piece] = []
-    for before, name, spec, conversion in parsed:
-        if before and pieces and isinstance(pieces[-1], str):
-            pieces[-1] += before
-        elif before:
-            pieces.append(before)
+    for literal, name, spec, conversion in parsed:
+        if literal and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += literal
+        elif literal:
+            pieces.append(literal)
         if name is not None:
             pieces.append(_field(name, spec or "", conversion, set(known), place))
     return pieces
@@ -81,19 +83,23 @@ def mentioned(text: str) -> list[str]:
 def _field(
     name: str, spec: str, conversion: str | None, known: set[str], place: tuple[str, ...]
 ) -> FormatField:
-    written = "{" + name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
-    written += "}"
+    field_text = (
+        "{" + name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+    )
+    field_text += "}"
     if not name or name[0].isdigit():
-        raise NotTakenError(f"'{written}' has no name; double the braces if they are text", *place)
+        raise NotTakenError(
+            f"'{field_text}' has no name; double the braces if they are text", *place
+        )
     match = _FIELD.fullmatch(name)
-    first = match[1] if match else re.split(r"[.\[]", name)[0]
-    if first not in known:
+    parameter = match[1] if match else re.split(r"[.\[]", name)[0]
+    if parameter not in known:
         hint = "it is not among the prompt_parameters; double the braces if they are text"
-        raise NotTakenError(f"'{written}' names no parameter: {hint}", *place)
+        raise NotTakenError(f"'{field_text}' names no parameter: {hint}", *place)
     if match is None or conversion not in (None, "s") or (spec and not _is_plain(spec)):
-        raise NotTakenError(f"'{written}' cannot be written as a template", *place)
+        raise NotTakenError(f"'{field_text}' cannot be written as a template", *place)
     steps = [int(step) if step.isdigit() else step for step in _INDEX.findall(match[2])]
-    return FormatField(first, tuple(steps), spec)
+    return FormatField(parameter, tuple(steps), spec)
 
 
 def _is_plain(spec: str) -> bool:
@@ -102,13 +108,13 @@ def _is_plain(spec: str) -> bool:
 
 def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
     """The pieces as a template; `names` are those that the parameters have in it."""
-    out = ""
+    text = ""
     for piece in pieces:
         if isinstance(piece, str):
-            out += escape(piece)
+            text += escape(piece)
         else:
-            out = append(out, placeholder(piece, names))
-    return keep_ticks(out)
+            text = append(text, placeholder(piece, names))
+    return keep_ticks(text)
 
 
 def placeholder(field: FormatField, names: Mapping[str, str]) -> str:

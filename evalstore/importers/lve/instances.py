@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import plural
 from evalstore.importers.base import ShownMessage
 from evalstore.importers.coerce import parse_json
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.lve.format_strings import mentioned
 
 if TYPE_CHECKING:
@@ -47,36 +47,38 @@ def read_instance(line: int, text: str) -> Instance:
     except ValueError as error:
         raise NotTakenError(f"is not JSON: {error}", line=line) from None
     if not isinstance(document, dict):
-        raise NotTakenError(f"an instance must be a mapping, not {shown(document)}", line=line)
+        raise NotTakenError(f"an instance must be a mapping, not {short_json(document)}", line=line)
     for name in ("args", "run_info"):
         if not isinstance(document.get(name), dict):
             raise NotTakenError(f"the instance has no '{name}'", line=line)
     if not _is_response(document.get("response")):
-        value = shown(document.get("response"))
+        value = short_json(document.get("response"))
         raise NotTakenError(
             f"'response' must be a text, texts by name, or a list, not {value}", line=line
         )
     passed = document.get("passed", document.get("is_safe", True))  # as it was called once
     if not isinstance(passed, bool):
-        raise NotTakenError(f"'passed' must be true or false, not {shown(passed)}", line=line)
+        raise NotTakenError(f"'passed' must be true or false, not {short_json(passed)}", line=line)
     return Instance(
         line=line,
         arguments=document["args"],
         response=document["response"],
         passed=passed,
-        started=_started(document["run_info"].get("timestamp")),
-        shown=_shown(document, line),
+        started=_microseconds(document["run_info"].get("timestamp")),
+        shown=_kept_messages(document, line),
         pictures_kept=bool(document.get("prompt_out")),
         text=text.strip(),
     )
 
 
-def _shown(document: dict[str, Json], line: int) -> tuple[tuple[ShownMessage, ...], ...] | None:
+def _kept_messages(
+    document: dict[str, Json], line: int
+) -> tuple[tuple[ShownMessage, ...], ...] | None:
     """The messages that were kept: `prompt_out` with the answers, once `prompt` without them."""
-    kept = document.get("prompt_out") or document.get("prompt")
-    if not isinstance(kept, list) or not kept:
+    messages = document.get("prompt_out") or document.get("prompt")
+    if not isinstance(messages, list) or not messages:
         return None
-    runs = kept if all(isinstance(run, list) for run in kept) else [kept]
+    runs = messages if all(isinstance(run, list) for run in messages) else [messages]
     responses = (
         document["response"] if isinstance(document["response"], list) else [document["response"]]
     )
@@ -116,17 +118,17 @@ def _conversation(entries: list[Json], model_texts: Collection[str]) -> tuple[Sh
 
 def _is_response(response: Json) -> bool:
     if isinstance(response, list):
-        return bool(response) and all(_is_one(answer) for answer in response)
-    return _is_one(response)
+        return bool(response) and all(_is_answer(answer) for answer in response)
+    return _is_answer(response)
 
 
-def _is_one(answer: Json) -> bool:
+def _is_answer(answer: Json) -> bool:
     if isinstance(answer, dict):
         return bool(answer) and all(isinstance(text, str) for text in answer.values())
     return isinstance(answer, str)
 
 
-def _started(timestamp: Json) -> int:
+def _microseconds(timestamp: Json) -> int:
     """A time as `ctime` writes it, without a zone: taken for UTC."""
     for form in _TIMES if isinstance(timestamp, str) else ():
         try:

@@ -50,7 +50,7 @@ class Function:
         return any(node.id == self.answer for node in self._names())
 
     @property
-    def says_all_are_equal(self) -> bool:
+    def checks_equality(self) -> bool:
         """Whether it asks that there is one value among the answers."""
         return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
 
@@ -68,17 +68,17 @@ class Values:
         """Whether each value is a text."""
         return all(isinstance(row.get(name), str) for row in self.rows)
 
-    def as_number(self, name: str, written: str) -> str | None:
+    def as_number(self, name: str, code: str) -> str | None:
         """The value as a number in code; None when not each of them is one."""
         numbers = [row.get(name) for row in self.rows]
         if all(
             isinstance(number, int | float) and not isinstance(number, bool) for number in numbers
         ):
-            return written
+            return code
         for kind in (int, float):
             try:
                 if all(isinstance(text, str) and kind(text) is not None for text in numbers):
-                    return f"{kind.__name__}({written})"
+                    return f"{kind.__name__}({code})"
             except ValueError:
                 continue
         return None
@@ -95,8 +95,8 @@ def read_function(text: str, definition: LveTest, *place: str) -> Function:
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        words = getattr(error, "msg", None) or str(error)
-        raise NotTakenError(f"the function is not valid Python: {words}", *place) from None
+        reason = getattr(error, "msg", None) or str(error)
+        raise NotTakenError(f"the function is not valid Python: {reason}", *place) from None
     if not isinstance(tree, ast.Lambda):
         raise NotTakenError("the function must be a lambda", *place)
     return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
@@ -110,19 +110,19 @@ def _parameters(
     names = [posonlyarg.arg for posonlyarg in (*arguments.posonlyargs, *arguments.args)]
     if not names or arguments.vararg or arguments.kwarg:
         raise NotTakenError("the function must take an answer and the parameters by name", *place)
-    answer, *others = names
-    others += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
+    answer, *parameters = names
+    parameters += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
     for name in expected:
-        if name not in others:
+        if name not in parameters:
             raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
     if arguments.defaults or any(kw_default is not None for kw_default in arguments.kw_defaults):
         raise NotTakenError("the function has parameters with defaults", *place)
-    for name in others:
+    for name in parameters:
         if name not in expected:
             raise NotTakenError(
                 f"the function takes '{name}', which is not among the prompt_parameters", *place
             )
-    return answer, tuple(others)
+    return answer, tuple(parameters)
 
 
 def as_expression(
@@ -137,9 +137,9 @@ def as_expression(
     `answer` is what the answer is called, or gives the text for each node that refers to it.
     """
     columns = {name: names[name] for name in function.parameters}
-    outer = {function.answer, *columns, *columns.values(), "answer", "answers"}
-    inner = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
-    if inner & outer:
+    outer_names = {function.answer, *columns, *columns.values(), "answer", "answers"}
+    inner_names = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
+    if inner_names & outer_names:
         return None
     replaced = {function.answer: answer, **columns} if isinstance(answer, str) else columns
     edits = list(marks(function, lambda name: names[name], values, place))
@@ -160,7 +160,7 @@ def as_expression(
             edits.append((start, end, text))
             covered.append((start, end))
     start, end = offsets.of(body)
-    expression = " ".join(edited(function.source, start, end, edits).split("\n"))
+    expression = " ".join(apply_edits(function.source, start, end, edits).split("\n"))
     if not _is_truth(body):
         expression = f"bool({expression})"
     try:
@@ -182,7 +182,10 @@ def marks(
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts = _MARKS.split(node.value)
             if len(parts) > 1:
-                yield (*offsets.of(node), _sum(parts, function.fields, write, values, place))
+                yield (
+                    *offsets.of(node),
+                    _concatenation(parts, function.fields, write, values, place),
+                )
         elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
             field = function.fields[int(match[1])]
             number = values.as_number(field.name, write(field.name))
@@ -192,13 +195,13 @@ def marks(
                     *place,
                 )
             yield (*offsets.of(node), number)
-    if _MARKS.search(_MARKS.sub(_blank_known(function), function.source)):
+    if _MARKS.search(_MARKS.sub(_remove_known_marks(function), function.source)):
         raise NotTakenError(
             "a placeholder of the function is at a place where Python allows no value", *place
         )
 
 
-def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
+def _remove_known_marks(function: Function) -> Callable[[re.Match[str]], str]:
     """Takes out the marks that stand in texts or by themselves, so that others are found."""
     known: set[str] = set()
     for node in ast.walk(function.tree.body):
@@ -209,7 +212,7 @@ def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
     return lambda match: "" if match[1] in known else match[0]
 
 
-def _sum(
+def _concatenation(
     parts: list[str],
     fields: Sequence[FormatField],
     write: Callable[[str], str],
@@ -228,8 +231,8 @@ def _sum(
                 f"the function uses '{field.name}' with a format or a part of it, not as a whole",
                 *place,
             )
-        written = write(field.name)
-        terms.append(written if values.are_texts(field.name) else f"str({written})")
+        code = write(field.name)
+        terms.append(code if values.are_texts(field.name) else f"str({code})")
     return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
 
@@ -280,11 +283,11 @@ class Offsets:
         return self._starts[line - 1] + len(before)
 
 
-def edited(source: str, start: int, end: int, edits: list[Edit]) -> str:
+def apply_edits(source: str, start: int, end: int, edits: list[Edit]) -> str:
     """A part of a source with some stretches replaced; of two that overlap the outer one counts."""
     out, at = "", start
-    for first, last, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
-        if first >= at and last <= end:
-            out += source[at:first] + text
-            at = last
+    for low, high, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if low >= at and high <= end:
+            out += source[at:low] + text
+            at = high
     return out + source[at:end]

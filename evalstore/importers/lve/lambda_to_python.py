@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.importers.lve.lambda_to_expression import Function, Offsets, Values, edited, marks
+from evalstore.importers.lve.lambda_to_expression import (
+    Function,
+    Offsets,
+    Values,
+    apply_edits,
+    marks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +50,7 @@ def _class(
     extract: str | None = None,
 ) -> str:
     edits = list(marks(function, lambda name: f"self.{name}", values, place))
-    source = edited(function.source, *Offsets(function.source).of(function.tree), edits)
+    source = apply_edits(function.source, *Offsets(function.source).of(function.tree), edits)
     if "\n" in source:
         source = f"({source})"
     keywords = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)
@@ -64,7 +70,11 @@ def _start(parameters: tuple[str, ...], extract: str | None) -> str:
     """The constructor, if there is something to keep."""
     if not parameters and extract is None:
         return ""
-    taken = "".join(f", {parameter}" for parameter in parameters)
-    kept = "".join(f"        self.{parameter} = {parameter}\n" for parameter in parameters)
-    passed = "" if extract is None else f'extract="{extract}"'
-    return f"    def __init__(self{taken}):\n        super().__init__({passed})\n{kept}\n"
+    parameter_list = "".join(f", {parameter}" for parameter in parameters)
+    assignments = "".join(f"        self.{parameter} = {parameter}\n" for parameter in parameters)
+    base_arguments = "" if extract is None else f'extract="{extract}"'
+    return (
+        f"    def __init__(self{parameter_list}):\n"
+        f"        super().__init__({base_arguments})\n"
+        f"{assignments}\n"
+    )

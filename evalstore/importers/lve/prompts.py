@@ -12,7 +12,7 @@ from json import JSONDecodeError
 from typing import TYPE_CHECKING, cast
 
 from evalstore.importers.coerce import parse_json
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.lve.format_strings import names_of
 from evalstore.values import Role
 
@@ -72,8 +72,8 @@ def read_file(text: str) -> LvePrompt:
             return read_list(messages, on_lines=True)
         if _MEANT_AS_JSON.match(text):
             line = problem.lineno if isinstance(problem, JSONDecodeError) else 1
-            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
-            raise NotTakenError(f"is not JSON: {words}", line=line) from None
+            reason = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            raise NotTakenError(f"is not JSON: {reason}", line=line) from None
         return plain
     if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
         raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
@@ -96,8 +96,8 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
         try:
             messages.append(parse_json(line))
         except ValueError as problem:
-            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
-            problems.append(NotTakenError(f"is not JSON: {words}", line=number))
+            description = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            problems.append(NotTakenError(f"is not JSON: {description}", line=number))
             if not line.lstrip().startswith("{"):
                 return None
     if not all(isinstance(message, dict) for message in messages):
@@ -130,11 +130,11 @@ def read_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
 
 def _turn(number: int, message: Json) -> LveTurn:
     if not isinstance(message, dict):
-        raise NotTakenError(f"message {number} is {shown(message)}, not a mapping")
+        raise NotTakenError(f"message {number} is {short_json(message)}, not a mapping")
     role = message.get("role") or "user"
     if role not in _ROLES:
         known = ", ".join(_ROLES)
-        raise NotTakenError(f"message {number} has the role {shown(role)}; there are {known}")
+        raise NotTakenError(f"message {number} has the role {short_json(role)}; there are {known}")
     for name in ("content", "variable", "image_url"):
         if not isinstance(message.get(name), str | None):
             raise NotTakenError(f"'{name}' of message {number} must be a text")
@@ -152,28 +152,28 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
     if turns[0].is_filled:
         raise NotTakenError("the conversation begins with a turn to be filled: nothing was asked")
     names = [turn.variable for turn in turns if turn.is_filled]
-    last = turns[-1]
-    if last.role == "assistant" and not last.is_filled:
+    last_turn = turns[-1]
+    if last_turn.role == "assistant" and not last_turn.is_filled:
         raise NotTakenError("the conversation ends with a fixed assistant turn")
-    if last.role != "assistant":
+    if last_turn.role != "assistant":
         names.append(LAST)
-    named = [name if name or len(names) > 1 else LAST for name in names]
-    if not all(named):
+    variables = [name if name or len(names) > 1 else LAST for name in names]
+    if not all(variables):
         raise NotTakenError(
             "an assistant turn to be filled needs a 'variable' when it is not alone"
         )
-    for name in named:
-        if named.count(name) > 1:
+    for name in variables:
+        if variables.count(name) > 1:
             raise NotTakenError(f"two turns to be filled have the variable '{name}'")
-    return tuple(name for name in named if name)
+    return tuple(name for name in variables if name)
 
 
 def take_turns(turns: tuple[LveTurn, ...]) -> bool:
     """Whether user and assistant take turns, behind at most one system message."""
-    spoken = turns[1:] if turns[0].role == "system" else turns
-    expected = (("user", "assistant")[number % 2] for number in range(len(spoken)))
-    return bool(spoken) and all(
-        turn.role == role for turn, role in zip(spoken, expected, strict=True)
+    alternating = turns[1:] if turns[0].role == "system" else turns
+    expected = (("user", "assistant")[number % 2] for number in range(len(alternating)))
+    return bool(alternating) and all(
+        turn.role == role for turn, role in zip(alternating, expected, strict=True)
     )
 
 

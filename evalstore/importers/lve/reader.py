@@ -18,7 +18,12 @@ from evalstore.importers.lve.definition import LveTest, read_definition
 from evalstore.importers.lve.format_strings import fill, names_of
 from evalstore.importers.lve.instances import checker_columns, read_instance, split_arguments
 from evalstore.importers.lve.prompts import name_of_turn
-from evalstore.importers.lve.recording import RecordedLine, is_of_today, record, temperature_of
+from evalstore.importers.lve.recording import (
+    RecordedLine,
+    matches_current_prompt,
+    record,
+    temperature_of,
+)
 from evalstore.importers.lve.test_writer import (
     LveConversation,
     Row,
@@ -58,8 +63,8 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
             hint="name a folder of an LVE repository, or one of its tests",
         )
     if models:
-        usual = options.temperature if options.sessions else None
-        imported.settings["candidates"] = list_candidates(models, usual=usual)
+        default = options.temperature if options.sessions else None
+        imported.settings["candidates"] = list_candidates(models, default=default)
     return imported
 
 
@@ -107,8 +112,8 @@ class _Reader:
         try:
             text = self._text(path)
             definition = read_definition(text, self._prompt)
-            tagged = self._take(definition, text)
-            models.setdefault(definition.model, {}).update(tagged)
+            tags = self._import_test(definition, text)
+            models.setdefault(definition.model, {}).update(tags)
         except NotTakenError as problem:
             place = self.folder / problem.file if problem.file else path
             line = problem.line or line_of(text, problem.place)
@@ -135,9 +140,9 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' is not there")
         return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
 
-    def _take(self, definition: LveTest, text: str) -> TemperatureTags:
+    def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
         """Add the files of a test; returns the tag that names the temperatures of its answers."""
-        held = read_conversations(definition)
+        conversations = read_conversations(definition)
         lines = list(self._lines())
         model_columns = checker_columns(
             definition.arguments,
@@ -147,75 +152,79 @@ class _Reader:
         definition = replace(definition, model_columns=model_columns)
         names = names_of(
             definition.columns,
-            {name_of_turn(name) for conversation in held for name in conversation.names},
+            {name_of_turn(name) for conversation in conversations for name in conversation.names},
         )
-        lines = [line for line in lines if self._is_placed(definition, held, line)]
+        lines = [line for line in lines if self._fill_row(definition, conversations, line)]
         instances = [line for line in lines if line.fits]
         rows = distinct_rows([line.row for line in instances])
         if definition.columns and not rows:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
-        judged = self._judging(definition, held, names, rows)
-        of_today = [line for line in instances if is_of_today(held, line)]
-        options, words = common_options(
+        judging = self._translate_checker(definition, conversations, names, rows)
+        current_lines = [line for line in instances if matches_current_prompt(conversations, line)]
+        options, warnings = common_options(
             definition,
             _model_arguments(definition, instances),
-            _model_arguments(definition, of_today),
+            _model_arguments(definition, current_lines),
         )
-        tagged = _temperature_tags(definition, options, of_today)
-        written, data = write(
+        tags = _temperature_tags(definition, options, current_lines)
+        test, data = write(
             definition,
-            held,
+            conversations,
             names,
             rows,
-            judged,
+            judging,
             folders=self.folders,
-            more_tags=list(tagged),
+            more_tags=list(tags),
             options=options,
             data=f"{self.name.name}.jsonl",
             comments=self._comments(definition),
         )
-        self._add_files(written, data, judged)
+        self._add_files(test, data, judging)
         self.imported.rows += len(rows) or 1
-        for reason in [*words, *judged.warnings]:
+        for reason in [*warnings, *judging.warnings]:
             self._warn(
-                reason, line_of(text, ("checker_args",)) if reason in judged.warnings else None
+                reason, line_of(text, ("checker_args",)) if reason in judging.warnings else None
             )
         if definition.ignored:
             self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
         if self.options.sessions:
-            record(self.imported, definition, held, names, lines, f"{self._place}.md")
-        return tagged
+            record(self.imported, definition, conversations, names, lines, f"{self._place}.md")
+        return tags
 
-    def _judging(
+    def _translate_checker(
         self,
         definition: LveTest,
-        held: tuple[LveConversation, ...],
+        conversations: tuple[LveConversation, ...],
         names: Mapping[str, str],
         rows: list[Row],
     ) -> LveJudging:
         """How the test is judged; its Python files lie in a folder beside the test."""
         turns = tuple(
-            conversation.names for conversation in held for _ in range(conversation.run.repetitions)
+            conversation.names
+            for conversation in conversations
+            for _ in range(conversation.run.repetitions)
         )
-        shown = shown_parameters(held)
-        judged = translate(CheckerTest(definition, names, turns, rows, shown, self._custom()))
-        for check in judged.checks:
+        parameters = shown_parameters(conversations)
+        judging = translate(
+            CheckerTest(definition, names, turns, rows, parameters, self._custom_files())
+        )
+        for check in judging.checks:
             if "python" in check:
                 check["python"]["file"] = f"{self.name.name}/{check['python']['file']}"
-        return judged
+        return judging
 
     @property
     def _place(self) -> str:
         """The path of the test, without a suffix."""
         return f"tests/{self.name}"
 
-    def _add_files(self, test: bytes, data: bytes | None, judged: LveJudging) -> None:
+    def _add_files(self, test: bytes, data: bytes | None, judging: LveJudging) -> None:
         """Add the test file, its data and its Python files."""
         files = self.imported.files
         files[f"{self._place}.md"] = test
         if data is not None:
             files[f"{self._place}.jsonl"] = data
-        for path, source in judged.files.items():
+        for path, source in judging.files.items():
             files[f"{self._place}/{path}"] = source
 
     def _warn(self, reason: str, line: int | None) -> None:
@@ -228,7 +237,7 @@ class _Reader:
         comments += [value for name, value in definition.tags if name == "paper"]
         return [" ".join(comment.split()) for comment in comments]
 
-    def _custom(self) -> dict[str, bytes]:
+    def _custom_files(self) -> dict[str, bytes]:
         """The Python files of the test's own checkers, by their path below `checker`."""
         folder = self.folder / "checker"
         return {
@@ -254,8 +263,8 @@ class _Reader:
                 except NotTakenError as problem:
                     self.imported.left.append(SkippedItem(str(path), problem.reason, number))
 
-    def _is_placed(
-        self, definition: LveTest, held: tuple[LveConversation, ...], line: RecordedLine
+    def _fill_row(
+        self, definition: LveTest, conversations: tuple[LveConversation, ...], line: RecordedLine
     ) -> bool:
         """Fill in the row of an instance; False, and told, when the test has no place for it.
 
@@ -263,7 +272,7 @@ class _Reader:
         """
         line.row, _ = split_arguments(line.instance.arguments, definition.columns)
         try:
-            self._fill(definition, held, line.row)
+            self._require_filling(definition, conversations, line.row)
         except NotTakenError as problem:
             line.fits = False
             if not self.options.sessions or line.instance.shown is None:
@@ -272,12 +281,14 @@ class _Reader:
                 return False
         return True
 
-    def _fill(self, definition: LveTest, held: tuple[LveConversation, ...], row: Row) -> None:
+    def _require_filling(
+        self, definition: LveTest, conversations: tuple[LveConversation, ...], row: Row
+    ) -> None:
         """Raise unless the values fill all texts."""
         for name in definition.columns:
             if name not in row:
                 raise NotTakenError(f"the instance has no value for '{name}'")
-        for conversation in held:
+        for conversation in conversations:
             try:
                 for pieces in (pieces for _, pieces in conversation.turns):
                     fill(pieces, row)

@@ -33,17 +33,17 @@ class RecordedLine:
 def record(
     imported: Imported,
     definition: LveTest,
-    held: tuple[LveConversation, ...],
+    conversations: tuple[LveConversation, ...],
     names: Mapping[str, str],
     lines: Sequence[RecordedLine],
     file: str,
 ) -> None:
     """Add the answers and verdicts of the instances of a test, or why they are left."""
-    for line in _distinct(imported, lines):
+    for line in _distinct_lines(imported, lines):
         instance = line.instance
         try:
-            then = _shown_then(held, line)
-            answers = answers_of(instance.response, _turns(held, then))
+            older_messages = _older_messages(conversations, line)
+            answers = answers_of(instance.response, _turn_names(conversations, older_messages))
         except NotTakenError as problem:
             imported.left.append(SkippedItem(str(line.path), problem.reason, instance.line))
             continue
@@ -61,24 +61,26 @@ def record(
                     judge=definition.checker,
                     source=str(line.path),
                     line=instance.line,
-                    messages=then[run] if then else None,
+                    messages=older_messages[run] if older_messages else None,
                 )
             )
 
 
-def is_of_today(held: tuple[LveConversation, ...], line: RecordedLine) -> bool:
+def matches_current_prompt(conversations: tuple[LveConversation, ...], line: RecordedLine) -> bool:
     """Whether an instance was shown what the test says now, as far as it says what it was shown."""
-    shown = line.instance.shown
-    if shown is None or not line.fits:
+    recorded = line.instance.shown
+    if recorded is None or not line.fits:
         return line.fits
-    now = tuple(
+    current = tuple(
         conversation.shown(line.row)
-        for conversation in held
+        for conversation in conversations
         for _ in range(conversation.run.repetitions)
     )
     if not line.instance.pictures_kept:
-        now = tuple(tuple(message._replace(image=None) for message in messages) for messages in now)
-    return shown == now
+        current = tuple(
+            tuple(message._replace(image=None) for message in messages) for messages in current
+        )
+    return recorded == current
 
 
 def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
@@ -92,34 +94,41 @@ def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
     return temperature if isfinite(temperature) else None
 
 
-def _shown_then(
-    held: tuple[LveConversation, ...], line: RecordedLine
+def _older_messages(
+    conversations: tuple[LveConversation, ...], line: RecordedLine
 ) -> tuple[tuple[ShownMessage, ...], ...] | None:
     """The messages of an answer to an older prompt; None when they are those of today."""
-    shown = line.instance.shown
-    if shown is None or is_of_today(held, line):
+    older = line.instance.shown
+    if older is None or matches_current_prompt(conversations, line):
         return None
-    if not line.instance.pictures_kept and any(any(conversation.images) for conversation in held):
+    if not line.instance.pictures_kept and any(
+        any(conversation.images) for conversation in conversations
+    ):
         raise NotTakenError("it was recorded with other messages, and does not say which picture")
-    for messages in shown:
+    for messages in older:
         if all(message.role == "system" for message in messages) or messages[0].text is None:
             raise NotTakenError("the messages that it was recorded with say nothing to the model")
         for address in (message.image for message in messages if message.image):
             check_picture(address)
-    return shown
+    return older
 
 
-def _turns(
-    held: tuple[LveConversation, ...], then: tuple[tuple[ShownMessage, ...], ...] | None
+def _turn_names(
+    conversations: tuple[LveConversation, ...],
+    older_messages: tuple[tuple[ShownMessage, ...], ...] | None,
 ) -> tuple[tuple[str, ...], ...]:
     """What LVE calls the answers of each conversation."""
-    now = [conversation.names for conversation in held for _ in range(conversation.run.repetitions)]
-    if then is None:
-        return tuple(now)
+    current = [
+        conversation.names
+        for conversation in conversations
+        for _ in range(conversation.run.repetitions)
+    ]
+    if older_messages is None:
+        return tuple(current)
     names = []
-    for number, messages in enumerate(then):
+    for number, messages in enumerate(older_messages):
         count = 1 + sum(message.text is None for message in messages)
-        known = now[number] if number < len(now) else ()
+        known = current[number] if number < len(current) else ()
         if count == 1:
             names.append(known[-1:] or (LAST,))
         elif count == len(known):
@@ -131,7 +140,7 @@ def _turns(
     return tuple(names)
 
 
-def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
+def _distinct_lines(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
     """Each line once: the same answer of the same second counts once."""
     seen: set[str] = set()
     repeated: dict[Path, list[int]] = {}
@@ -142,6 +151,6 @@ def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[Rec
         seen.add(line.instance.text)
         yield line
     for path, numbers in repeated.items():
-        words = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
-        reason = f"{words} one before word for word: each answer is stored once"
+        subject = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
+        reason = f"{subject} one before word for word: each answer is stored once"
         imported.warnings.append(SkippedItem(str(path), reason, numbers[0]))

@@ -99,10 +99,10 @@ def _image(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
 
 def write(
     definition: LveTest,
-    held: tuple[LveConversation, ...],
+    conversations: tuple[LveConversation, ...],
     names: Mapping[str, str],
     rows: Sequence[Row],
-    judged: LveJudging,
+    judging: LveJudging,
     *,
     folders: Sequence[str],
     more_tags: Sequence[str],
@@ -118,36 +118,36 @@ def write(
     front["tags"] = list(dict.fromkeys([*tags, definition.model, *more_tags]))
     if options:
         front["options"] = dict(options)
-    single = len(held) == 1
-    if single and held[0].run.repetitions > 1:
-        front["repetitions"] = held[0].run.repetitions
-    placed, lines = _rows(rows, names, _used(held, judged, names))
+    single = len(conversations) == 1
+    if single and conversations[0].run.repetitions > 1:
+        front["repetitions"] = conversations[0].run.repetitions
+    placed, lines = _rows(rows, names, _used_parameters(conversations, judging, names))
     if lines is not None:
         front["dataset"] = data
     elif placed:
         front["replacements"] = placed
-    if not _fits_body(held, rows):
+    if not _fits_body(conversations, rows):
         if not single:
             reason = "runs whose messages do not take turns, show pictures, or end with white space"
             raise NotTakenError(reason)
         front["messages"] = [
             _message(*turn, image, names)
-            for turn, image in zip(held[0].turns, held[0].images, strict=True)
+            for turn, image in zip(conversations[0].turns, conversations[0].images, strict=True)
         ]
         parts = []
     else:
-        parts = _body(held, names)
+        parts = _body(conversations, names)
     parts.append("---\n")
-    if judged.instructions:
-        parts.append(as_section(judged.instructions) + "\n")
-    if judged.checks:
-        parts.append(f"~~~checks\n{block(judged.checks)}~~~\n")
+    if judging.instructions:
+        parts.append(as_section(judging.instructions) + "\n")
+    if judging.checks:
+        parts.append(f"~~~checks\n{block(judging.checks)}~~~\n")
     head = "".join(f"# {line}\n" for line in comments)
     text = f"---\n{head}{block(front)}---\n\n" + "\n".join(parts)
     return text.encode(), lines
 
 
-def _fits_body(held: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
+def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
     """Whether sections can hold the messages: of texts that they trim, of roles that take turns."""
     return all(
         take_turns(conversation.run.prompt.turns)
@@ -157,7 +157,7 @@ def _fits_body(held: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
             for row in rows or [{}]
             for text in conversation.messages(row)
         )
-        for conversation in held
+        for conversation in conversations
     )
 
 
@@ -166,10 +166,10 @@ def _message(
 ) -> dict[str, Json]:
     if turn.is_filled:
         name = name_of_turn(turn.variable or LAST)
-        named = {} if name == LAST else {"variable": name}
-        return {"role": turn.role, "content": None, **named}
-    shown = {"image": template(image, names)} if image else {}
-    return {"role": turn.role, "content": _template(turn, pieces, names), **shown}
+        variable = {} if name == LAST else {"variable": name}
+        return {"role": turn.role, "content": None, **variable}
+    picture = {"image": template(image, names)} if image else {}
+    return {"role": turn.role, "content": _template(turn, pieces, names), **picture}
 
 
 def _template(turn: LveTurn, pieces: list[Piece], names: Mapping[str, str]) -> str:
@@ -177,12 +177,12 @@ def _template(turn: LveTurn, pieces: list[Piece], names: Mapping[str, str]) -> s
     return escape(turn.content or "") if turn.role == "assistant" else template(pieces, names)
 
 
-def _body(held: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[str]:
+def _body(conversations: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[str]:
     """The sections of all runs, those they share first."""
-    single = len(held) == 1
-    shared = 0 if single else _shared(held)
-    parts = [_section(*turn, names, held[0]) for turn in held[0].turns[:shared]]
-    for conversation in held:
+    single = len(conversations) == 1
+    shared = 0 if single else _count_shared_turns(conversations)
+    parts = [_section(*turn, names, conversations[0]) for turn in conversations[0].turns[:shared]]
+    for conversation in conversations:
         if not single:
             times = f" ×{conversation.run.repetitions}" if conversation.run.repetitions > 1 else ""
             parts.append(f"# ▶ {conversation.label}{times}\n")
@@ -190,53 +190,53 @@ def _body(held: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[s
     return [part for part in parts if part]
 
 
-def _shared(held: tuple[LveConversation, ...]) -> int:
+def _count_shared_turns(conversations: tuple[LveConversation, ...]) -> int:
     """How many turns all runs begin with; each keeps a turn of its own."""
-    first = held[0].turns
+    first_turns = conversations[0].turns
     count = 0
     while (
         all(
-            count < len(conversation.turns) - 1 and conversation.turns[count] == first[count]
-            for conversation in held
+            count < len(conversation.turns) - 1 and conversation.turns[count] == first_turns[count]
+            for conversation in conversations
         )
-        and not first[count][0].is_filled
+        and not first_turns[count][0].is_filled
     ):
         count += 1
     return count
 
 
 def _section(
-    turn: LveTurn, pieces: list[Piece], names: Mapping[str, str], held: LveConversation
+    turn: LveTurn, pieces: list[Piece], names: Mapping[str, str], conversation: LveConversation
 ) -> str:
     marker = _MARKERS[turn.role]
     if turn.is_filled:
         name = turn.variable or LAST
         return (
             ""
-            if name == LAST and turn is held.turns[-1][0]
+            if name == LAST and turn is conversation.turns[-1][0]
             else f"{marker} @{name_of_turn(name)}\n"
         )
     return f"{marker}\n\n{as_section(_template(turn, pieces, names))}\n"
 
 
-def shown_parameters(held: tuple[LveConversation, ...]) -> frozenset[str]:
+def shown_parameters(conversations: tuple[LveConversation, ...]) -> frozenset[str]:
     """The parameters that stand in a text."""
     return frozenset(
         piece.name
-        for conversation in held
+        for conversation in conversations
         for pieces in (*(pieces for _, pieces in conversation.turns), *conversation.images)
         for piece in pieces
         if not isinstance(piece, str)
     )
 
 
-def _used(
-    held: tuple[LveConversation, ...], judged: LveJudging, names: Mapping[str, str]
+def _used_parameters(
+    conversations: tuple[LveConversation, ...], judging: LveJudging, names: Mapping[str, str]
 ) -> set[str]:
     """The parameters that a text or a check mentions."""
-    checks = json.dumps(judged.checks)
+    checks = json.dumps(judging.checks)
     mentioned = {parameter for parameter, name in names.items() if "{{" + name + "}}" in checks}
-    return {*shown_parameters(held), *mentioned}
+    return {*shown_parameters(conversations), *mentioned}
 
 
 def _rows(
@@ -245,18 +245,18 @@ def _rows(
     """Few short rows as replacements, others as lines of a data file."""
     if not names:
         return None, None
-    named = [{names[parameter]: value for parameter, value in row.items()} for row in rows]
-    if used == set(names) and _are_few(named):
+    renamed = [{names[parameter]: value for parameter, value in row.items()} for row in rows]
+    if used == set(names) and _are_short(renamed):
         if len(names) == 1:
             (name,) = names.values()
-            values = [row[name] for row in named]
+            values = [row[name] for row in renamed]
             return {name: values[0] if len(values) == 1 else values}, None
-        return (named[0] if len(named) == 1 else named), None
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named)
+        return (renamed[0] if len(renamed) == 1 else renamed), None
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in renamed)
     return None, lines.encode()
 
 
-def _are_few(rows: list[Row]) -> bool:
+def _are_short(rows: list[Row]) -> bool:
     return len(rows) <= _FEW and all(
         isinstance(value, str)
         and bool(value)
@@ -277,7 +277,7 @@ def distinct_rows(rows: Sequence[Row]) -> list[Row]:
 def common_options(
     definition: LveTest,
     recorded: Sequence[Mapping[str, Json]],
-    of_today: Sequence[Mapping[str, Json]],
+    current_arguments: Sequence[Mapping[str, Json]],
 ) -> tuple[dict[str, Json], list[str]]:
     """The options that all calls were made with, and words for those that differ.
 
@@ -285,16 +285,16 @@ def common_options(
     the calls that showed the prompt of today.
     """
     known_options = {**_OPTIONS, **_MORE_OPTIONS}
-    others = set(definition.model_columns) - known_options.keys()
-    calls, calls_of_today = (
+    checker_only = set(definition.model_columns) - known_options.keys()
+    calls, current_calls = (
         [
             model_arguments(
                 definition.model_arguments,
-                {name: value for name, value in call.items() if name not in others},
+                {name: value for name, value in call.items() if name not in checker_only},
             )
             for call in arguments
         ]
-        for arguments in (recorded, of_today)
+        for arguments in (recorded, current_arguments)
     )
     calls = calls or [model_arguments(definition.model_arguments, {})]
     options: dict[str, Json] = {}
@@ -309,17 +309,17 @@ def common_options(
             options.setdefault("providerOptions", {})[name] = values[0]
     if options.get("temperature") == 0:
         del options["temperature"]  # as everywhere
-    return options, _words_of_difference(differing, calls_of_today)
+    return options, _describe_differences(differing, current_calls)
 
 
-def _words_of_difference(
-    differing: Sequence[str], of_today: Sequence[Mapping[str, Json]]
+def _describe_differences(
+    differing: Sequence[str], current_arguments: Sequence[Mapping[str, Json]]
 ) -> list[str]:
     """What to say of options that calls differ in; some differ with older prompts only."""
     today = [
         name
         for name in differing
-        if any(call.get(name) != of_today[0].get(name) for call in of_today)
+        if any(call.get(name) != current_arguments[0].get(name) for call in current_arguments)
     ]
     older = [name for name in differing if name not in today]
     return [

@@ -42,7 +42,7 @@ class TaskData:
         """The names of the columns, in lower case."""
         return frozenset(name.lower() for row in self.rows for name in row.values)
 
-    def has(self, column: str) -> bool:
+    def has_column(self, column: str) -> bool:
         """Whether there is a column of this name, as templates have it."""
         return column in {re.sub(r"\W", "_", name) for name in self.columns}
 
@@ -64,7 +64,7 @@ class TaskData:
         """A name that no column has, as templates have it."""
         return unique(name, (re.sub(r"\W", "_", column) for column in self.columns))
 
-    def keep(self, rows: list[JsonLinesRow]) -> None:
+    def keep_rows(self, rows: list[JsonLinesRow]) -> None:
         """Keep only these of the rows that count, as JSON lines."""
         self.spec = {name: value for name, value in self.spec.items() if name != "limit"}
         self.rows = rows
@@ -72,7 +72,7 @@ class TaskData:
         self.content = write_rows(rows)
 
     @property
-    def counted(self) -> list[JsonLinesRow]:
+    def limited_rows(self) -> list[JsonLinesRow]:
         """The rows up to the limit."""
         return self.rows[: self.spec.get("limit", len(self.rows))]
 
@@ -105,17 +105,17 @@ def find_data(
     limit = dataset.get("limit", limit)
     spec: dict[str, Json] = {"limit": whole(limit)} if whole(limit) else {}
     if isinstance(rows := dataset.get("rows"), list):
-        kept = [
+        valid_rows = [
             JsonLinesRow(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)
         ]
-        return TaskData(str(job), "rows.jsonl", write_rows(kept), kept, spec)
+        return TaskData(str(job), "rows.jsonl", write_rows(valid_rows), valid_rows, spec)
     url = dataset.get("files_url")
     if not isinstance(url, str) or not url:
         raise EvalstoreError("its 'dataset' has no 'files_url'")
     path = _locate(url, job, sources)
     if path is None:
         return TaskData(url, url=url, spec=spec)
-    return _read(path, spec, left)
+    return _read_data(path, spec, left)
 
 
 def _locate(url: str, job: Path, sources: list[Path]) -> Path | None:
@@ -170,7 +170,7 @@ def tasks_of(document: Any) -> dict[str, Any] | None:
     return None
 
 
-def _read(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskData:
+def _read_data(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskData:
     if path.suffix in (".jsonl", ".ndjson"):
         rows = read_rows(path, left)
         return TaskData(str(path), f"{path.stem}.jsonl", write_rows(rows), rows, spec)

@@ -85,8 +85,8 @@ def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     if isinstance(value, dict):
         scores = list(value.items())
     else:
-        listed = value if isinstance(value, list) else []
-        scores = [(str(score.get("name")), score) for score in listed if isinstance(score, dict)]
+        entries = value if isinstance(value, list) else []
+        scores = [(str(score.get("name")), score) for score in entries if isinstance(score, dict)]
     if not scores or not all(isinstance(score, dict) for _, score in scores):
         raise MetricNotTakenError("it has no 'scores'")
     return scores
@@ -101,18 +101,18 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
         if low == high:
             raise MetricNotTakenError(f"the score '{name}' has a rubric with one value only")
         bound = middle_of(low, high)
-        words = f"the score '{name}' has no bound: it passes here if it is {bound}"
-        return {"parser": parser, "scores": rubric, "pass": bound}, [words]
+        warning = f"the score '{name}' has no bound: it passes here if it is {bound}"
+        return {"parser": parser, "scores": rubric, "pass": bound}, [warning]
     low, high, guessed = _scale(score, text)
     if low != 0:
         parser["min"] = low
     parser["max"] = high
     bound = middle_of(low, high)
     scale = f"{low:g} to {high:g}"
-    words = f"the score '{name}' has no bound: it passes here if it is {bound}"
+    warning = f"the score '{name}' has no bound: it passes here if it is {bound}"
     if guessed:
-        words += f"; its scale is taken to be {scale}"
-    return {"parser": parser, "pass": bound}, [words]
+        warning += f"; its scale is taken to be {scale}"
+    return {"parser": parser, "pass": bound}, [warning]
 
 
 def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:

@@ -38,7 +38,7 @@ _NUMBER = {
 }
 
 
-def _sides(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
+def _operands(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
     """The left side, the operation and the right side, in either way they are written."""
     check = params.get("check")
     if isinstance(check, list) and len(check) >= 3:
@@ -51,7 +51,7 @@ def _sides(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
     return left, " ".join(operation.lower().split()), right
 
 
-def _looking_at(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
+def _with_actual(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
     """The check, of something that is not the answer as it is."""
     if candidate is None or templates.is_output(candidate):
         return check
@@ -59,16 +59,16 @@ def _looking_at(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
 
 
 def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
-    left, operation, right = _sides(params, "string-check")
+    left, operation, right = _operands(params, "string-check")
     if operation not in _STRING:
         raise MetricNotTakenError(f"the string-check has no operation '{operation}'")
     kind, negated = _STRING[operation]
-    check = _looking_at({kind: templates.value(right)}, left)
+    check = _with_actual({kind: templates.value(right)}, left)
     return {**check, "not": True} if negated else check
 
 
 def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
-    left, operation, right = _sides(params, "number-check")
+    left, operation, right = _operands(params, "number-check")
     if operation not in _NUMBER:
         raise MetricNotTakenError(f"the number-check has no operation '{operation}'")
     parts = params.get("check")
@@ -85,7 +85,7 @@ def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
         settings["op"] = _NUMBER[operation]
     if operation == "absolute difference":
         settings["epsilon"] = epsilon
-    return {"number": _looking_at(settings, left)}
+    return {"number": _with_actual(settings, left)}
 
 
 def _reference(params: Mapping[str, Any]) -> Json:
@@ -101,26 +101,26 @@ def _reference(params: Mapping[str, Any]) -> Json:
     return "{{ item.reference }}"
 
 
-def _compared(
+def _text_metric(
     kind: str, *, graded: bool = False, **settings: Json
 ) -> Callable[[Mapping[str, Any]], dict[str, Json]]:
-    def make(params: Mapping[str, Any]) -> dict[str, Json]:
+    def make_check(params: Mapping[str, Any]) -> dict[str, Json]:
         candidate = params.get("candidate", params.get("prediction"))
-        check = _looking_at({kind: _reference(params), **settings}, candidate)
+        check = _with_actual({kind: _reference(params), **settings}, candidate)
         return {**check, "pass": ENOUGH} if graded else check
 
-    return make
+    return make_check
 
 
 METRICS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Json]]] = {
     "string-check": _string_check,
     "number-check": _number_check,
-    "exact-match": _compared("exact"),
-    "em": _compared("exact"),
-    "accuracy": _compared("equals"),
-    "f1": _compared("f1", graded=True),
-    "bleu": _compared("bleu", graded=True),
-    "rouge": _compared("rouge", graded=True, stem=True),
+    "exact-match": _text_metric("exact"),
+    "em": _text_metric("exact"),
+    "accuracy": _text_metric("equals"),
+    "f1": _text_metric("f1", graded=True),
+    "bleu": _text_metric("bleu", graded=True),
+    "rouge": _text_metric("rouge", graded=True, stem=True),
 }
 GRADED = ("f1", "bleu", "rouge")
 

@@ -33,9 +33,9 @@ def participants(
     for field, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
         for model in models:
             id = _model(model, file, prefix, imported)
-            listed: list[Json] = imported.settings.setdefault(field, [])
-            if id and id not in listed:
-                listed.append(id)
+            ids: list[Json] = imported.settings.setdefault(field, [])
+            if id and id not in ids:
+                ids.append(id)
     for field in ("candidates", "evaluators"):
         if not imported.settings.get(field):
             imported.settings.pop(field, None)

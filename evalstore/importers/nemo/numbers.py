@@ -38,20 +38,20 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
     references = _References(expected, data)
-    values = [references.of(row) for row in data.counted]
+    values = [references.of(row) for row in data.limited_rows]
     if all(as_number(value) is not None for value in values):
         return check
     numbers = [None if value is None else _last_number(as_text(value)) for value in values]
-    kept = []
-    for row, number in zip(data.counted, numbers, strict=True):
+    rows_with_number = []
+    for row, number in zip(data.limited_rows, numbers, strict=True):
         if number is None:
             reason = "there is no number in the reference of this row"
             left.append(SkippedItem(data.source, reason, row.line))
         else:
-            kept.append(row)
-    if not kept:
+            rows_with_number.append(row)
+    if not rows_with_number:
         raise MetricNotTakenError("there is no number in any of its references")
-    data.keep(kept)
+    data.keep_rows(rows_with_number)
     name = data.free_name(_COLUMN)
     data.add_column(name, [number for number in numbers if number is not None])
     return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}

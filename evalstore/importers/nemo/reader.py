@@ -67,7 +67,7 @@ class _Job:
         several = len(self.config["tasks"]) > 1
         for name, task in self.config["tasks"].items():
             if not isinstance(task, dict):
-                self._leave(imported, name, "a task must be a mapping")
+                self._skip(imported, name, "a task must be a mapping")
                 continue
             stem = name if several or self.path.stem in ("job", "config") else self.path.stem
             job_task = Task(
@@ -83,7 +83,7 @@ class _Job:
             try:
                 write_task(job_task, imported)
             except EvalstoreError as problem:
-                self._leave(imported, name, str(problem))
+                self._skip(imported, name, str(problem))
         if mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
@@ -98,7 +98,7 @@ class _Job:
             candidates.append({"rows": target["rows"]})
         return next((candidate for candidate in candidates if candidate), None)
 
-    def _leave(self, imported: Imported, name: str, reason: str) -> None:
+    def _skip(self, imported: Imported, name: str, reason: str) -> None:
         line = self.line("tasks", name)
         imported.left.append(SkippedItem(str(self.path), f"the task '{name}': {reason}", line))
 
@@ -131,8 +131,8 @@ def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
             reason = "its 'tasks' are a list, as in the first versions: give each a name"
             imported.left.append(SkippedItem(str(path), reason, line))
         return None
-    inside = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
-    prefix = () if tasks_of({**document, "config": None, "spec": None}) else (inside[0],)
+    wrappers = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
+    prefix = () if tasks_of({**document, "config": None, "spec": None}) else (wrappers[0],)
     return _Job(path, document, config, places, prefix)
 
 

@@ -18,7 +18,7 @@ from evalstore.importers.nemo.datasets import TaskData, find_data
 from evalstore.importers.nemo.judges import NemoJudge, read_judges
 from evalstore.importers.nemo.metrics import GRADED, METRICS, MetricNotTakenError, tool_call
 from evalstore.importers.nemo.numbers import with_numbers
-from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parsed, write_tools
+from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parse_if_text, write_tools
 from evalstore.importers.template_writer import file_name, unique, write_test
 from evalstore.importers.yaml_writer import flow
 from evalstore.values import Json
@@ -73,24 +73,24 @@ def write_task(task: Task, imported: Imported) -> None:
     limit = params.get("limit_samples", general.get("limit_samples"))
     data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
     name = unique(f"tests/{file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
-    offered = offered_tools(mapping(params.get("template")).get("tools"), data)
-    keys = [json.dumps(tools, sort_keys=True) for tools in offered]
+    tools_by_row = offered_tools(mapping(params.get("template")).get("tools"), data)
+    keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
     if len(set(keys)) <= 1:
-        _write(task, data, offered[0] if offered else [], name, name, imported)
+        _write_tests(task, data, tools_by_row[0] if tools_by_row else [], name, name, imported)
         return
-    for number, (first, part) in enumerate(data.split(keys), 1):
-        _write(task, part, offered[first], f"{name}-{number}", name, imported)
+    for number, (first_row, part) in enumerate(data.split(keys), 1):
+        _write_tests(task, part, tools_by_row[first_row], f"{name}-{number}", name, imported)
 
 
-def _write(
+def _write_tests(
     task: Task, data: TaskData, tools: list[Json], name: str, base: str, imported: Imported
 ) -> None:
     """The tests of rows that offer the same tools; they share the judges' prompts of `base`."""
     parts = _Parts(data)
-    _conversation(task, parts, imported)
+    _read_conversation(task, parts, imported)
     if tools:
         parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
-    _metrics(task, parts, imported)
+    _read_metrics(task, parts, imported)
     if not parts.checks and not parts.judges:
         raise EvalstoreError("none of its metrics can be imported")
     front = {"dataset": _dataset(data, name, task, imported), **parts.front}
@@ -133,28 +133,31 @@ def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
 # --- what the candidate is shown ----------------------------------------------------------
 
 
-def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
+def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
     params = mapping(task.task.get("params"))
     template = params.get("template")
     general = mapping(task.config.get("params"))
-    inside = mapping(template)
+    template_fields = mapping(template)
     options = {
-        ours: value
-        for theirs, ours in _OPTIONS.items()
-        if (value := inside.get(theirs, params.get(theirs, general.get(theirs)))) is not None
+        name: value
+        for nemo_name, name in _OPTIONS.items()
+        if (value := template_fields.get(nemo_name, params.get(nemo_name, general.get(nemo_name))))
+        is not None
     }
     if template is None:
-        _recorded(task, parts)
+        _use_recorded_answers(task, parts)
         return
-    for theirs, ours in _OPTIONS.items():
-        if ours in options and not _is_option(ours, options[ours]):
-            reason = f"'{theirs}' is not imported: {flow(options.pop(ours))} is not a value for it"
+    for nemo_name, name in _OPTIONS.items():
+        if name in options and not _is_option(name, options[name]):
+            reason = (
+                f"'{nemo_name}' is not imported: {flow(options.pop(name))} is not a value for it"
+            )
             imported.warnings.append(SkippedItem(str(task.file), reason, task.line()))
     if options:
         parts.front["options"] = options
-    messages = inside.get("messages")
-    if isinstance(template, str) or "prompt" in inside:
-        prompt = template if isinstance(template, str) else inside["prompt"]
+    messages = template_fields.get("messages")
+    if isinstance(template, str) or "prompt" in template_fields:
+        prompt = template if isinstance(template, str) else template_fields["prompt"]
         parts.turns = [("user", templates.shown(str(prompt)))]
     elif isinstance(messages, str):
         parts.front["messages"] = templates.value(messages)
@@ -189,21 +192,23 @@ def _is_message(message: Any) -> bool:
 
 def _breaks_order(roles: list[str]) -> bool:
     """Whether these roles do not take turns as sections do."""
-    spoken = roles[1:] if roles[0] == "system" else roles
-    expected = ["user" if number % 2 == 0 else "assistant" for number in range(len(spoken))]
-    return not spoken or spoken != expected or spoken[-1] != "user"
+    turns = roles[1:] if roles[0] == "system" else roles
+    expected = ["user" if number % 2 == 0 else "assistant" for number in range(len(turns))]
+    return not turns or turns != expected or turns[-1] != "user"
 
 
-def _recorded(task: Task, parts: _Parts) -> None:
+def _use_recorded_answers(task: Task, parts: _Parts) -> None:
     """A task of data alone: the answers are in the rows."""
-    judged = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
-    known = [name for name in judged if name in _ANSWERS]
-    candidates = [*known, *_ANSWERS, *judged, "answer"]
-    answer = next((candidate for candidate in candidates if parts.data.has(candidate)), None)
+    judged_columns = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
+    known = [name for name in judged_columns if name in _ANSWERS]
+    candidates = [*known, *_ANSWERS, *judged_columns, "answer"]
+    answer = next((candidate for candidate in candidates if parts.data.has_column(candidate)), None)
     if answer is None:
         raise EvalstoreError("it has no template, and its data have no column 'output'")
     parts.answer = answer
-    question = next((name for name in _QUESTIONS if parts.data.has(name) and name != answer), None)
+    question = next(
+        (name for name in _QUESTIONS if parts.data.has_column(name) and name != answer), None
+    )
     parts.front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
     if question == "messages":
         parts.front["messages"] = "{{ item.messages }}"
@@ -226,21 +231,21 @@ def _judged_columns(task: Task) -> Iterator[str]:
 # --- how the answer is judged -------------------------------------------------------------
 
 
-def _metrics(task: Task, parts: _Parts, imported: Imported) -> None:
+def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
     metrics = task.task.get("metrics")
     if not isinstance(metrics, dict):
         raise EvalstoreError("it has no 'metrics'")
     for name, metric in metrics.items():
         line = task.line("metrics", name)
         try:
-            _metric(name, metric, line, task, parts, imported)
+            _read_metric(name, metric, line, task, parts, imported)
         except (MetricNotTakenError, ValueError) as problem:
             imported.left.append(
                 SkippedItem(str(task.file), f"the metric '{name}': {problem}", line)
             )
 
 
-def _metric(
+def _read_metric(
     name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
 ) -> None:
     if isinstance(metric, str):
@@ -285,7 +290,7 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
         expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
         raise MetricNotTakenError(str(problem)) from problem
-    calls = [[tool_call(call) for call in listing(parsed(value))] for value in expected]
+    calls = [[tool_call(call) for call in listing(parse_if_text(value))] for value in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}

@@ -50,8 +50,8 @@ def value(text: Json) -> Json:
     expression = expression_in(text)
     if expression is None:
         return shown(text.removesuffix("\n"))
-    written = without_filter(expression, _TO_JSON)
-    return shown(text.strip()) if written is None else f"{{{{ {written} }}}}"
+    without_to_json = without_filter(expression, _TO_JSON)
+    return shown(text.strip()) if without_to_json is None else f"{{{{ {without_to_json} }}}}"
 
 
 def lone_expression(text: Json) -> str | None:

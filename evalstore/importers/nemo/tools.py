@@ -21,11 +21,11 @@ def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
     """The tools of each row, or one list for all of them; raises `EvalstoreError`."""
     expression = templates.lone_expression(value)
     if expression is None:
-        return [listing(parsed(value))]
-    offered = evaluate_rows(expression, data)
-    if not offered:
+        return [listing(parse_if_text(value))]
+    tools_by_row = evaluate_rows(expression, data)
+    if not tools_by_row:
         raise EvalstoreError("its tools are in the data, which are not here")
-    return [listing(parsed(tools)) for tools in offered]
+    return [listing(parse_if_text(tools)) for tools in tools_by_row]
 
 
 def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
@@ -68,7 +68,7 @@ def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
         raise EvalstoreError(problem.message) from problem
 
 
-def parsed(value: Json) -> Json:
+def parse_if_text(value: Json) -> Json:
     """A value, or what it is as JSON."""
     if not isinstance(value, str):
         return value

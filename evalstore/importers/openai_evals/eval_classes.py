@@ -35,7 +35,7 @@ def find_class(eval_spec: Eval) -> Writer:
     from evalstore.importers.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {
-        **dict.fromkeys(CHECKS, _write_compared),
+        **dict.fromkeys(CHECKS, _write_comparison),
         "ModelBasedClassify": write_graded,
     }
     if eval_spec.kind not in known:
@@ -90,7 +90,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _write_compared(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
+def _write_comparison(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
     written = WrittenEval()
     examples = _few_shot(eval_spec, sources, written)
     rows = []
@@ -111,7 +111,9 @@ def _write_compared(eval_spec: Eval, sources: EvalSources, options: ImportOption
     if all(row.raw is not None for row in rows):
         written.data_name = str(eval_spec.args["samples_jsonl"])
     turns = turns_of(rows)
-    written.render = lambda first: write_test({**first, **front}, turns, checks=[check])
+    written.render = lambda first_fields: write_test(
+        {**first_fields, **front}, turns, checks=[check]
+    )
     written.warnings += unknown_arguments(eval_spec, (*_KNOWN, *_OWN.get(eval_spec.kind, ())))
     return written
 

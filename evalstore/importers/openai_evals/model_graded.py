@@ -51,17 +51,17 @@ def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) 
     outputs = spec.get("input_outputs") or {"input": "completion"}
     if not isinstance(outputs, dict) or len(outputs) != 1:
         raise EvalNotTakenError("its judge compares the answers to several inputs")
-    ((shown, answered),) = outputs.items()
+    ((input_name, answer_name),) = outputs.items()
     written = WrittenEval()
     constants = {
         **mapping(spec.get("args")),
         **mapping(eval_spec.args.get("modelgraded_spec_args")),
     }
-    names = _Names(str(shown), str(answered), constants)
+    names = _Names(str(input_name), str(answer_name), constants)
     messages = list(names.messages(spec.get("prompt")))
     if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
         raise EvalNotTakenError(
-            f"the prompt of its judge never shows the answer ('{{{answered}}}')"
+            f"the prompt of its judge never shows the answer ('{{{answer_name}}}')"
         )
     rows = _rows(eval_spec, sources, written, names)
     id = f"{options.name}/{eval_spec.path}".lstrip("/")
@@ -70,17 +70,17 @@ def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) 
         reason = "the judge reads the parts of its prompt in another order"
         written.warnings.append(eval_spec.warning(reason))
     check = {"judge": {"prompt": id, **_check(eval_spec, spec, written)}}
-    front = {**generation(eval_spec), **messages_field(rows, names.shown)}
-    if any(names.answered in row.values for row in rows):
-        front["answer"] = f"{{{{ item.{names.answered} | default(none) }}}}"
-    turns = turns_of(rows, names.shown)
+    front = {**generation(eval_spec), **messages_field(rows, names.input_name)}
+    if any(names.answer_name in row.values for row in rows):
+        front["answer"] = f"{{{{ item.{names.answer_name} | default(none) }}}}"
+    turns = turns_of(rows, names.input_name)
     written.rows = len(rows)
     written.data = write_rows(rows)
     if all(row.raw is not None for row in rows):
         written.data_name = str(eval_spec.args["samples_jsonl"])
     written.files = {f"prompts/{eval_spec.path}.md": grading.prompt}
-    written.render = lambda first: write_test(
-        {**first, **front}, turns, instructions=grading.instructions, checks=[check]
+    written.render = lambda first_fields: write_test(
+        {**first_fields, **front}, turns, instructions=grading.instructions, checks=[check]
     )
     written.warnings += unknown_arguments(eval_spec, _KNOWN)
     return written
@@ -97,9 +97,9 @@ def _find_spec(eval_spec: Eval, sources: EvalSources) -> Mapping[str, Any]:
 class _Names:
     """The values of the names in a judge's prompt."""
 
-    def __init__(self, shown: str, answered: str, constants: Mapping[str, Any]) -> None:
-        self.shown = shown
-        self.answered = answered
+    def __init__(self, input_name: str, answer_name: str, constants: Mapping[str, Any]) -> None:
+        self.input_name = input_name
+        self.answer_name = answer_name
         self.constants = constants
         self.columns: list[str] = []
         """Columns of the samples that the judge sees."""
@@ -108,12 +108,12 @@ class _Names:
         """The messages of the prompt in pieces; raises `EvalNotTakenError`."""
         value = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         try:
-            listed = read_messages(value)
+            messages = read_messages(value)
         except BadMessagesError as problem:
             raise EvalNotTakenError(
                 f"the prompt of its judge cannot be read: {problem}"
             ) from problem
-        for message in listed:
+        for message in messages:
             yield str(message["role"]), list(self._pieces(str(message["content"])))
 
     def _pieces(self, text: str) -> Iterator[PromptPiece]:
@@ -130,9 +130,9 @@ class _Names:
             if text:
                 yield PromptPiece(text)
                 text = ""
-            if name == self.shown:
+            if name == self.input_name:
                 yield PromptPiece("", runtime=CONVERSATION)
-            elif name == self.answered:
+            elif name == self.answer_name:
                 yield PromptPiece("", runtime=ANSWER)
             elif name in self.constants:
                 yield PromptPiece(_constant(name, self.constants[name]))
@@ -170,14 +170,14 @@ def _row(row: JsonLinesRow, renamed: Mapping[str, str], names: _Names) -> JsonLi
     if renamed:
         values = {str(renamed.get(name, name)): value for name, value in row.values.items()}
         row = JsonLinesRow(row.line, values)
-    for name in (names.shown, *names.columns):
+    for name in (names.input_name, *names.columns):
         if name not in row.values:
             raise ValueError(f"the row has no '{name}'")
-    if not isinstance(row.values.get(names.answered), str | None):
-        raise ValueError(f"'{names.answered}' must be a text")
-    shown = row.values[names.shown]
-    messages = read_messages(shown)
-    return row if isinstance(shown, str) else row.with_values(**{names.shown: messages})
+    if not isinstance(row.values.get(names.answer_name), str | None):
+        raise ValueError(f"'{names.answer_name}' must be a text")
+    input_value = row.values[names.input_name]
+    messages = read_messages(input_value)
+    return row if isinstance(input_value, str) else row.with_values(**{names.input_name: messages})
 
 
 def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[str, Json]:
@@ -195,11 +195,11 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     match = eval_spec.args.get("match_fn") or "starts_or_endswith"
     if match not in _MATCHES:
         raise EvalNotTakenError(f"there is no 'match_fn' '{match}'")
-    read: dict[str, Json] = {"answer": answer, "match": match, "invalid": "lowest"}
+    reading: dict[str, Json] = {"answer": answer, "match": match, "invalid": "lowest"}
     if not spec.get("choice_scores"):
         reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
         written.warnings.append(eval_spec.warning(reason))
-        return {"choices": choices, **read, "pass": choices}
+        return {"choices": choices, **reading, "pass": choices}
     scores = _scores(spec["choice_scores"], choices)
     missing = [choice for choice in choices if choice not in scores]
     lowest, highest = min(scores.values()), max(scores.values())
@@ -210,8 +210,8 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
         written.warnings.append(eval_spec.warning(reason))
     check: dict[str, Json] = {
         "choices": choices,
-        "scores": {choice: _plain(scores.get(choice, lowest)) for choice in choices},
-        **read,
+        "scores": {choice: _plain_number(scores.get(choice, lowest)) for choice in choices},
+        **reading,
     }
     if not set(scores.values()) <= {0, 1}:
         check["pass"] = middle_of(lowest, highest)
@@ -243,6 +243,6 @@ def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
     return known
 
 
-def _plain(value: float) -> float:
+def _plain_number(value: float) -> float:
     """`1.0` as a person writes it."""
     return int(value) if value == int(value) else value

@@ -34,30 +34,30 @@ _DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
     """The evals of registries (`evals/*.yaml`, `data/`), of eval files, and of samples alone."""
-    made = _Made(options)
+    importer = _EvalsImporter(options)
     for path in paths:
         if path.is_dir():
-            made.registry(path)
+            importer.registry(path)
         elif path.suffix in (".yaml", ".yml"):
             for name in _FOLDERS:
                 include(path.parent.parent / name)
-            made.eval_file(path, path.parent.parent)
+            importer.eval_file(path, path.parent.parent)
         elif path.name.endswith(_DATA):
-            made.samples(path)
+            importer.samples(path)
         else:
             raise EvalstoreError(
                 f"'{path.name}' is not a file of OpenAI Evals",
                 hint="name a registry, an eval file (.yaml), or samples (.jsonl)",
             )
-    if not made.imported.files and not made.imported.left:
+    if not importer.imported.files and not importer.imported.left:
         raise EvalstoreError(
             f"there are no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
         )
-    return made.imported
+    return importer.imported
 
 
 @dataclass
-class _Made:
+class _EvalsImporter:
     """What has been imported from the sources so far."""
 
     options: ImportOptions
@@ -95,14 +95,14 @@ class _Made:
         try:
             document, warning = read_file(path)
         except FileProblem as problem:
-            self._leave(path, reason_of(problem), problem.line, problem.column)
+            self._skip(path, reason_of(problem), problem.line, problem.column)
             return
         if document.value is None:  # an empty file has no evals
             return
         if warning:
             self.imported.warnings.append(warning)
         if not isinstance(document.value, dict):
-            self._leave(path, "an eval file must be a mapping of evals", 1)
+            self._skip(path, "an eval file must be a mapping of evals", 1)
             return
         described = {
             spec["id"]: spec["description"]
@@ -149,9 +149,9 @@ class _Made:
         name = _without_suffix(name)
         args = {"samples_jsonl": path.name}
         eval_spec = Eval(name, self._path(name), "Match", args, None, str(path), None)
-        before = len(self.imported.files)
+        files_before = len(self.imported.files)
         self._write(eval_spec, self._sources(path.parent, path.parent))
-        if len(self.imported.files) > before:
+        if len(self.imported.files) > files_before:
             reason = "no eval says how these samples are judged: taken as 'Match'"
             self.imported.warnings.append(SkippedItem(str(path), reason))
 
@@ -159,13 +159,13 @@ class _Made:
         try:
             written = find_class(eval_spec)(eval_spec, sources, self.options)
         except EvalNotTakenError as problem:
-            self._leave(Path(eval_spec.file), f"'{eval_spec.name}': {problem}", eval_spec.line)
+            self._skip(Path(eval_spec.file), f"'{eval_spec.name}': {problem}", eval_spec.line)
             return
         known = set(self.imported.left)  # evals may share samples
         self.imported.left += [item for item in written.left if item not in known]
         self.imported.warnings += written.warnings
         if not written.rows:
-            self._leave(
+            self._skip(
                 Path(eval_spec.file),
                 f"'{eval_spec.name}' has no row that can be used",
                 eval_spec.line,
@@ -193,7 +193,7 @@ class _Made:
         self.imported.files[path] = written.data
         return path
 
-    def _leave(
+    def _skip(
         self, path: Path, reason: str, line: int | None = None, column: int | None = None
     ) -> None:
         self.imported.left.append(SkippedItem(str(path), reason, line, column))

@@ -58,31 +58,31 @@ class Assertions:
         """The assertions of a test; sets of them without a bound of their own are taken apart."""
         for number, entry in enumerate(value if isinstance(value, list) else []):
             line = document.line("assert", number) if document else None
-            for assertion in self._one(entry, 0):
+            for assertion in self._read_entry(entry, 0):
                 yield replace(assertion, file=self.file, line=line)
 
-    def _one(self, entry: Any, depth: int) -> Iterator[Assertion]:
+    def _read_entry(self, entry: Any, depth: int) -> Iterator[Assertion]:
         if isinstance(entry, str):
-            yield compact(entry)
+            yield parse_compact(entry)
             return
         try:
             if depth > _DEEPEST:
                 raise ExpressionNotTakenError("it contains itself")
-            entry = self._resolved(entry)
+            entry = self._resolve(entry)
             if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
                 raise ExpressionNotTakenError("it has no 'type'")
             if entry["type"] == "assert-set":
                 if entry.get("threshold") not in (None, 1):
                     raise ExpressionNotTakenError("an 'assert-set' with a bound of its own")
-                inner = entry.get("assert")
-                for inner_entry in inner if isinstance(inner, list) else []:
-                    yield from self._one(inner_entry, depth + 1)
+                entries = entry.get("assert")
+                for inner_entry in entries if isinstance(entries, list) else []:
+                    yield from self._read_entry(inner_entry, depth + 1)
                 return
-            yield self._plain(entry)
+            yield self._read_mapping(entry)
         except ExpressionNotTakenError as problem:
             yield Assertion("", problem=str(problem))
 
-    def _plain(self, entry: Mapping[str, Any]) -> Assertion:
+    def _read_mapping(self, entry: Mapping[str, Any]) -> Assertion:
         kind = entry["type"]
         if "transform" in entry:
             raise ExpressionNotTakenError(
@@ -101,7 +101,7 @@ class Assertions:
             others=tuple(str(name) for name in entry if name not in _KNOWN),
         )
 
-    def _resolved(self, entry: Any) -> Any:
+    def _resolve(self, entry: Any) -> Any:
         """The value that a reference such as `#/assertionTemplates/name` names."""
         for _ in range(_DEEPEST):
             if not isinstance(entry, dict) or "$ref" not in entry:
@@ -140,7 +140,7 @@ def number_of(entry: Mapping[str, Any], name: str, default: float | None) -> flo
     return value
 
 
-def compact(text: str) -> Assertion:
+def parse_compact(text: str) -> Assertion:
     """An assertion as the cells of tables hold it: `type: value`, or what is to be equal."""
     match = _COMPACT.fullmatch(text.strip())
     if text.startswith(files.PREFIX) and files.is_code(text):
@@ -149,6 +149,6 @@ def compact(text: str) -> Assertion:
         return Assertion("equals", text)
     kind, threshold, value = _ALIASES.get(match[1], match[1]), match[2], match[3]
     if kind.removeprefix("not-") in _LISTS:
-        listed = [item.strip().strip('"') for item in re.split(r"(?<!\\),", value)]
-        return Assertion(kind, [item.replace("\\,", ",") for item in listed])
+        items = [item.strip().strip('"') for item in re.split(r"(?<!\\),", value)]
+        return Assertion(kind, [item.replace("\\,", ",") for item in items])
     return Assertion(kind, value or None, float(threshold) if threshold else None)

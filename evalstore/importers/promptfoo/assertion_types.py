@@ -25,10 +25,10 @@ class ConvertedAssertion:
 
 def _texts(value: Value, kind: str) -> Value:
     """Texts, or a column that holds some."""
-    listed = value if isinstance(value, list) else [value]
-    if not listed or any(isinstance(item, dict | list) or item is None for item in listed):
+    items = value if isinstance(value, list) else [value]
+    if not items or any(isinstance(item, dict | list) or item is None for item in items):
         raise ExpressionNotTakenError(f"'{kind}' needs a text as its value")
-    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in listed]
+    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in items]
     return texts if isinstance(value, list) else texts[0]
 
 
@@ -62,20 +62,22 @@ def _cost(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
 
 
 def _levenshtein(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
-    most = 5 if bound is None else bound
-    return ConvertedAssertion({"levenshtein": {"expected": _texts(value, name), "max": int(most)}})
+    maximum = 5 if bound is None else bound
+    return ConvertedAssertion(
+        {"levenshtein": {"expected": _texts(value, name), "max": int(maximum)}}
+    )
 
 
 def _graded(
-    kind: str, usual: float, warning: str = "", **more: Json
+    kind: str, default: float, warning: str = "", **more: Json
 ) -> Callable[[Value, float | None, str], ConvertedAssertion]:
-    def make(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
-        least = usual if bound is None else bound
+    def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
+        minimum = default if bound is None else bound
         return ConvertedAssertion(
-            {kind: _texts(value, name), **more, "pass": f">= {least:g}"}, warning=warning
+            {kind: _texts(value, name), **more, "pass": f">= {minimum:g}"}, warning=warning
         )
 
-    return make
+    return convert
 
 
 def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
@@ -94,22 +96,22 @@ def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion
 def _instruction(
     heading: str, warning: str = ""
 ) -> Callable[[Value, float | None, str], ConvertedAssertion]:
-    def make(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
+    def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
         if not isinstance(value, str) or not value.strip():
             raise ExpressionNotTakenError(f"'{name}' needs a text as its value")
-        words = warning
+        note = warning
         if bound is not None and name == "llm-rubric":
-            words = "the 'threshold' of 'llm-rubric' is not imported: the judge passes or fails"
+            note = "the 'threshold' of 'llm-rubric' is not imported: the judge passes or fails"
         return ConvertedAssertion(
-            instruction=f"{heading}\n\n{value}" if heading else value, warning=words
+            instruction=f"{heading}\n\n{value}" if heading else value, warning=note
         )
 
-    return make
+    return convert
 
 
 _OTHER_PROMPT = "a judge reads it in a prompt of evalstore's, not in promptfoo's"
 _WORDS_DIFFER = "words are told apart by another rule, so scores near the bound may differ"
-MAKERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
+CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
     "equals": _equals,
     "contains": _text("contains"),
     "icontains": _text("contains", ignoreCase=True),
@@ -142,25 +144,27 @@ _REASONS: Mapping[str, str] = {
     "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a block of code",
 }
 _TOOL_CALLS = ("is-valid-openai-tools-call", "is-valid-openai-function-call")
-TYPES = frozenset((*MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html"))
+TYPES = frozenset(
+    (*CONVERTERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html")
+)
 """Names that are read as types in the cells of tables."""
 
 
-def make(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
+def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
     """The checks and criteria for an assertion; raises `ExpressionNotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
-    if bare not in MAKERS:
+    if bare not in CONVERTERS:
         reason = _REASONS.get(bare, "has no check here")
         raise ExpressionNotTakenError(f"the assertion '{kind}' {reason}")
     if threshold is not None and (
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
         raise ExpressionNotTakenError(f"the 'threshold' of '{kind}' is not a number")
-    made = MAKERS[bare](value, threshold, bare)
+    converted = CONVERTERS[bare](value, threshold, bare)
     if not negated:
-        return made
-    if made.check is None:
+        return converted
+    if converted.check is None:
         raise ExpressionNotTakenError(f"the assertion '{kind}': write what must be so instead")
-    check = {"type": made.check} if isinstance(made.check, str) else made.check
-    return ConvertedAssertion({**check, "not": True}, warning=made.warning)
+    check = {"type": converted.check} if isinstance(converted.check, str) else converted.check
+    return ConvertedAssertion({**check, "not": True}, warning=converted.warning)

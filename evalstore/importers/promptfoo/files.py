@@ -104,21 +104,21 @@ def read_document(path: Path) -> Document:
         raise ExpressionNotTakenError(
             f"'{path.name}': {problem.message}", problem.line
         ) from problem
-    return replace(document, value=_merged(document.value))
+    return replace(document, value=_apply_merge_keys(document.value))
 
 
-def _merged(value: Json) -> Json:
+def _apply_merge_keys(value: Json) -> Json:
     """A value with its merge keys (`<<: *name`) in effect."""
     if isinstance(value, list):
-        return [_merged(item) for item in value]
+        return [_apply_merge_keys(item) for item in value]
     if not isinstance(value, dict):
         return value
-    own = {name: _merged(inner) for name, inner in value.items() if name != "<<"}
+    fields = {name: _apply_merge_keys(inner) for name, inner in value.items() if name != "<<"}
     merged = value.get("<<")
     for mapping in merged if isinstance(merged, list) else [merged]:
         if isinstance(mapping, dict):
-            own = {**_merged(mapping), **own}
-    return own
+            fields = {**_apply_merge_keys(mapping), **fields}
+    return fields
 
 
 def read_value(path: Path) -> Any:

@@ -21,9 +21,9 @@ def messages_in(text: str) -> list[Any] | None:
 
     Raises `ExpressionNotTakenError` for messages that only a filled template has.
     """
-    kept: list[str] = []
+    templates: list[str] = []
     try:
-        messages = parse_json(_marked(text, kept))
+        messages = parse_json(_mark_templates(text, templates))
     except ValueError:
         if _IS_CHAT.search(text):
             raise ExpressionNotTakenError(
@@ -32,10 +32,10 @@ def messages_in(text: str) -> list[Any] | None:
         return None
     if not isinstance(messages, list) or not messages:
         return None
-    return [_unmarked(message, kept) for message in messages]
+    return [_restore_templates(message, templates) for message in messages]
 
 
-def _marked(text: str, kept: list[str]) -> str:
+def _mark_templates(text: str, templates: list[str]) -> str:
     """The text with a mark for each template, so that quotes in templates are none of JSON."""
     quoted = False
 
@@ -52,18 +52,18 @@ def _marked(text: str, kept: list[str]) -> str:
             if dumped is None:
                 return "" if part.startswith("{#") else part
             part = f"{{{{ {dumped} }}}}"
-        kept.append(part)
-        mark = f"{_MARK}{len(kept) - 1}{_MARK}"
+        templates.append(part)
+        mark = f"{_MARK}{len(templates) - 1}{_MARK}"
         return mark if quoted else f'"{mark}"'
 
     return replace_parts(text, token, _OF_JSON)
 
 
-def _unmarked(value: Any, kept: list[str]) -> Any:
+def _restore_templates(value: Any, templates: list[str]) -> Any:
     if isinstance(value, str):
-        return _MARKED.sub(lambda match: kept[int(match[1])], value)
+        return _MARKED.sub(lambda match: templates[int(match[1])], value)
     if isinstance(value, list):
-        return [_unmarked(item, kept) for item in value]
+        return [_restore_templates(item, templates) for item in value]
     if isinstance(value, dict):
-        return {name: _unmarked(inner, kept) for name, inner in value.items()}
+        return {name: _restore_templates(inner, templates) for name, inner in value.items()}
     return value

@@ -66,11 +66,11 @@ def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
         if text == "<!--":
             yield quoted(text)
             continue
-        yield _renamed(_DUMP.sub("| tojson", text), columns)
+        yield _rename_columns(_DUMP.sub("| tojson", text), columns)
     yield template[at:]
 
 
-def _renamed(part: str, columns: frozenset[str]) -> str:
+def _rename_columns(part: str, columns: frozenset[str]) -> str:
     """A part in braces with the columns by names that are known here, but not inside of texts."""
 
     def name(match: re.Match[str]) -> str:

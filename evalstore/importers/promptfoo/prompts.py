@@ -43,7 +43,7 @@ def read_prompts(
 ) -> list[PromptfooPrompt]:
     """All prompts that can be read; the others go to `left`."""
     prompts: list[PromptfooPrompt] = []
-    for line, entry in _listed(document):
+    for line, entry in _entries(document):
         try:
             texts = list(_texts(entry, folder))
         except ExpressionNotTakenError as problem:
@@ -58,7 +58,7 @@ def read_prompts(
     return prompts
 
 
-def _listed(document: Document) -> Iterator[tuple[int, Any]]:
+def _entries(document: Document) -> Iterator[tuple[int, Any]]:
     """Each prompt with its line: those of a list, or of a mapping from files to labels."""
     value = document.value
     if isinstance(value, list):

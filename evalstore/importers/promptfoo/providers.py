@@ -44,8 +44,8 @@ def read_providers(document: Document, file: str, imported: Imported) -> None:
     """Candidates from `providers` or `targets`, evaluators from the default test's options."""
     for field in ("providers", "targets"):
         value = document.value.get(field)
-        listed = value if isinstance(value, list) else [value] if value else []
-        for number, provider in enumerate(listed):
+        providers = value if isinstance(value, list) else [value] if value else []
+        for number, provider in enumerate(providers):
             line = document.line(field, number) if isinstance(value, list) else document.line(field)
             _add("candidates", provider, file, line, imported)
     default = document.value.get("defaultTest")
@@ -69,8 +69,8 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
         name = provider.get("id")
         config = provider.get("config")
         if name is None and len(provider) == 1:
-            ((name, inner),) = provider.items()
-            config = inner.get("config") if isinstance(inner, dict) else None
+            ((name, settings),) = provider.items()
+            config = settings.get("config") if isinstance(settings, dict) else None
     id = _model_id(name)
     if id is None:
         subject = "a provider" if name is None else f"the provider '{name}'"
@@ -81,15 +81,15 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
     temperature = config.get("temperature") if isinstance(config, dict) else None
     if isinstance(temperature, int | float):
         entry = {"id": id, "temperature": temperature}
-    listed: list[Json] = imported.settings.setdefault(field, [])
-    if entry not in listed:
-        listed.append(entry)
+    entries: list[Json] = imported.settings.setdefault(field, [])
+    if entry not in entries:
+        entries.append(entry)
     if isinstance(provider, dict) and provider.get("prompts"):
         reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
         imported.warnings.append(SkippedItem(file, reason, line))
-    others = set(config) - {"temperature"} if isinstance(config, dict) else set()
-    if others:
-        names = ", ".join(sorted(others))
+    unused = set(config) - {"temperature"} if isinstance(config, dict) else set()
+    if unused:
+        names = ", ".join(sorted(unused))
         reason = f"the provider '{name}': {names} of its 'config' are not imported"
         imported.warnings.append(SkippedItem(file, reason, line))
 

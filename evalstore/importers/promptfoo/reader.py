@@ -76,7 +76,7 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
     prompts = _prompts(document, config.parent, file, imported)
     tests = PromptfooTests(config.parent, file, imported.left, imported.warnings, document.value)
     if "defaultTest" in document.value:
-        tests.take_default(document.at("defaultTest"))
+        tests.set_default(document.at("defaultTest"))
     cases: list[PromptfooCase] = []
     if document.value.get("tests"):
         cases += tests.read(document.at("tests"))

@@ -46,8 +46,8 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
     """The groups, each with the rows and checks of its cases."""
     groups: dict[str, PromptfooGroup] = {}
     for case in cases:
-        kept = replace(case, assertions=tuple(_usable(case, imported)))
-        if case.assertions and not kept.assertions:
+        usable_case = replace(case, assertions=tuple(_usable(case, imported)))
+        if case.assertions and not usable_case.assertions:
             imported.left.append(SkippedItem(case.file, "a test: no assertion is left", case.line))
             continue
         shape = [
@@ -58,13 +58,15 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
                 assertion.metric,
                 _value_shape(assertion),
             ]
-            for assertion in kept.assertions
+            for assertion in usable_case.assertions
         ]
-        key = json.dumps([shape, kept.threshold, kept.prefix, kept.suffix], default=str)
-        groups.setdefault(key, PromptfooGroup()).cases.append(kept)
+        key = json.dumps(
+            [shape, usable_case.threshold, usable_case.prefix, usable_case.suffix], default=str
+        )
+        groups.setdefault(key, PromptfooGroup()).cases.append(usable_case)
     for case_group in groups.values():
         _fill(case_group, imported)
-    _name(list(groups.values()))
+    _name_groups(list(groups.values()))
     return list(groups.values())
 
 
@@ -75,7 +77,9 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
         try:
             if assertion.problem:
                 raise ExpressionNotTakenError(assertion.problem)
-            made = assertion_types.make(assertion.kind, assertion.value, assertion.threshold)
+            converted = assertion_types.convert(
+                assertion.kind, assertion.value, assertion.threshold
+            )
             if isinstance(assertion.value, str):
                 names_in(assertion.value)
             if not assertion.weight:
@@ -85,12 +89,14 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
         except ExpressionNotTakenError as problem:
             imported.left.append(problem.at(file, "an assertion", line))
         else:
-            others = list(assertion.others)
-            if made.instruction:  # judges have one verdict for all their instructions
-                others += ["weight"] * (assertion.weight != 1) + ["metric"] * bool(assertion.metric)
-            if others:
-                names = " and ".join(f"'{name}'" for name in others)
-                verb = "is" if len(others) == 1 else "are"
+            unused_fields = list(assertion.others)
+            if converted.instruction:  # judges have one verdict for all their instructions
+                unused_fields += ["weight"] * (assertion.weight != 1) + ["metric"] * bool(
+                    assertion.metric
+                )
+            if unused_fields:
+                names = " and ".join(f"'{name}'" for name in unused_fields)
+                verb = "is" if len(unused_fields) == 1 else "are"
                 reason = f"{names} of '{assertion.kind}' {verb} not imported"
                 imported.warnings.append(SkippedItem(file, reason, line))
             yield assertion
@@ -109,30 +115,32 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
     taken = {name.lower() for row in case_group.rows for name in row}
     for number, assertion in enumerate(case_group.cases[0].assertions):
         values = [case.assertions[number].value for case in case_group.cases]
-        same = all(case_value == values[0] for case_value in values)
+        is_same = all(case_value == values[0] for case_value in values)
         value: Json = values[0]
         columns = _columns(case_group.rows)
-        if same:
-            value = _filled(value, columns)
+        if is_same:
+            value = _convert_templates(value, columns)
         else:
-            name = _free(_column(assertion.kind), taken)
+            name = _free_name(_column(assertion.kind), taken)
             for row, case, case_value in zip(
                 case_group.rows, case_group.cases, values, strict=True
             ):
-                row[name] = _rendered(case_value, case, imported)
+                row[name] = _render(case_value, case, imported)
             value = f"{{{{ {name} }}}}"
-        made = assertion_types.make(assertion.kind, value, assertion.threshold)
-        if made.warning:
-            first = case_group.cases[0]
+        converted = assertion_types.convert(assertion.kind, value, assertion.threshold)
+        if converted.warning:
+            first_case = case_group.cases[0]
             imported.warnings.append(
                 SkippedItem(
-                    assertion.file or first.file, made.warning, assertion.line or first.line
+                    assertion.file or first_case.file,
+                    converted.warning,
+                    assertion.line or first_case.line,
                 )
             )
-        if made.instruction:
-            case_group.instructions.append(made.instruction)
+        if converted.instruction:
+            case_group.instructions.append(converted.instruction)
         else:
-            check = _labelled(made.check, assertion)
+            check = _with_label(converted.check, assertion)
             pairs = zip(values, case_group.cases, strict=True)
             if isinstance(check, dict) and any(
                 _is_empty(case_value, case) for case_value, case in pairs
@@ -156,21 +164,21 @@ def _columns(rows: list[dict[str, Json]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _filled(value: Json, columns: list[str]) -> Json:
+def _convert_templates(value: Json, columns: list[str]) -> Json:
     """A value that all rows share, with its templates as ours."""
     if isinstance(value, str):
         return as_template(value, columns) if is_template(value) else value
     if isinstance(value, list):
-        return [_filled(item, columns) for item in value]
+        return [_convert_templates(item, columns) for item in value]
     if isinstance(value, dict):
-        return {name: _filled(inner, columns) for name, inner in value.items()}
+        return {name: _convert_templates(inner, columns) for name, inner in value.items()}
     return value
 
 
-def _rendered(value: Json, case: PromptfooCase, imported: Imported) -> Json:
+def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
     """A value of one row, which is data: its own templates are filled now."""
     if isinstance(value, list):
-        return [_rendered(item, case, imported) for item in value]
+        return [_render(item, case, imported) for item in value]
     if not isinstance(value, str) or not is_template(value):
         return value
     names = names_in(value)
@@ -190,7 +198,7 @@ def _column(kind: str) -> str:
     return "forbidden" if kind != bare else "expected"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     number = 2
     candidate = name
     while candidate in taken:
@@ -199,7 +207,7 @@ def _free(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _labelled(check: Json, assertion: Assertion) -> Json:
+def _with_label(check: Json, assertion: Assertion) -> Json:
     more: dict[str, Json] = {}
     if assertion.metric:
         more["name"] = assertion.metric
@@ -210,16 +218,20 @@ def _labelled(check: Json, assertion: Assertion) -> Json:
     return {**({"type": check} if isinstance(check, str) else check), **more}
 
 
-def _name(groups: Sequence[PromptfooGroup]) -> None:
+def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
     """Names after the kinds of assertions that not all of them have, each once."""
     names: set[str] = set()
-    listed = [
+    kinds_by_group = [
         [assertion.kind for assertion in case_group.cases[0].assertions] for case_group in groups
     ]
-    for case_group, kinds in zip(groups, listed, strict=True):
-        own = [kind for kind in dict.fromkeys(kinds) if not all(kind in other for other in listed)]
-        name = "-".join((own or kinds)[:_LONGEST_NAME]) or "answers"
-        case_group.name = _free(file_name(name) if len(groups) > 1 else "tests", names)
+    for case_group, kinds in zip(groups, kinds_by_group, strict=True):
+        distinctive = [
+            kind
+            for kind in dict.fromkeys(kinds)
+            if not all(kind in other for other in kinds_by_group)
+        ]
+        name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or "answers"
+        case_group.name = _free_name(file_name(name) if len(groups) > 1 else "tests", names)
 
 
 # --- the test of a prompt and a group -----------------------------------------------------
@@ -229,12 +241,12 @@ def write(
     prompt: PromptfooPrompt, case_group: PromptfooGroup, dataset: str, imported: Imported
 ) -> bytes:
     """The test file of a prompt with the cases of a group."""
-    first = case_group.cases[0]
+    first_case = case_group.cases[0]
     columns = _columns(case_group.rows)
     front: dict[str, Json] = {"dataset": dataset} if columns else {}
     turns = list(prompt.turns)
     role, text = turns[-1]
-    turns[-1] = (role, f"{first.prefix}{text}{first.suffix}")
+    turns[-1] = (role, f"{first_case.prefix}{text}{first_case.suffix}")
     turns = [(role, as_template(text, columns)) for role, text in turns]
     roles = [role for role, _ in turns if role != "system"]
     takes_turns = roles == [
@@ -247,7 +259,7 @@ def write(
         or "system" in [role for role, _ in turns[1:]]
     ):
         front["messages"] = [
-            {"role": role, "content": text, **_shown(image, columns)}
+            {"role": role, "content": text, **_image_field(image, columns)}
             for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
         ]
         turns = []
@@ -255,9 +267,9 @@ def write(
     if not case_group.checks and not case_group.instructions:
         checks = [{"length": {"min": 0}}]
         reason = "tests without assertions: every answer passes"
-        imported.warnings.append(SkippedItem(first.file, reason, first.line))
-    if first.threshold is not None and case_group.checks:
-        checks = {"pass": f">= {first.threshold:g}", "checks": case_group.checks}
+        imported.warnings.append(SkippedItem(first_case.file, reason, first_case.line))
+    if first_case.threshold is not None and case_group.checks:
+        checks = {"pass": f">= {first_case.threshold:g}", "checks": case_group.checks}
     instructions = "\n\n".join(
         as_section(instruction) if is_template(instruction) else literal(instruction)
         for instruction in case_group.instructions
@@ -265,7 +277,7 @@ def write(
     return write_test(front, turns, instructions=instructions, checks=checks)
 
 
-def _shown(image: str | None, columns: list[str]) -> dict[str, Json]:
+def _image_field(image: str | None, columns: list[str]) -> dict[str, Json]:
     return {} if image is None else {"image": as_template(image, columns)}
 
 
@@ -273,12 +285,12 @@ def needed_rows(
     case_group: PromptfooGroup, prompts: Iterable[PromptfooPrompt]
 ) -> list[dict[str, Any]]:
     """The rows, with an empty text for what is shown and has no value, as Nunjucks has it."""
-    shown = {name for prompt in prompts for name in prompt.names}
+    variables = {name for prompt in prompts for name in prompt.names}
     for case in case_group.cases:
         for assertion in case.assertions:
             if is_template(assertion.value):
-                shown |= names_in(str(assertion.value))
-    columns = [*_columns(case_group.rows), *sorted(shown - set(_columns(case_group.rows)))]
+                variables |= names_in(str(assertion.value))
+    columns = [*_columns(case_group.rows), *sorted(variables - set(_columns(case_group.rows)))]
     for row in case_group.rows:
         for name in columns:
             row.setdefault(name, "")

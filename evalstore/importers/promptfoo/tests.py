@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 from evalstore.importers.base import SkippedItem
 from evalstore.importers.coerce import mapping
 from evalstore.importers.promptfoo import files
-from evalstore.importers.promptfoo.assertion_reader import Assertion, Assertions, compact, number_of
+from evalstore.importers.promptfoo.assertion_reader import (
+    Assertion,
+    Assertions,
+    number_of,
+    parse_compact,
+)
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
@@ -87,9 +92,9 @@ class PromptfooTests:
             raise ExpressionNotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
         for path in files.find(name, folder):
             with self.nesting.enter(path):
-                yield from self._listed(path)
+                yield from self._tests_in_file(path)
 
-    def _listed(self, path: Path) -> Iterator[PromptfooCase]:
+    def _tests_in_file(self, path: Path) -> Iterator[PromptfooCase]:
         if path.suffix in (".csv", ".jsonl"):
             for line, row in files.read_rows(path):
                 yield from self._row(row, path, line)
@@ -97,17 +102,17 @@ class PromptfooTests:
         if path.suffix not in (".yaml", ".yml", ".json"):
             raise ExpressionNotTakenError(f"'{path.name}' is not a table, YAML or JSON")
         document = files.read_document(path)
-        listed = document.value if isinstance(document.value, list) else []
-        if not listed:
+        entries = document.value if isinstance(document.value, list) else []
+        if not entries:
             raise ExpressionNotTakenError(f"'{path.name}' holds no list of tests")
-        for number in range(len(listed)):
+        for number in range(len(entries)):
             yield from self._entry(document.at(number), path.parent, str(path))
 
     def _row(self, row: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
         try:
             if not isinstance(row, dict):
                 raise ExpressionNotTakenError("it is not a mapping", line)
-            row = _from_row(row) if path.suffix == ".csv" else row
+            row = _test_from_row(row) if path.suffix == ".csv" else row
             yield from self.case(row, path.parent, str(path), None, line)
         except ExpressionNotTakenError as problem:
             self.left.append(problem.at(str(path), "a test", line))
@@ -166,9 +171,9 @@ class PromptfooTests:
                 f"the lists of its 'vars' make more than {_MOST_CASES:,} cases"
             )
         for values in itertools.product(*lists):
-            yield replace(base, values=_filled(dict(zip(variables, values, strict=True))))
+            yield replace(base, values=_fill_values(dict(zip(variables, values, strict=True))))
 
-    def take_default(self, document: Document) -> None:
+    def set_default(self, document: Document) -> None:
         """What holds for every test."""
         value = document.value
         if isinstance(value, str):
@@ -196,9 +201,9 @@ class PromptfooTests:
             try:
                 if isinstance(part.value, str):
                     for path in files.find(part.value, self.folder):
-                        inner = replace(self, folder=path.parent, file=str(path))
+                        scenario_tests = replace(self, folder=path.parent, file=str(path))
                         with self.nesting.enter(path):
-                            yield from inner.scenarios(files.read_document(path))
+                            yield from scenario_tests.scenarios(files.read_document(path))
                 else:
                     yield from self._scenario(part)
             except ExpressionNotTakenError as problem:
@@ -214,13 +219,13 @@ class PromptfooTests:
                 subject = "a set of variables that is not a mapping, or is elsewhere ('$values')"
                 self.left.append(SkippedItem(self.file, f"a scenario: {subject}", part.line()))
                 continue
-            inner = replace(self)
-            inner.take_default(part)
+            tests = replace(self)
+            tests.set_default(part)
             if scenario.get("tests"):
-                yield from inner.read(document.at("tests"))
+                yield from tests.read(document.at("tests"))
             else:
                 yield PromptfooCase(
-                    inner.default.values, inner.default.assertions, file=self.file, line=part.line()
+                    tests.default.values, tests.default.assertions, file=self.file, line=part.line()
                 )
 
     def _variables(self, variables: Any, folder: Path) -> dict[str, Json]:
@@ -241,7 +246,7 @@ class PromptfooTests:
         return value
 
 
-def _filled(values: dict[str, Json]) -> dict[str, Json]:
+def _fill_values(values: dict[str, Json]) -> dict[str, Json]:
     """The values, with those of others where texts name them, such as `Dear {{name}}`."""
 
     def value(match: re.Match[str]) -> str:
@@ -249,23 +254,23 @@ def _filled(values: dict[str, Json]) -> dict[str, Json]:
         return other if isinstance(other, str) else match[0] if other is None else json.dumps(other)
 
     for _ in range(_NESTED):
-        before = values
+        previous = values
         values = {
             name: _NAMED.sub(value, text) if isinstance(text, str) else text
-            for name, text in before.items()
+            for name, text in previous.items()
         }
-        if values == before:
+        if values == previous:
             break
     return values
 
 
-def _from_row(row: dict[str, str]) -> dict[str, Any]:
+def _test_from_row(row: dict[str, str]) -> dict[str, Any]:
     """A row of a table as a test."""
     expected = []
     for name, cell in row.items():
         if not re.fullmatch(r"__expected\d*", name) or not cell:
             continue
-        assertion = compact(cell)
+        assertion = parse_compact(cell)
         bound = row.get(f"__config:{name}:threshold")
         threshold = _cell_number(bound, "a bound") if bound else assertion.threshold
         expected.append({"type": assertion.kind, "value": assertion.value, "threshold": threshold})
