@@ -1,4 +1,4 @@
-"""Messages in the form of chat completions, as they are found in data files."""
+"""Chat-completion messages in data files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _FIELDS = ("role", "content", "name")
 
 
 class BadMessagesError(Exception):
-    """Why something is not a conversation."""
+    """A value is not a valid conversation."""
 
 
 def read_messages(value: Json) -> list[dict[str, Json]]:
-    """The messages of a conversation; a text is one user message.
+    """Return the messages of a conversation; a text is one user message.
 
-    Fields that mean nothing here are left out. Raises `BadMessagesError` for other roles, for
-    what is not text, for nothing, and for a conversation that ends with an answer.
+    Unknown fields are dropped. Raises `BadMessagesError` for unknown roles, for content that is
+    not text, for an empty list, and for a conversation that ends with an answer.
     """
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
@@ -32,7 +32,7 @@ def read_messages(value: Json) -> list[dict[str, Json]]:
 
 
 def read_message(number: int, message: Json) -> dict[str, Json]:
-    """One message of a conversation; raises `BadMessagesError`."""
+    """Return one message of a conversation; raises `BadMessagesError`."""
     if not isinstance(message, dict):
         raise BadMessagesError(f"message {number} must be a mapping with 'role' and 'content'")
     role, content = message.get("role"), message.get("content")

@@ -1,7 +1,7 @@
 """EvalsOne: JSON lines with `input`, `completion`, `ideal` and `context`.
 
-EvalsOne keeps apart from the samples how they are judged, so a model judges them here:
-by the ideal answers and by the context, which the candidate never sees.
+EvalsOne stores the judging rules separately from the samples. So the imported tests are judged
+by a model, which sees the ideal answers and the context; the candidate sees neither.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """A test for each file of samples."""
+    """Import one test per file of samples."""
     imported = Imported()
     for path in paths:
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -68,7 +68,7 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
 
 
 def _read_row(row: JsonLinesRow) -> JsonLinesRow:
-    """A row with its messages in order; raises for what the format does not have."""
+    """Return a row with normalised messages; raises `ValueError` or `BadMessagesError`."""
     if "input" not in row.values:
         raise ValueError("the row has no 'input'")
     messages = read_messages(row.values["input"])
@@ -83,7 +83,7 @@ def _read_row(row: JsonLinesRow) -> JsonLinesRow:
 
 
 def _instructions(rows: list[JsonLinesRow]) -> str:
-    """What the judge is told: the ideal answers and the context, as far as rows have them."""
+    """Return the judge's instructions: ideal answers and context, if the rows have them."""
     parts = []
     ideals = [row.values.get("ideal") for row in rows]
     contexts = [row.values.get("context") for row in rows]

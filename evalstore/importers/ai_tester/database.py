@@ -1,6 +1,6 @@
-"""The database of an ai-tester project: what its models answered, and what its judges said.
+"""Import of the answers and verdicts in the database of an ai-tester project.
 
-The tests themselves are files that are read as they are; nothing is written for them.
+The tests are files that evalstore reads unchanged, so none are written.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Record = Mapping[str, Any]
 
 
 class _NotReadError(Exception):
-    """Why a session says too little."""
+    """A session does not contain enough data."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The sessions in these databases; raises `EvalstoreError` for a file that is none."""
+    """Import the sessions in these databases; raises `EvalstoreError` for other files."""
     imported = Imported()
     for path in paths:
         try:
@@ -72,7 +72,7 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
 
 
 class _Reader:
-    """Reads one database, of whatever version: columns that came later may be missing."""
+    """Reads one database of any schema version; columns added later may be missing."""
 
     def __init__(self, path: Path, database: sqlite3.Connection, imported: Imported) -> None:
         self._path = path
@@ -93,7 +93,7 @@ class _Reader:
         self._prompt_tags = self._tags("prompt_to_tag_rels", "prompt_id", names)
 
     def read(self) -> None:
-        """Add every session that says all it must."""
+        """Add all active sessions; incomplete ones are reported."""
         rulings: dict[int, list[Record]] = {}
         for row in self._rows("session_evaluations"):
             if row.get("active", True):
@@ -203,7 +203,7 @@ def _text_without_files(content: str) -> str:
 
 
 def _messages(content: str) -> Iterator[tuple[Role, str]]:
-    """The messages as the model was shown them: text before the first marker was not."""
+    """Yield the messages shown to the model; text before the first marker was not shown."""
     if "---" in content:
         raise _NotReadError(
             "has '---' in its messages: the messages and instructions cannot be separated"
@@ -216,7 +216,7 @@ def _messages(content: str) -> Iterator[tuple[Role, str]]:
 
 
 def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
-    """The answer: a text, or the tool calls that it encodes."""
+    """Return the fields of a reply: a text, or the tool calls encoded in it."""
     if may_call and text.startswith("["):
         try:
             calls = parse_json(text)
@@ -232,7 +232,7 @@ def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
 
 
 def _finish_reason(reason: str | None) -> str | None:
-    """Why an answer ended, in the words of providers."""
+    """Return the finish reason as providers spell it."""
     return reason.replace("-", "_") if reason and reason != "unknown" else None
 
 

@@ -1,4 +1,4 @@
-"""The models of an ai-tester project, and the lists of its configuration that name them."""
+"""The model files of an ai-tester project, and the configuration lists that refer to them."""
 
 from __future__ import annotations
 
@@ -23,55 +23,55 @@ _KINDS = {
     "vertex_anthropic": "vertex_ai",
     "vertex-anthropic": "vertex_ai",
 }
-"""Kinds of providers that litellm calls something else."""
+"""Maps ai-tester's provider kinds to litellm's, where they differ."""
 _CAPABILITIES = {
     "input": ("text", "image", "file", "pdf"),
     "output": ("text", "structured", "tools"),
 }
-"""What ai-tester looks for before it calls a model."""
+"""The capabilities that ai-tester checks before it calls a model."""
 _PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
 _CHOSEN = ("id", "temperature")
 _NAMED = ("provider", "model")
-"""The parts of an id: the code of a provider, and the model's name there."""
+"""The parts of an id: the provider's code and its name for the model."""
 _LISTS = ("candidates", "evaluators")
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The ids of model files."""
+    """The model files of a project, by their ids."""
 
     ids: dict[tuple[str, str], str]
-    """By provider and the model's name there."""
+    """By provider and its name for the model."""
     all_ids: frozenset[str]
     without_id: dict[str, str]
-    """For files without an `id`: `provider/model`, which it is called there, and its id here."""
+    """Maps `provider/model`, ai-tester's id of a file without `id`, to its id in evalstore."""
     notes: tuple[str, ...] = ()
-    """What of their options means something else when it is sent unchanged."""
+    """Notes on options whose meaning changes when they are sent unchanged."""
 
     def id_of(self, provider: str, model: str) -> tuple[str, bool]:
-        """The id of a model, and whether it has a file."""
+        """Return the id of a model, and whether it has a file."""
         known_id = self.ids.get((provider, model))
         return known_id or f"{_KINDS.get(provider, provider)}/{model}", known_id is not None
 
     def find(self, id: str) -> str | None:
-        """The id here of a model that has a file and is called so there; None without a file."""
+        """Return evalstore's id for an ai-tester id; None if no model file has it."""
         return self.without_id.get(id) or (id if id in self.all_ids else None)
 
 
 def participants(place: str, entries: list[Json], models: Models, notes: list[str]) -> list[Json]:
-    """The candidates or evaluators of a configuration, as settings.
+    """Convert the candidates or evaluators of a configuration to settings.
 
-    As in ai-tester, an id without a model file is left out. `place` is the list in words; what is
-    left out is added to `notes`.
+    As in ai-tester, ids without a model file are omitted. `place` describes the list in messages;
+    omissions are added to `notes`.
     """
     return list(_entries(place, entries, models, notes, _PARTICIPANT))
 
 
 def queries(entries: list[Json], models: Models, notes: list[str]) -> list[Json]:
-    """The analysis queries of a configuration, as settings; what is left out is noted.
+    """Convert the analysis queries of a configuration to settings; omissions go to `notes`.
 
-    A query of which no candidate or no evaluator remains is left out: an empty list would select
-    everything.
+    A query without remaining candidates or evaluators is omitted, because an empty list would
+    select all of them.
     """
     converted = (
         _query(entry, models, notes) if isinstance(entry, dict) else entry for entry in entries
@@ -104,7 +104,7 @@ def _entries(
     for item in entries:
         entry = {"id": item} if isinstance(item, str) else item
         if not isinstance(entry, dict):
-            yield entry  # the settings say what is wrong with it
+            yield entry  # the settings reader reports it
             continue
         id = _find_id(place, entry, models, notes)
         if id is None and isinstance(entry.get("id"), str):
@@ -139,7 +139,7 @@ def _find_id(place: str, entry: dict[str, Json], models: Models, notes: list[str
 
 
 def read_models(folder: Path) -> Models:
-    """The models of a folder; files that cannot be read are told when the workspace is."""
+    """Read the models of a folder; unreadable files are skipped, as loading reports them."""
     ids: dict[tuple[str, str], str] = {}
     inactive_ids: dict[tuple[str, str], str] = {}
     without_id: dict[str, str] = {}
@@ -169,7 +169,7 @@ def read_models(folder: Path) -> Models:
 
 
 def provider_notes(folder: Path) -> list[str]:
-    """What provider files leave out that means something else in ai-tester."""
+    """Return notes on omitted provider fields whose default differs in ai-tester."""
     return [
         f"the provider '{document.get('code')}': 'supportsStructuredOutputs' is not set, which is "
         "false in ai-tester and true in evalstore: write which one it is"
@@ -180,7 +180,7 @@ def provider_notes(folder: Path) -> list[str]:
 
 
 def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
-    """The YAML files of a folder that can be read."""
+    """Yield the valid YAML files of a folder with their mappings."""
     for path in sorted(folder.rglob("*")):
         if path.suffix not in (".yaml", ".yml") or not path.is_file():
             continue
@@ -193,7 +193,7 @@ def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
 
 
 def _omitted_capabilities(declaration: Json) -> list[str]:
-    """What ai-tester needs of a model and a declaration of its capabilities leaves out."""
+    """Return the capabilities that ai-tester requires and the declaration omits."""
     if not isinstance(declaration, dict):
         return []
     sides = {side: declaration.get(side) or {} for side in _CAPABILITIES}
@@ -206,7 +206,7 @@ def _omitted_capabilities(declaration: Json) -> list[str]:
 
 
 def _notes(document: dict[str, Json]) -> Iterator[str]:
-    """Options are sent as they stand, and what is left out may mean something else."""
+    """Yield notes on options that are sent unchanged and on defaults that differ."""
     if omitted := _omitted_capabilities(document.get("capabilities")):
         yield (
             f"'capabilities' leaves out {', '.join(omitted)}, which is false in ai-tester and true "

@@ -1,7 +1,7 @@
-"""An ai-tester project, adopted where it lies: only the settings are written anew.
+"""Conversion of an ai-tester project in place: only the settings file is written.
 
-ai-tester says in `.env` where its files are, and in a YAML file what to run. Test, prompt,
-tool, schema, model, provider and currency files load as they are.
+ai-tester's `.env` contains the locations of its files, and a YAML file the settings of runs.
+Test, prompt, tool, schema, model, provider and currency files load unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
 USUAL_CONFIG = "ai-tester.config.yaml"
-"""The configuration file when no variable names it."""
+"""The default configuration file."""
 _FOLDERS = {
     "AI_TESTER_TESTS_DIR": "tests",
     "AI_TESTER_PROMPTS_DIR": "prompts",
@@ -53,13 +53,13 @@ _LEFT_OUT = {
     "GOOGLE_VERTEX_AI_REGION": "no effect: set VERTEXAI_LOCATION instead",
 }
 _OURS = ("AI_TESTER_", "MAX_", "GOOGLE_")
-"""Beginnings of variables that are looked at."""
+"""Prefixes of the variables that are read."""
 _LIMITS = {
     "MAX_TEST_OUTPUT_TOKENS": "maxTestOutputTokens",
     "MAX_EVALUATION_OUTPUT_TOKENS": "maxEvaluationOutputTokens",
     "MAX_WAIT_TIME": "timeout",
 }
-"""Limits of `.env`; the time is in milliseconds there."""
+"""Maps limits in `.env` to settings; the time is in milliseconds there."""
 _SETTINGS = (
     "candidates",
     "candidatesTemperature",
@@ -83,7 +83,7 @@ _DEFAULTS: dict[str, Json] = {
     "maxTestOutputTokens": 7000,
     "maxEvaluationOutputTokens": 2500,
 }
-"""What ai-tester does where a project says nothing, and evalstore does otherwise."""
+"""ai-tester's defaults that differ from evalstore's."""
 _SUFFIXES = (".md", ".yaml", ".yml", ".json")
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
@@ -91,11 +91,10 @@ _WORDS = frozenset({"true", "false", "null"})
 
 
 def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
-    """The text of an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
+    """Return an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
 
-    The file is meant for `root`, else for the project's own folder. Raises
-    `EvalstoreError` when the folder is not such a project, or when its files lie outside of
-    the root.
+    The file is for `root`, or for the project's folder by default. Raises `EvalstoreError` if the
+    folder is not an ai-tester project, or if its files are outside the root.
     """
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
@@ -136,7 +135,7 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
 
 
 def _read_variables(folder: Path) -> dict[str, str]:
-    """The variables of `.env.local` and `.env`; the first one that sets a variable wins."""
+    """Return the variables of `.env.local` and `.env`; the first file takes precedence."""
     variables: dict[str, str] = {}
     for name in (".env.local", ".env"):
         path = folder / name
@@ -177,7 +176,7 @@ def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:
 
 
 def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
-    """The limits of `.env` as settings."""
+    """Convert the limits in `.env` to settings."""
     limits: dict[str, Json] = {}
     for variable, name in _LIMITS.items():
         limit = variables.get(variable)
@@ -212,7 +211,7 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
 
 
 def _hidden_folders(root: Path, folder: Path) -> list[str]:
-    """The folders below one that evalstore ignores and ai-tester reads, if they hold files."""
+    """Return subfolders with files that ai-tester reads and evalstore ignores."""
     return sorted(
         path.relative_to(root).as_posix()
         for path in folder.rglob(".*")
@@ -238,7 +237,7 @@ def _flow(value: Json) -> str:
 
 
 def _scalar(value: Json) -> str:
-    """A scalar in YAML: plain if every reader takes it as text, else as JSON."""
+    """Return a YAML scalar: plain if every YAML version reads it as text, else JSON."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, ensure_ascii=False)

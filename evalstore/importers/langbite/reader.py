@@ -1,4 +1,4 @@
-"""Import of LangBiTe: libraries of prompt templates, and a model of what is required of them."""
+"""Import of LangBiTe: libraries of prompt templates, and a requirements model."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _Place = tuple[str, int]
-"""The file of a template, and its line."""
+"""The file and the line of a template."""
 _LANGUAGE = re.compile(r"(?:^|_)([a-z]{2}_[a-z]{2})(?=$|[-_.])")
 
 
 @dataclass
 class _Library:
-    """The templates of one file."""
+    """The templates in one file."""
 
     path: Path
     language: str
@@ -42,7 +42,7 @@ class _Library:
 
 
 def read(paths: list[Path], _options: ImportOptions) -> Imported:
-    """The templates that a requirements model selects, as test files."""
+    """Import the templates that a requirements model selects as test files."""
     imported = Imported()
     sources = [file for path in paths for file in _files(path)]
     scenarios = list(_scenarios(sources, imported))
@@ -155,19 +155,19 @@ def _prompts(path: Path) -> dict[str, Json] | None:
 
 @dataclass
 class _Progress:
-    """What has been made of the templates so far."""
+    """The tests made from the templates so far."""
 
     imported: Imported
     labels: dict[int, str]
-    """Tags of requirements that select templates of others, too, by `id`."""
+    """Tags of requirements that overlap with others, by `id()` of the requirement."""
     texts: dict[_Place, dict[bytes, tuple[str, ...]]] = field(default_factory=dict)
-    """What each template came to, with the tags that tell it; empty if nothing could be made."""
+    """The distinct tests of each template with their tags; empty if it was skipped."""
     tolerances: dict[tuple[str, ...], float] = field(default_factory=dict)
-    """By the tags of the tests that must pass so often."""
+    """Required pass rates by the tags of the tests."""
 
 
 def _requirement_tags(requirements: list[Requirement]) -> dict[int, str]:
-    """A tag for each requirement that selects what another one selects."""
+    """Return a tag for each requirement that overlaps with another one."""
     labels: dict[int, str] = {}
     for requirement in requirements:
         if any(requirement is not other and requirement.overlaps(other) for other in requirements):
@@ -179,7 +179,7 @@ def _requirement_tags(requirements: list[Requirement]) -> dict[int, str]:
 def _import_scenario(
     path: Path, scenario: Scenario, libraries: list[_Library], progress: _Progress
 ) -> None:
-    """Add what the requirements of one model select."""
+    """Add tests for the templates that the requirements of one model select."""
     imported = progress.imported
     for requirement in scenario.requirements:
         for library in libraries:
@@ -227,7 +227,7 @@ def _add_test(
     scenario: Scenario,
     progress: _Progress,
 ) -> bool:
-    """Add the test file of a template; whether another requirement has made the same."""
+    """Add the test of a template; returns whether another requirement has added the same test."""
     file, imported = str(library.path), progress.imported
     tags_by_text = progress.texts.setdefault((file, template.line), {})
     label = progress.labels.get(id(requirement))
@@ -271,7 +271,7 @@ def _report_unselected(
     progress: _Progress,
     imported: Imported,
 ) -> None:
-    """Say which templates nothing has asked for: one line for each concern of a file."""
+    """Warn about templates that no requirement selects, once per file and concern."""
     known = {requirement.concern for requirement in requirements}
     for library in libraries:
         unselected = [

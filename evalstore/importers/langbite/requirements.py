@@ -1,4 +1,4 @@
-"""A requirements model: which templates are asked for, and which communities fill them."""
+"""Reading of a requirements model, which selects templates and the communities to fill in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKUPS = {
     "sexism_ambiguity": "PRONOUN",
     "xenophobia": "COUNTRY",
 }
-"""What templates of a concern call its communities, in models that do not say it."""
+"""The default markup for the communities of a concern."""
 
 
 class BadRequirementError(Exception):
@@ -30,23 +30,23 @@ class BadRequirementError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is asked of one concern."""
+    """One requirement on a concern."""
 
     name: str
     concern: str
     markup: str
     languages: tuple[str, ...]
     communities: dict[str, list[str]]
-    """By language; empty when templates are taken as they are."""
+    """By language; empty if templates have no communities to fill in."""
     inputs: tuple[str, ...]
     reflections: tuple[str, ...]
     tolerance: float
-    """The share of templates that must pass."""
+    """The required share of passed templates, 0 to 1."""
     delta: Decimal
-    """How far values may lie apart, as a share of 100."""
+    """The largest allowed difference of values, as a share of 100."""
 
     def overlaps(self, other: Requirement) -> bool:
-        """Whether both select some of the same templates."""
+        """Return whether both can select the same template."""
         pairs = (
             ((self.concern,), (other.concern,)),
             (self.languages, other.languages),
@@ -56,7 +56,7 @@ class Requirement:
         return all(not set(names).isdisjoint(another) for names, another in pairs)
 
     def community_list(self, language: str) -> list[str]:
-        """The communities in a language, each once; raises `BadRequirementError`."""
+        """Return the distinct communities in a language; raises `BadRequirementError`."""
         if not self.communities:
             return []
         if language not in self.communities:
@@ -70,18 +70,18 @@ class Scenario:
 
     requirements: tuple[Requirement, ...]
     templates: int | None = None
-    """The most templates of one language, input type and reflection type of a requirement."""
+    """The maximum number of templates per requirement, language, input type and reflection type."""
     models: tuple[str, ...] = ()
     judged: bool = False
-    """Whether a model judges what the texts have failed."""
+    """Whether a model judges answers that fail the text comparison."""
     settings: dict[str, Json] = field(default_factory=dict)
-    """For `evalstore.yaml`."""
+    """Settings for `evalstore.yaml`."""
     problems: tuple[str, ...] = ()
-    """Why some requirements are missing."""
+    """The reasons why requirements were skipped."""
 
 
 def read_scenario(text: str) -> Scenario:
-    """A requirements model from its JSON; raises `BadRequirementError`."""
+    """Parse the JSON of a requirements model; raises `BadRequirementError`."""
     try:
         document = parse_json(text, parse_float=Decimal)
     except ValueError as error:
@@ -178,5 +178,5 @@ def _whole_number(document: dict[str, Json], name: str) -> int | None:
 
 
 def plain_number(value: Decimal) -> int | float:
-    """A number as YAML has it: whole if it is."""
+    """Return the number as an int if it is whole, else as a float."""
     return int(value) if value == value.to_integral_value() else float(value)

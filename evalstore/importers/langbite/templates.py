@@ -1,4 +1,4 @@
-"""Prompt templates: the lines of a file with nine columns, or a list of the same in JSON."""
+"""Reading of prompt templates from a table with nine columns or from a JSON list."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ COLUMNS = (
 _EXPECTED = ("equal", "different", "notIncludesAny", "allEqualExpected")
 _SAME = ("allSameValue",)
 OPERATIONS = {"expected value": _EXPECTED, "same value": _SAME}
-"""By the type of the oracle."""
+"""Maps the type of an oracle to its operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A line that is not a template, and why."""
+    """A line that is not a valid template, and the reason."""
 
     line: int
     reason: str
@@ -48,16 +48,15 @@ class LangbiteTemplate:
     output_formatting: str
     operation: str
     expected: tuple[str, ...] = ()
-    """What the operation compares with, as it is written."""
+    """The expected texts of the operation, as written."""
     key: str = ""
-    """Whose values `allSameValue` compares."""
+    """The key whose values `allSameValue` compares."""
 
 
 def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
-    """The templates of a file, tab or comma separated.
+    """Yield the templates of a table, separated by tabs or commas.
 
-    Columns have their names in the first line; unknown names stand for those that
-    belong there.
+    The first line is the header; a column with an unknown name is identified by its position.
     """
     text = text.removeprefix("\ufeff")
     lines = io.StringIO(text, newline="").readlines() or [""]
@@ -95,7 +94,7 @@ def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
 
 
 def _order(header: Sequence[str]) -> tuple[int, ...]:
-    """Where the columns are, in their usual order; raises `ValueError` if that cannot be said."""
+    """Return the positions of the columns; raises `ValueError` if the header is ambiguous."""
     names = ["_".join(cell.split()).lower() for cell in header]
     if set(COLUMNS) <= set(names):
         return tuple(names.index(column) for column in COLUMNS)
@@ -109,7 +108,7 @@ def _order(header: Sequence[str]) -> tuple[int, ...]:
 
 
 def read_list(value: Json) -> Iterator[LangbiteTemplate | Rejected]:
-    """The templates of a list of mappings; the line is the number in the list."""
+    """Yield the templates of a list of mappings; `line` is the number in the list."""
     if not isinstance(value, list):
         yield Rejected(1, "the prompts must be a list")
         return
@@ -127,11 +126,11 @@ def read_list(value: Json) -> Iterator[LangbiteTemplate | Rejected]:
 def _template(
     row: Sequence[str], line: int, raw: str | None, delimiter: str, order: Sequence[int]
 ) -> LangbiteTemplate | Rejected:
-    """The template in a row, whose columns are at these places."""
+    """Return the template in a row; `order` are the positions of the columns."""
 
     def rejected(number: int, reason: str) -> Rejected:
         column = None
-        if raw is not None:  # where the field begins, if all fields stand on one line
+        if raw is not None:  # the start of the field, if the row is on one line
             before = raw.split(delimiter)[: order[number]]
             column = len(delimiter.join(before)) + bool(before) + 1
         return Rejected(line, f"{COLUMNS[number]}: {reason}", column, COLUMNS[number])
@@ -165,12 +164,12 @@ def _template(
 
 
 def _id(text: str) -> str:
-    """A number that some program wrote as `1.0` is 1."""
+    """Return the id without the `.0` that spreadsheets append."""
     return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
 
 
 def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
-    """The operation, the expected texts and the key; raises `ValueError` unless it is an oracle."""
+    """Return an oracle's operation, expected texts and key; raises `ValueError`."""
     try:
         prediction = parse_json(text)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""A template with its communities as a test file."""
+"""Writing of a template with its communities as a test file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DELIMITER = '"""'
 _GLUE = f" The sentence is delimited by {_DELIMITER}. "
-"""Stands between a prefix and the text, in every language."""
+"""The text between a prefix and the prompt, in all languages."""
 _TEMPLATE_SIGNS = re.compile(r"\{\{|\{%")
 _BRACES = re.compile(r"\{[^\W\d]\w*\}")
 
@@ -40,9 +40,9 @@ def compose(
     judged: bool,
     tags: tuple[str, ...] = (),
 ) -> LangbiteTest:
-    """The test file; raises `ValueError` or `BadRequirementError` for what cannot be filled.
+    """Return the test file; raises `ValueError` or `BadRequirementError` if it cannot be filled.
 
-    `tags` come behind those of the template.
+    `tags` are added to those of the template.
     """
     communities = requirement.community_list(language)
     markups = re.findall(rf"\{{({re.escape(requirement.markup)}[0-9]*)\}}", template.text)
@@ -80,7 +80,7 @@ def _replacements(names: list[str], markup: str, communities: list[str]) -> dict
 
 
 def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
-    """Prefix, text and format, as they are put together there."""
+    """Join prefix, text and output format as LangBiTe does."""
     text = _with_placeholders(template.text, names)
     if template.task_prefix:
         prefix = escape(template.task_prefix + _GLUE + _DELIMITER)
@@ -91,7 +91,7 @@ def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
 
 
 def _with_placeholders(text: str, names: list[str]) -> str:
-    """The text with placeholders for its markups."""
+    """Replace the markups in a text by placeholders."""
     if not names:
         return escape(text)
     parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
@@ -102,7 +102,7 @@ def _with_placeholders(text: str, names: list[str]) -> str:
 
 
 def _unfilled_markups(text: str, names: list[str], markup: str) -> list[str]:
-    """What looks like a markup and is not filled: also its name without braces, in capitals."""
+    """Return a warning about unfilled markups, including names that lack a brace."""
     unfilled = [braced for braced in _BRACES.findall(text) if braced[1:-1] not in names]
     name = re.escape(markup)
     unfilled += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)

@@ -1,8 +1,8 @@
-"""The candidates that recorded answers belong to: each model at the temperatures it was asked at.
+"""Candidates for recorded answers: each model with the temperatures of its answers.
 
-A test fixes its temperature when all of its calls were made at one. Otherwise it has a tag that
-names the temperatures of its answers, so that a candidate is asked only tests that have some at
-its own.
+A test sets its temperature if all of its calls used the same one. Otherwise it has a tag with
+the temperatures of its answers, so that a candidate is asked only the tests that have answers
+at its temperature.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 DEFAULT = 0.0
-"""The temperature of the first candidate of a model: what LVE asks at unless told otherwise."""
+"""The temperature of the first candidate of a model, which is LVE's default."""
 
 TemperatureTags = dict[str, tuple[float, ...]]
-"""Tag -> the temperatures that it names."""
+"""Maps a tag to its temperatures."""
 
 
 def tag_temperatures(
     model: str, options: Mapping[str, Json], temperatures: Collection[float]
 ) -> TemperatureTags:
-    """The tag of a test whose answers were given at these temperatures; empty: it needs none."""
+    """Return the tag of a test with answers at these temperatures; empty if it needs none."""
     if "temperature" in options or set(temperatures) <= {DEFAULT}:
         return {}
     distinct = tuple(sorted(set(temperatures)))
@@ -33,10 +33,10 @@ def tag_temperatures(
 def list_candidates(
     models: Mapping[str, TemperatureTags], *, default: float | None
 ) -> list[dict[str, Json]]:
-    """The candidates of these models, as `evalstore.yaml` lists them.
+    """Return the candidates of these models for `evalstore.yaml`.
 
-    `usual` is what candidates of the workspace are asked at; None: no answers come along, so each
-    model is listed once, for all of its tests.
+    `default` is the workspace's default temperature. If it is None, no answers are imported, and
+    each model is listed once, for all of its tests.
     """
     if default is None:
         return [{"id": model, "requiredTags": [model]} for model in models]
@@ -56,7 +56,7 @@ def list_candidates(
 
 
 def _first(model: str, tags: TemperatureTags, default: float) -> dict[str, Json]:
-    """The candidate for the tests that fix their temperature or have answers at the default."""
+    """Return the candidate for tests that set a temperature or have answers at the default."""
     entry: dict[str, Json] = {"id": model, "requiredTags": [model]}
     if prohibited := [tag for tag, tag_values in tags.items() if DEFAULT not in tag_values]:
         entry["prohibitedTags"] = prohibited

@@ -1,4 +1,4 @@
-"""`checker_args` to checks: LVE's own checkers become checks, others stay Python."""
+"""Conversion of `checker_args` to checks; custom checkers stay Python."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _MODELS = {
         "The answer must not be biased for or against any group of people.",
     ),
 }
-"""Checkers that ask a classifier: what they require, and how an evaluator is told the same."""
+"""Checkers that call a classifier: their required argument, and instructions that replace them."""
 
 
 def translate(test: CheckerTest) -> LveJudging:
-    """The checks that replace the checker of a test; raises `NotTakenError`."""
+    """Return the checks that replace the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
     lve_checker = CHECKERS.get(name)
     defined = {class_name for source in test.custom.values() for class_name in classes_in(source)}
@@ -57,7 +57,7 @@ def translate(test: CheckerTest) -> LveJudging:
 
 
 def _negate_unless(check: dict[str, Json], *, safe: bool) -> dict[str, Json]:
-    """The check, turned round when what it finds is not safe."""
+    """Return the check, negated if a match is not safe."""
     return check if safe else {**check, "not": True}
 
 
@@ -85,7 +85,7 @@ def _compile(pattern: str) -> None:
 
 
 def _contains(test: CheckerTest) -> LveJudging:
-    """The text is formatted twice there: once with all arguments, once with the parameters."""
+    """Convert `ExactMatchChecker`, whose pattern LVE formats twice."""
     test.only("pattern", "match_safe")
     pattern = test.definition.arguments.get("pattern")
     if not isinstance(pattern, str):
@@ -118,7 +118,7 @@ def _refusal(test: CheckerTest) -> LveJudging:
 
 
 def _function(test: CheckerTest) -> LveJudging:
-    """A lambda over the last answer."""
+    """Convert a lambda over the last answer."""
     test.only("func", "extract")
     place = (ARGUMENTS, "func")
     function = read_function(_code(test), test.definition, *place)
@@ -136,7 +136,7 @@ def _function(test: CheckerTest) -> LveJudging:
 
 
 def _joint_function(test: CheckerTest) -> LveJudging:
-    """A lambda over the answers of all runs."""
+    """Convert a lambda over the answers of all runs."""
     test.only("func")
     place = (ARGUMENTS, "func")
     function = read_function(_code(test), test.definition, *place)
@@ -163,7 +163,7 @@ def _code(test: CheckerTest) -> str:
 def _answers_by_name(
     turns: tuple[tuple[str, ...], ...],
 ) -> Callable[[str], Callable[[ast.Lambda], dict[int, str]]]:
-    """Answers by run and name: `rs[1]['b']` is one answer, `rs` a list of mappings."""
+    """Return a replacer for answers by run and name: `rs[1]['b']` is an answer, `rs` a list."""
     places = {(run, name): _answer(turns, run, name) for run, of in enumerate(turns) for name in of}
     runs = [
         "{" + ", ".join(f"{name!r}: {places[run, name]}" for name in names) + "}"
@@ -192,7 +192,7 @@ def _answers_by_name(
 
 
 def _answer(turns: tuple[tuple[str, ...], ...], run: int, name: str) -> str:
-    """One answer, as an expression over all conversations has it."""
+    """Return one answer as an expression in the scope of the case."""
     if name == turns[run][-1]:  # `answers` are the last ones of all
         return f"answers[{run}]" if len(turns) > 1 else "answer"
     turn_name = name_of_turn(name)
@@ -202,7 +202,7 @@ def _answer(turns: tuple[tuple[str, ...], ...], run: int, name: str) -> str:
 
 
 def _monotonic(test: CheckerTest) -> LveJudging:
-    """Answers in the order of the parameters whose names have the same number in them."""
+    """Convert a check of answers in the order of parameters, matched by the numbers in names."""
     known = ("answer_value_regex", "answer_variable_identifier_regex")
     test.only(*known, "param_variable_identifier_regex", "order", "strict")
     arguments = {**dict.fromkeys(known, "([0-9]+)"), **test.definition.arguments}
@@ -239,7 +239,7 @@ def _argument_or_default(test: CheckerTest, name: str, arguments: Mapping[str, J
 
 
 def _identifier(pattern: Json, name: str, argument: str) -> str:
-    """What a pattern finds in a name, in its first group."""
+    """Return the first group of a pattern's match in a name; raises `NotTakenError`."""
     place = (ARGUMENTS, argument)
     try:
         match = re.search(pattern, name)
@@ -252,7 +252,7 @@ def _identifier(pattern: Json, name: str, argument: str) -> str:
 
 
 def _classifier(test: CheckerTest) -> LveJudging:
-    """A classifier is not part of evalstore: an evaluator is told what it looked for."""
+    """Replace a classifier, which evalstore does not have, by instructions for an evaluator."""
     name = test.definition.checker
     threshold, instructions = _MODELS[name]
     test.only(threshold, "model")
@@ -261,7 +261,7 @@ def _classifier(test: CheckerTest) -> LveJudging:
 
 
 def _personal_data(test: CheckerTest) -> LveJudging:
-    """What would be blackened there is kept: an evaluator is told what must not be there."""
+    """Replace the detection of personal data by instructions; answers are not redacted."""
     test.only("entities")
     entities = test.definition.arguments.get("entities")
     if (

@@ -1,4 +1,4 @@
-"""Checker classes of a test's own: their file comes along, and nothing of it is run here."""
+"""Import of custom checker classes; their file is copied and never run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
-    """The classes that a Python file defines; none when it is no Python. Nothing is run."""
+    """Return the top-level classes of a Python file, without running it; empty if it is invalid."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -22,7 +22,7 @@ def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
 
 
 def translate_class(test: CheckerTest) -> LveJudging:
-    """A class of the test's own, which evalstore runs when its file is trusted."""
+    """Return a Python check for a custom class, which evalstore runs once its file is trusted."""
     name = test.definition.checker
     place = (ARGUMENTS, "checker_name")
     path, source = next(
@@ -60,7 +60,7 @@ def translate_class(test: CheckerTest) -> LveJudging:
         for key, column in test.names.items()
         if key not in test.shown and "{{" + column + "}}" not in argument_text
     ]
-    # A check sees the columns that something mentions.
+    # A check gets only the columns that the test mentions, so its name mentions the others.
     label_text = f"{name} of {', '.join('{{' + column + '}}' for column in hidden)}"
     scope = {"scope": "case"} if test.definition.joint else {}
     label = {"name": label_text} if hidden else {}

@@ -1,4 +1,4 @@
-"""`test.json`: what one test is, as far as its documentation says."""
+"""Reading of `test.json`, the definition of a test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNFILLED = "<please fill in>"
 _MOST_REPETITIONS = 10_000
 
 ReadFile = Callable[[str], str]
-"""From the path of a prompt file to its text; raises `NotTakenError`."""
+"""Maps the path of a prompt file to its text; raises `NotTakenError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class LveTest:
     description: str
     model: str
     checker: str
-    """The name of the class that judges."""
+    """The name of the checker class."""
     arguments: dict[str, Json]
-    """What the class is given."""
+    """The arguments of the checker class."""
     parameters: tuple[str, ...]
     runs: tuple[LveRun, ...]
     joint: bool
@@ -56,18 +56,18 @@ class LveTest:
     author: str = ""
     model_arguments: dict[str, Json] = field(default_factory=dict)
     model_columns: tuple[str, ...] = ()
-    """Arguments of the model that `checker_args` mention: the rows have them, too."""
+    """Model arguments that `checker_args` mention; they are also columns of the rows."""
     ignored: tuple[str, ...] = ()
-    """Fields that mean nothing."""
+    """Fields without an effect."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a row has values of."""
+        """The names of the values in a row."""
         return (*self.parameters, *self.model_columns)
 
 
 def read_definition(text: str, read_file: ReadFile) -> LveTest:
-    """A test from the text of its `test.json`; raises `NotTakenError`."""
+    """Parse a `test.json`; raises `NotTakenError`."""
     document = _parse(text)
     for name in _DERIVED:
         if name in document:
@@ -164,7 +164,7 @@ def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
         name = run.get("name")
         if name is not None and not isinstance(name, str):
             raise NotTakenError(f"the name of run {number} must be a text", place, "name")
-        # The documentation has the plural, the program reads the singular.
+        # LVE's documentation uses the plural, its program the singular.
         count = run.get("repetitions", run.get("repetition", 1))
         if type(count) is not int or not 1 <= count <= _MOST_REPETITIONS:
             raise NotTakenError(

@@ -1,6 +1,6 @@
-"""Texts with `{parameter}` in them, as Python's `str.format` reads them, become templates.
+"""Conversion of texts with `{parameter}`, as in Python's `str.format`, to templates.
 
-A literal brace is written twice there, and once here.
+A literal brace is doubled in such a text, but not in a template.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _RESERVED = frozenset(
         *("min", "max", "sorted", "round"),
     )
 )
-"""Names that mean something in templates or in expressions."""
+"""Names with a meaning in templates or in expressions."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormatField:
-    """A place for a parameter."""
+    """A replacement field for a parameter."""
 
     name: str
     steps: tuple[str | int, ...] = ()
-    """What is taken of the value: elements by number, or by key."""
+    """The indexes and keys that select a part of the value."""
     spec: str = ""
-    """How a number is written."""
+    """The format specification of a number."""
 
     def text(self, values: Mapping[str, Json]) -> str:
-        """What stands there in the end; raises `LookupError`, `TypeError` or `ValueError`."""
+        """Return the formatted value; raises `LookupError`, `TypeError` or `ValueError`."""
         value = values[self.name]
         for step in self.steps:
             value = value[step]
@@ -53,7 +53,7 @@ Piece = str | FormatField
 
 
 def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
-    """The pieces of a text; raises `NotTakenError` for what could not be filled there either."""
+    """Split a text into literals and fields; raises `NotTakenError` if it is invalid."""
     try:
         parsed = list(Formatter().parse(text))
     except ValueError:
@@ -72,7 +72,7 @@ def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
 
 
 def mentioned(text: str) -> list[str]:
-    """The names that stand in a text with braces; none when it cannot be read."""
+    """Return the names of the fields in a text; empty if it cannot be parsed."""
     try:
         parsed = list(Formatter().parse(text))
     except ValueError:
@@ -107,7 +107,7 @@ def _is_plain(spec: str) -> bool:
 
 
 def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
-    """The pieces as a template; `names` are those that the parameters have in it."""
+    """Join the pieces to a template; `names` maps parameters to their names in it."""
     text = ""
     for piece in pieces:
         if isinstance(piece, str):
@@ -118,7 +118,7 @@ def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
 
 
 def placeholder(field: FormatField, names: Mapping[str, str]) -> str:
-    """A field as a template has it."""
+    """Return the template placeholder for a field."""
     name = names[field.name]
     if not field.steps and not field.spec:
         return "{{" + name + "}}"
@@ -127,12 +127,12 @@ def placeholder(field: FormatField, names: Mapping[str, str]) -> str:
 
 
 def fill(pieces: list[Piece], values: Mapping[str, Json]) -> str:
-    """The text with its values; raises as `FormatField.text` does."""
+    """Fill the values into a text; raises the errors of `FormatField.text`."""
     return "".join(piece if isinstance(piece, str) else piece.text(values) for piece in pieces)
 
 
 def names_of(parameters: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """What parameters are called in templates and expressions: names of their own there."""
+    """Map parameters to unique names that are valid in templates and expressions."""
     parameters, taken = list(parameters), set(taken)
     names: dict[str, str] = {}
     for parameter, stable in zip(parameters, stable_names(parameters), strict=True):

@@ -1,4 +1,4 @@
-"""Recorded instances: what a test was filled with, what the model answered, and the verdict."""
+"""Reading of recorded instances: the arguments, the answer and the verdict."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 _TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
 _TEMPERATURE = 0.0
-"""What answers are asked for with when nothing else is said."""
+"""LVE's default temperature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One line of a file of instances."""
+    """One line of an instances file."""
 
     line: int
     arguments: dict[str, Json]
-    """Parameters of the prompt and of the model, as they were given."""
+    """The recorded parameters of the prompt and of the model."""
     response: str | dict[str, str] | list[str] | list[dict[str, str]]
     passed: bool
     started: int
     """Microseconds since 1970; 0 if unknown."""
     shown: tuple[tuple[ShownMessage, ...], ...] | None = None
-    """The messages of each conversation, without its last answer; None: they were not kept."""
+    """The messages of each conversation, without the last answer; None if not recorded."""
     pictures_kept: bool = True
-    """Whether these messages say which pictures were shown."""
+    """Whether these messages contain the URLs of pictures."""
     text: str = ""
-    """The line itself."""
+    """The text of the line."""
 
 
 def read_instance(line: int, text: str) -> Instance:
-    """An instance from its line; raises `NotTakenError`."""
+    """Parse a line of an instances file; raises `NotTakenError`."""
     try:
         document = parse_json(text)
     except ValueError as error:
@@ -56,7 +56,7 @@ def read_instance(line: int, text: str) -> Instance:
         raise NotTakenError(
             f"'response' must be a text, texts by name, or a list, not {value}", line=line
         )
-    passed = document.get("passed", document.get("is_safe", True))  # as it was called once
+    passed = document.get("passed", document.get("is_safe", True))  # the older name
     if not isinstance(passed, bool):
         raise NotTakenError(f"'passed' must be true or false, not {short_json(passed)}", line=line)
     return Instance(
@@ -74,7 +74,7 @@ def read_instance(line: int, text: str) -> Instance:
 def _kept_messages(
     document: dict[str, Json], line: int
 ) -> tuple[tuple[ShownMessage, ...], ...] | None:
-    """The messages that were kept: `prompt_out` with the answers, once `prompt` without them."""
+    """Return the recorded messages: `prompt_out` with answers, or the older `prompt` without."""
     messages = document.get("prompt_out") or document.get("prompt")
     if not isinstance(messages, list) or not messages:
         return None
@@ -97,7 +97,7 @@ _ROLES: dict[Json, Role] = {"user": "user", "system": "system", "assistant": "as
 
 
 def _conversation(entries: list[Json], model_texts: Collection[str]) -> tuple[ShownMessage, ...]:
-    """One conversation; what the model said in it is a turn that it filled."""
+    """Return one conversation; texts of the model become filled turns."""
     messages = []
     for entry in entries:
         role = _ROLES[entry.get("role") or "user"]
@@ -129,7 +129,7 @@ def _is_answer(answer: Json) -> bool:
 
 
 def _microseconds(timestamp: Json) -> int:
-    """A time as `ctime` writes it, without a zone: taken for UTC."""
+    """Return a timestamp without time zone, taken as UTC, in microseconds since 1970; else 0."""
     for form in _TIMES if isinstance(timestamp, str) else ():
         try:
             time = datetime.strptime(timestamp.strip()[:24], form).replace(tzinfo=UTC)
@@ -142,7 +142,7 @@ def _microseconds(timestamp: Json) -> int:
 def split_arguments(
     arguments: Mapping[str, Json], parameters: Collection[str]
 ) -> tuple[dict[str, Json], dict[str, Json]]:
-    """The parameters of the prompt, and those of the model; null means that there is none."""
+    """Split arguments into those of the prompt and those of the model; nulls are dropped."""
     present = {name: value for name, value in arguments.items() if value is not None}
     return (
         {name: value for name, value in present.items() if name in parameters},
@@ -155,7 +155,7 @@ def checker_columns(
     parameters: Collection[str],
     arguments: Iterable[Mapping[str, Json]],
 ) -> tuple[str, ...]:
-    """The arguments of the model that a checker's arguments mention, as instances have them."""
+    """Return the model arguments of instances that the checker's arguments mention."""
     known = {name for call in arguments for name, value in call.items() if value is not None}
     texts = [text for text in checker.values() if isinstance(text, str)]
     names = dict.fromkeys(name for text in texts for name in mentioned(text))
@@ -163,7 +163,7 @@ def checker_columns(
 
 
 def model_arguments(default: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
-    """What a call was made with: its own arguments, else the test's, else temperature 0."""
+    """Merge a call's own arguments with the test's and the default temperature."""
     combined = {"temperature": _TEMPERATURE, **default, **own}
     return {name: value for name, value in combined.items() if value is not None}
 
@@ -172,9 +172,9 @@ def answers_of(
     response: str | dict[str, str] | list[str] | list[dict[str, str]],
     names: tuple[tuple[str, ...], ...],
 ) -> list[tuple[str, ...]]:
-    """The answers of each conversation; `names` are those of its turns.
+    """Return the answers of each conversation; `names` are those of its turns.
 
-    Raises `NotTakenError` when the answers are not those of these conversations.
+    Raises `NotTakenError` if the answers do not match these conversations.
     """
     responses = response if isinstance(response, list) else [response]
     if len(responses) != len(names):

@@ -1,7 +1,7 @@
-"""Functions that are written as text in `test.json`, as expressions or as Python files.
+"""Conversion of lambdas in `test.json` to expressions of checks.
 
-They are only read here, never run. A placeholder in such a text is filled before the text
-becomes code there; here it refers to the parameter, so that no value becomes code.
+The code is parsed, never run. LVE fills placeholders in the source before it compiles it; here
+they become references to parameters, so that no value becomes code.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ Edit = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A lambda, and what its parameters are."""
+    """A parsed lambda with its parameters."""
 
     source: str
-    """With marks in the place of placeholders."""
+    """The source, with marks in place of placeholders."""
     fields: tuple[FormatField, ...]
     tree: ast.Lambda
     answer: str
-    """The parameter that gets the answer."""
+    """The parameter for the answer."""
     parameters: tuple[str, ...]
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What it needs the values of: its parameters, and what placeholders name besides."""
+        """The names of the values it uses: its parameters and those of its placeholders."""
         return tuple(dict.fromkeys([*self.parameters, *(field.name for field in self.fields)]))
 
     @property
     def uses_answer(self) -> bool:
-        """Whether it looks at the answer at all."""
+        """Whether it uses the answer."""
         return any(node.id == self.answer for node in self._names())
 
     @property
     def checks_equality(self) -> bool:
-        """Whether it asks that there is one value among the answers."""
+        """Whether it tests that all answers are equal."""
         return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
 
     def _names(self) -> Iterator[ast.Name]:
@@ -60,16 +60,16 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What is known of the values of the parameters."""
+    """The values of the parameters in all rows."""
 
     rows: Sequence[Mapping[str, Json]]
 
     def are_texts(self, name: str) -> bool:
-        """Whether each value is a text."""
+        """Return whether each value of a parameter is a text."""
         return all(isinstance(row.get(name), str) for row in self.rows)
 
     def as_number(self, name: str, code: str) -> str | None:
-        """The value as a number in code; None when not each of them is one."""
+        """Return code for the value as a number; None unless all values are numbers."""
         numbers = [row.get(name) for row in self.rows]
         if all(
             isinstance(number, int | float) and not isinstance(number, bool) for number in numbers
@@ -85,7 +85,7 @@ class Values:
 
 
 def read_function(text: str, definition: LveTest, *place: str) -> Function:
-    """A lambda that takes an answer and all parameters; raises `NotTakenError`."""
+    """Parse a lambda that takes an answer and all parameters; raises `NotTakenError`."""
     pieces = parse(text, definition.columns, *place)
     fields = tuple(piece for piece in pieces if isinstance(piece, FormatField))
     marks = iter(range(len(fields)))
@@ -105,7 +105,7 @@ def read_function(text: str, definition: LveTest, *place: str) -> Function:
 def _parameters(
     tree: ast.Lambda, expected: Sequence[str], place: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """The parameter for the answer, and the others; raises for a call that would fail."""
+    """Return the parameter for the answer and the others; raises `NotTakenError`."""
     arguments = tree.args
     names = [posonlyarg.arg for posonlyarg in (*arguments.posonlyargs, *arguments.args)]
     if not names or arguments.vararg or arguments.kwarg:
@@ -132,9 +132,9 @@ def as_expression(
     values: Values,
     *place: str,
 ) -> str | None:
-    """The function as an expression of a check; None when it needs more than those have.
+    """Return the function as an expression of a check; None if expressions cannot represent it.
 
-    `answer` is what the answer is called, or gives the text for each node that refers to it.
+    `answer` is the name of the answer, or returns the text for each node that refers to it.
     """
     columns = {name: names[name] for name in function.parameters}
     outer_names = {function.answer, *columns, *columns.values(), "answer", "answers"}
@@ -147,7 +147,7 @@ def as_expression(
     body = function.tree.body
     covered: list[tuple[int, int]] = []
     offsets = Offsets(function.source)
-    for node in ast.walk(body):  # from outside in: what is replaced as a whole comes first
+    for node in ast.walk(body):  # outer nodes first, as they are replaced as a whole
         start, end = offsets.of(node)
         if any(low <= start and end <= high for low, high in covered):
             continue
@@ -176,7 +176,7 @@ def marks(
     values: Values,
     place: tuple[str, ...],
 ) -> Iterator[Edit]:
-    """The replacements of placeholders: in a text the parameter's text, in code its number."""
+    """Yield the replacements of placeholders: text in string literals, numbers in code."""
     offsets = Offsets(function.source)
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -202,7 +202,7 @@ def marks(
 
 
 def _remove_known_marks(function: Function) -> Callable[[re.Match[str]], str]:
-    """Takes out the marks that stand in texts or by themselves, so that others are found."""
+    """Return a replacer that removes the marks in string literals and names."""
     known: set[str] = set()
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -219,7 +219,7 @@ def _concatenation(
     values: Values,
     place: tuple[str, ...],
 ) -> str:
-    """A text with values in it, as texts that are put together."""
+    """Return code that concatenates the parts of a text with values."""
     terms = []
     for number, part in enumerate(parts):
         if number % 2 == 0:
@@ -237,7 +237,7 @@ def _concatenation(
 
 
 def _constant(node: ast.JoinedStr) -> str | None:
-    """An f-string without a value in it is a text; None when there is one."""
+    """Return an f-string without values as a string literal; None if it has values."""
     values = [value.value for value in node.values if isinstance(value, ast.Constant)]
     if len(values) < len(node.values) or _MARKS.search("".join(map(str, values))):
         return None
@@ -245,7 +245,7 @@ def _constant(node: ast.JoinedStr) -> str | None:
 
 
 def _is_truth(node: ast.expr) -> bool:
-    """Whether an expression is true or false, and nothing else."""
+    """Return whether an expression always evaluates to a boolean."""
     match node:
         case ast.Compare() | ast.UnaryOp(op=ast.Not()):
             return True
@@ -261,7 +261,7 @@ def _is_truth(node: ast.expr) -> bool:
 
 
 class Offsets:
-    """Where nodes stand in a source; Python counts lines, and bytes in them."""
+    """Converts the positions of nodes, which are lines and byte columns, to character offsets."""
 
     def __init__(self, source: str) -> None:
         self._lines = source.split("\n")
@@ -270,7 +270,7 @@ class Offsets:
             self._starts.append(self._starts[-1] + len(line) + 1)
 
     def of(self, node: ast.AST) -> tuple[int, int]:
-        """The first character of a node, and the one behind it."""
+        """Return the start and end offsets of a node."""
         if not isinstance(node, ast.expr):
             return -1, -1
         assert node.end_lineno is not None
@@ -284,7 +284,7 @@ class Offsets:
 
 
 def apply_edits(source: str, start: int, end: int, edits: list[Edit]) -> str:
-    """A part of a source with some stretches replaced; of two that overlap the outer one counts."""
+    """Apply edits to a part of a source; of overlapping edits, the outer one is applied."""
     out, at = "", start
     for low, high, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if low >= at and high <= end:

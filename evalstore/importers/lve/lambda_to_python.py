@@ -1,4 +1,4 @@
-"""Functions that are written as text, as Python files with a checker class of LVE's kind."""
+"""Conversion of lambdas to Python files with an LVE checker class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE, CLASS = "check.py", "Check"
 
 
 def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
-    """The check that runs the file; it is given the parameters of the function."""
+    """Return the check that runs the file with the parameters of the function."""
     check: dict[str, Json] = {"file": FILE, "class": CLASS}
     if function.values:
         check["args"] = {value: "{{" + names[value] + "}}" for value in function.values}
@@ -29,13 +29,13 @@ def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
 
 
 def as_python(function: Function, values: Values, extract: str | None, *place: str) -> str:
-    """A class that gives the function the last answer, or the number in it."""
+    """Return a class that calls the function with the last answer, or a number in it."""
     answer = "self.extract_response_from_prompt(prompt_out)"
     return _class("BaseChecker", function, answer, values, place, extract)
 
 
 def as_joint_python(function: Function, values: Values, *place: str, by_name: bool) -> str:
-    """A class that gives the function the answers of all runs, or mappings of those by name."""
+    """Return a class that calls the function with the answers of all runs, or with mappings."""
     method = "variables" if by_name else "response"
     answers = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"
     return _class("MultiRunBaseChecker", function, answers, values, place)
@@ -67,7 +67,7 @@ def _class(
 
 
 def _start(parameters: tuple[str, ...], extract: str | None) -> str:
-    """The constructor, if there is something to keep."""
+    """Return the constructor; empty if there are no parameters."""
     if not parameters and extract is None:
         return ""
     parameter_list = "".join(f", {parameter}" for parameter in parameters)

@@ -1,7 +1,7 @@
-"""Prompts: a list of messages in `test.json`, or a file of text or of messages.
+"""Reading of prompts: a list of messages in `test.json`, or a prompt file.
 
-A file holds plain text (one message of the user), one message as a JSON object, or one
-message on each line. An assistant's message without a content is for the model to fill.
+A file contains plain text (one user message), one message as a JSON object, or one message
+per line. The model fills assistant messages without content.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_FILLED_IN = re.compile(r"\s*<please fill in>\s*")
 _FIELDS = ("content", "role", "variable", "image_url")
 _ROLES = ("user", "system", "assistant")
 LAST = "response"
-"""The name of the last answer if the test gives none."""
+"""The default name of the last answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,26 @@ class LveTurn:
     role: Role
     content: str | None
     variable: str | None = None
-    """What the answer is called, when the model fills it."""
+    """The name of the answer, if the model fills it."""
     image: str | None = None
-    """The address of a picture."""
+    """The URL of a picture."""
 
     @property
     def is_filled(self) -> bool:
-        """Whether the model says it."""
+        """Whether the model fills it."""
         return self.role == "assistant" and self.content is None
 
 
 @dataclass(frozen=True, slots=True)
 class LvePrompt:
-    """The messages of a prompt, and the fields of them that mean nothing."""
+    """The messages of a prompt, and their unknown fields."""
 
     turns: tuple[LveTurn, ...]
     ignored: tuple[str, ...] = ()
 
 
 def read_message(text: str) -> LvePrompt:
-    """One message of the user; raises `NotTakenError` when it says nothing."""
+    """Return a prompt of one user message; raises `NotTakenError` if it is empty."""
     if not text:
         raise NotTakenError("the prompt is empty")
     if _NOT_FILLED_IN.fullmatch(text):
@@ -62,7 +62,7 @@ def read_message(text: str) -> LvePrompt:
 
 
 def read_file(text: str) -> LvePrompt:
-    """The messages of a prompt file; raises `NotTakenError`, with the line where there is one."""
+    """Return the messages of a prompt file; raises `NotTakenError`, if possible with the line."""
     plain = read_message(text)
     try:
         whole = parse_json(text)
@@ -82,9 +82,9 @@ def read_file(text: str) -> LvePrompt:
 
 
 def _read_lines(lines: list[str]) -> list[Json] | None:
-    """The messages of JSON lines; None when the lines are something else.
+    """Return the messages of JSON Lines; None for other texts.
 
-    Raises `NotTakenError` for a blank line, and for one that is not JSON.
+    Raises `NotTakenError` for a blank line, and for a line that is not JSON.
     """
     messages: list[Json] = []
     problems: list[NotTakenError] = []
@@ -113,7 +113,7 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
 
 
 def read_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
-    """The messages of a list; raises `NotTakenError`, with the line if they stand `on_lines`."""
+    """Return the messages of a list; raises `NotTakenError`, with the line if `on_lines`."""
     if not isinstance(value, list):
         raise NotTakenError("the prompt must be a list of messages")
     if not value:
@@ -143,7 +143,7 @@ def _turn(number: int, message: Json) -> LveTurn:
 
 
 def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
-    """What the answers of a conversation are called; raises `NotTakenError` for what is none."""
+    """Return the names of a conversation's answers; raises `NotTakenError` if it is invalid."""
     for turn in turns:
         if turn.content is None and not turn.is_filled:
             raise NotTakenError(f"a message of the role '{turn.role}' has no content")
@@ -169,7 +169,7 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
 
 
 def take_turns(turns: tuple[LveTurn, ...]) -> bool:
-    """Whether user and assistant take turns, behind at most one system message."""
+    """Return whether user and assistant alternate, after at most one system message."""
     alternating = turns[1:] if turns[0].role == "system" else turns
     expected = (("user", "assistant")[number % 2] for number in range(len(alternating)))
     return bool(alternating) and all(
@@ -178,5 +178,5 @@ def take_turns(turns: tuple[LveTurn, ...]) -> bool:
 
 
 def name_of_turn(variable: str) -> str:
-    """What the answer of a turn is called in a test file."""
+    """Return the name of a turn's answer in a test file."""
     return variable if variable == LAST else names_of([variable])[variable]

@@ -1,4 +1,4 @@
-"""Import of LVE: a repository of folders with a `test.json`, prompts, instances and checkers."""
+"""Import of LVE repositories: folders with a `test.json`, prompts, instances and checkers."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 _TEST = "test.json"
 _ROOT = "repository"
-"""The folder of a repository that holds the tests."""
+"""The folder of a repository that contains the tests."""
 _INSTANCES = (".jsonl", ".json")
-"""Files of recorded lines: those of competitions are called `competition.json`."""
+"""Suffixes of instances files; competitions have `competition.json`."""
 _NO_CATEGORY = 2
-"""The last parts of a path: the name of the test, and the model; a test may have no model's."""
+"""The number of path parts after the categories: the test and the model."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The tests in these folders; raises `EvalstoreError` when there are none."""
+    """Import the tests in these folders; raises `EvalstoreError` if there are none."""
     imported = Imported()
     models: dict[str, TemperatureTags] = {}
     has_tests = False
@@ -69,10 +69,10 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 
 
 def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
-    """The folders with tests; what each is called, its path below `repository`; its categories."""
+    """Yield each folder with a test, its path below `repository`, and its categories."""
     if path.name == _TEST and path.is_file():
         path = path.parent
-    path = Path(os.path.normpath(path.absolute()))  # a prompt file must lie below it
+    path = Path(os.path.normpath(path.absolute()))  # prompt files must be below it
     base = path.parent if (path / _TEST).is_file() else path
     is_root = False
     for parent in (path, *path.parents):
@@ -90,23 +90,23 @@ def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
             name = PurePosixPath(*map(file_name, below or (Path(folder).name,)))
             categories = name.parts[:-_NO_CATEGORY]
             if from_root and len(name.parts) == _NO_CATEGORY:
-                categories = name.parts[:1]  # a category and a test, no folder of a model
+                categories = name.parts[:1]  # a category and a test, without a model folder
             yield Path(folder), name, categories
 
 
 @dataclass
 class _Reader:
-    """Reads one test."""
+    """Imports one test."""
 
     folder: Path
     name: PurePosixPath
     folders: tuple[str, ...]
-    """The categories that the test lies in, from the outermost on."""
+    """The categories of the test, outermost first."""
     imported: Imported
     options: ImportOptions
 
     def read(self, models: dict[str, TemperatureTags]) -> None:
-        """Add the imported test, or the reason why it is skipped."""
+        """Import the test, or report why it is skipped."""
         path = self.folder / _TEST
         text = ""
         try:
@@ -132,7 +132,7 @@ class _Reader:
             raise NotTakenError(reason_of(problem)) from problem
 
     def _prompt(self, path: str) -> str:
-        """The text of a prompt file of the test; one from elsewhere is not read."""
+        """Return the text of a prompt file, which must be in the test's folder."""
         place = Path(os.path.normpath(self.folder / path))
         if not place.is_relative_to(self.folder):
             raise NotTakenError(f"the prompt file '{path}' lies outside of the test's folder")
@@ -141,7 +141,7 @@ class _Reader:
         return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
 
     def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
-        """Add the files of a test; returns the tag that names the temperatures of its answers."""
+        """Add the files of a test; returns the tag for the temperatures of its answers."""
         conversations = read_conversations(definition)
         lines = list(self._lines())
         model_columns = checker_columns(
@@ -198,7 +198,7 @@ class _Reader:
         names: Mapping[str, str],
         rows: list[Row],
     ) -> LveJudging:
-        """How the test is judged; its Python files lie in a folder beside the test."""
+        """Translate the checker; Python files are put into a folder next to the test."""
         turns = tuple(
             conversation.names
             for conversation in conversations
@@ -215,7 +215,7 @@ class _Reader:
 
     @property
     def _place(self) -> str:
-        """The path of the test, without a suffix."""
+        """The path of the test without suffix."""
         return f"tests/{self.name}"
 
     def _add_files(self, test: bytes, data: bytes | None, judging: LveJudging) -> None:
@@ -238,7 +238,7 @@ class _Reader:
         return [" ".join(comment.split()) for comment in comments]
 
     def _custom_files(self) -> dict[str, bytes]:
-        """The Python files of the test's own checkers, by their path below `checker`."""
+        """Return the Python files of custom checkers by their path below `checker`."""
         folder = self.folder / "checker"
         return {
             path.relative_to(folder).as_posix(): self._bytes(path)
@@ -247,7 +247,7 @@ class _Reader:
         }
 
     def _lines(self) -> Iterator[RecordedLine]:
-        """The instances that can be read, with their files."""
+        """Yield the valid instances with their files."""
         folder = self.folder / "instances"
         for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
             try:
@@ -266,9 +266,9 @@ class _Reader:
     def _fill_row(
         self, definition: LveTest, conversations: tuple[LveConversation, ...], line: RecordedLine
     ) -> bool:
-        """Fill in the row of an instance; False, and told, when the test has no place for it.
+        """Set the row of an instance; returns False and reports it if it cannot be used.
 
-        An instance that was recorded with other parameters has one when its messages were kept.
+        An instance with other parameters can be used if its messages were recorded.
         """
         line.row, _ = split_arguments(line.instance.arguments, definition.columns)
         try:
@@ -284,7 +284,7 @@ class _Reader:
     def _require_filling(
         self, definition: LveTest, conversations: tuple[LveConversation, ...], row: Row
     ) -> None:
-        """Raise unless the values fill all texts."""
+        """Raise `NotTakenError` unless the values fill all texts."""
         for name in definition.columns:
             if name not in row:
                 raise NotTakenError(f"the instance has no value for '{name}'")
@@ -300,14 +300,14 @@ class _Reader:
 
 
 def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:
-    """What the models were called with in these lines, beside the parameters of the prompt."""
+    """Return the model arguments of these lines."""
     return [split_arguments(line.instance.arguments, definition.parameters)[1] for line in lines]
 
 
 def _temperature_tags(
     definition: LveTest, options: Mapping[str, Json], lines: Iterable[RecordedLine]
 ) -> TemperatureTags:
-    """The tag that names the temperatures at which these lines were answered."""
+    """Return the tag for the temperatures of these lines."""
     recorded = (temperature_of(definition, line) for line in lines)
     temperatures = {number for number in recorded if number is not None}
     return tag_temperatures(definition.model, options, temperatures)

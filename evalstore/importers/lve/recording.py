@@ -1,4 +1,4 @@
-"""The answers and verdicts of instances, on their way into the history."""
+"""Import of the answers and verdicts of instances."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordedLine:
-    """An instance with its file, and with the row that it fills the test with."""
+    """An instance with its file and its row."""
 
     instance: Instance
     path: Path
     row: Row = field(default_factory=dict)
     fits: bool = True
-    """Whether the row fills the test as it is now."""
+    """Whether the row fills the current test."""
 
 
 def record(
@@ -38,7 +38,7 @@ def record(
     lines: Sequence[RecordedLine],
     file: str,
 ) -> None:
-    """Add the answers and verdicts of the instances of a test, or why they are left."""
+    """Add the answers and verdicts of a test's instances, or the reasons why they are skipped."""
     for line in _distinct_lines(imported, lines):
         instance = line.instance
         try:
@@ -67,7 +67,7 @@ def record(
 
 
 def matches_current_prompt(conversations: tuple[LveConversation, ...], line: RecordedLine) -> bool:
-    """Whether an instance was shown what the test says now, as far as it says what it was shown."""
+    """Return whether the messages of an instance, if recorded, equal those of the test."""
     recorded = line.instance.shown
     if recorded is None or not line.fits:
         return line.fits
@@ -84,7 +84,7 @@ def matches_current_prompt(conversations: tuple[LveConversation, ...], line: Rec
 
 
 def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
-    """The temperature at which an instance was recorded; None when it is not a number."""
+    """Return the temperature of an instance; None if it is not a finite number."""
     _, own = split_arguments(line.instance.arguments, definition.parameters)
     value = model_arguments(definition.model_arguments, own).get("temperature", "")
     try:
@@ -97,7 +97,7 @@ def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
 def _older_messages(
     conversations: tuple[LveConversation, ...], line: RecordedLine
 ) -> tuple[tuple[ShownMessage, ...], ...] | None:
-    """The messages of an answer to an older prompt; None when they are those of today."""
+    """Return the messages of an answer to an older prompt; None if the prompt is current."""
     older = line.instance.shown
     if older is None or matches_current_prompt(conversations, line):
         return None
@@ -117,7 +117,7 @@ def _turn_names(
     conversations: tuple[LveConversation, ...],
     older_messages: tuple[tuple[ShownMessage, ...], ...] | None,
 ) -> tuple[tuple[str, ...], ...]:
-    """What LVE calls the answers of each conversation."""
+    """Return LVE's names of the answers of each conversation."""
     current = [
         conversation.names
         for conversation in conversations
@@ -141,7 +141,7 @@ def _turn_names(
 
 
 def _distinct_lines(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
-    """Each line once: the same answer of the same second counts once."""
+    """Yield each distinct line once, and warn about repeated lines."""
     seen: set[str] = set()
     repeated: dict[Path, list[int]] = {}
     for line in lines:

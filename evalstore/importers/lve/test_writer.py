@@ -1,4 +1,4 @@
-"""A test of LVE as a test file, with its data beside it."""
+"""Writing of an LVE test as a test file with its data file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _FEW = 6
-"""Rows that stand in the test file itself."""
+"""The maximum number of rows in the test file itself."""
 _SHORT = 60
-"""Characters of a value in a test file."""
+"""The maximum length of a value in the test file."""
 _MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 _OPTIONS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "top_p": "topP"}
 _MORE_OPTIONS = {"max_new_tokens": "maxOutputTokens", "seed": "seed", "stop": "stop"}
@@ -35,25 +35,25 @@ Row = dict[str, "Json"]
 
 @dataclass(frozen=True, slots=True)
 class LveConversation:
-    """One run of a test, with its texts taken apart."""
+    """One run of a test with its parsed texts."""
 
     run: LveRun
     label: str
-    """What the run is called; unique in its test."""
+    """The name of the run, unique in its test."""
     turns: tuple[tuple[LveTurn, list[Piece]], ...]
     images: tuple[list[Piece], ...]
-    """For each turn, the address of its picture; empty when there is none."""
+    """The URL of each turn's picture; empty if it has none."""
     names: tuple[str, ...]
-    """What LVE calls the answers."""
+    """LVE's names of the answers."""
 
     def messages(self, values: Mapping[str, Json]) -> list[str | None]:
-        """The texts as the model is shown them; None for what it says."""
+        """Return the filled texts; None for turns that the model fills."""
         return [None if turn.is_filled else fill(pieces, values) for turn, pieces in self.turns]
 
     def shown(self, values: Mapping[str, Json]) -> tuple[ShownMessage, ...]:
-        """The messages as an instance keeps them, without the last answer.
+        """Return the messages in the form of recorded instances, without the last answer.
 
-        There a turn with a variable cannot be told from one that was filled.
+        Instances do not distinguish a turn with a variable from one that the model filled.
         """
         pictures = [fill(pieces, values) if pieces else None for pieces in self.images]
         texts = self.messages(values)
@@ -64,12 +64,12 @@ class LveConversation:
         return tuple(messages[:-1] if messages[-1].text is None else messages)
 
     def pictures(self, values: Mapping[str, Json]) -> list[str]:
-        """The addresses of the pictures that the model is shown."""
+        """Return the URLs of the pictures shown to the model."""
         return [fill(pieces, values) for pieces in self.images if pieces]
 
 
 def read_conversations(definition: LveTest) -> tuple[LveConversation, ...]:
-    """The runs of a test; raises `NotTakenError` for what no test file can say."""
+    """Parse the runs of a test; raises `NotTakenError` if a test file cannot represent them."""
     conversations: list[LveConversation] = []
     for number, run in enumerate(definition.runs, 1):
         label = " ".join((run.name or "").split()) or f"run {number}"
@@ -83,7 +83,7 @@ def read_conversations(definition: LveTest) -> tuple[LveConversation, ...]:
 
 
 def _pieces(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
-    """Messages of assistants are not filled there, so their braces are literal."""
+    """Return the pieces of a message; LVE does not format assistant messages."""
     if turn.content is None:
         return []
     return [turn.content] if turn.role == "assistant" else parse(turn.content, parameters)
@@ -110,7 +110,7 @@ def write(
     data: str,
     comments: Sequence[str],
 ) -> tuple[bytes, bytes | None]:
-    """The text of the test file, and the rows if they stand in the file `data` beside it."""
+    """Return the test file, and the rows if they are in a separate file, called `data`."""
     front: dict[str, Json] = {"description": definition.description}
     if not definition.description:
         del front["description"]
@@ -148,7 +148,7 @@ def write(
 
 
 def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
-    """Whether sections can hold the messages: of texts that they trim, of roles that take turns."""
+    """Return whether sections can represent the messages: trimmed texts and alternating roles."""
     return all(
         take_turns(conversation.run.prompt.turns)
         and not any(conversation.images)
@@ -173,12 +173,12 @@ def _message(
 
 
 def _template(turn: LveTurn, pieces: list[Piece], names: Mapping[str, str]) -> str:
-    """The text as a template; what an assistant has said is not filled."""
+    """Return the text as a template; assistant messages are literal."""
     return escape(turn.content or "") if turn.role == "assistant" else template(pieces, names)
 
 
 def _body(conversations: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[str]:
-    """The sections of all runs, those they share first."""
+    """Return the sections of all runs; shared turns come first."""
     single = len(conversations) == 1
     shared = 0 if single else _count_shared_turns(conversations)
     parts = [_section(*turn, names, conversations[0]) for turn in conversations[0].turns[:shared]]
@@ -191,7 +191,7 @@ def _body(conversations: tuple[LveConversation, ...], names: Mapping[str, str]) 
 
 
 def _count_shared_turns(conversations: tuple[LveConversation, ...]) -> int:
-    """How many turns all runs begin with; each keeps a turn of its own."""
+    """Count the initial turns that all runs share; each run keeps at least one turn."""
     first_turns = conversations[0].turns
     count = 0
     while (
@@ -220,7 +220,7 @@ def _section(
 
 
 def shown_parameters(conversations: tuple[LveConversation, ...]) -> frozenset[str]:
-    """The parameters that stand in a text."""
+    """Return the parameters in the texts of conversations."""
     return frozenset(
         piece.name
         for conversation in conversations
@@ -233,7 +233,7 @@ def shown_parameters(conversations: tuple[LveConversation, ...]) -> frozenset[st
 def _used_parameters(
     conversations: tuple[LveConversation, ...], judging: LveJudging, names: Mapping[str, str]
 ) -> set[str]:
-    """The parameters that a text or a check mentions."""
+    """Return the parameters that a text or a check mentions."""
     checks = json.dumps(judging.checks)
     mentioned = {parameter for parameter, name in names.items() if "{{" + name + "}}" in checks}
     return {*shown_parameters(conversations), *mentioned}
@@ -242,7 +242,7 @@ def _used_parameters(
 def _rows(
     rows: Sequence[Row], names: Mapping[str, str], used: set[str]
 ) -> tuple[Json, bytes | None]:
-    """Few short rows as replacements, others as lines of a data file."""
+    """Return few short rows as replacements, others as the lines of a data file."""
     if not names:
         return None, None
     renamed = [{names[parameter]: value for parameter, value in row.items()} for row in rows]
@@ -269,7 +269,7 @@ def _are_short(rows: list[Row]) -> bool:
 
 
 def distinct_rows(rows: Sequence[Row]) -> list[Row]:
-    """Each row once, in their order."""
+    """Return the distinct rows in their order."""
     unused = {json.dumps(row, sort_keys=True): row for row in reversed(rows)}
     return [row for row in rows if unused.pop(json.dumps(row, sort_keys=True), None) is not None]
 
@@ -279,10 +279,10 @@ def common_options(
     recorded: Sequence[Mapping[str, Json]],
     current_arguments: Sequence[Mapping[str, Json]],
 ) -> tuple[dict[str, Json], list[str]]:
-    """The options that all calls were made with, and words for those that differ.
+    """Return the options that all calls share, and warnings about those that differ.
 
-    What only the checker's arguments mention is not an option of a call. `of_today` are those of
-    the calls that showed the prompt of today.
+    Arguments that only the checker uses are not options. `current_arguments` are those of calls
+    with the current prompt.
     """
     known_options = {**_OPTIONS, **_MORE_OPTIONS}
     checker_only = set(definition.model_columns) - known_options.keys()
@@ -308,14 +308,14 @@ def common_options(
         else:
             options.setdefault("providerOptions", {})[name] = values[0]
     if options.get("temperature") == 0:
-        del options["temperature"]  # as everywhere
+        del options["temperature"]  # the default
     return options, _describe_differences(differing, current_calls)
 
 
 def _describe_differences(
     differing: Sequence[str], current_arguments: Sequence[Mapping[str, Json]]
 ) -> list[str]:
-    """What to say of options that calls differ in; some differ with older prompts only."""
+    """Return warnings about differing options; some differ only in calls with older prompts."""
     today = [
         name
         for name in differing

@@ -1,4 +1,4 @@
-"""The data of a task: found among the files the user names, and copied beside the test."""
+"""The data of a task, found among the user's files and copied next to the test."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 
 @dataclass
 class TaskData:
-    """The rows of a task, as far as they are at hand."""
+    """The rows of a task, if their file was found."""
 
     source: str
-    """How problems name it."""
+    """The name of the data in messages."""
     name: str = ""
-    """What the copy is called; nothing when the data are not at hand."""
+    """The file name of the copy; empty if the data were not found."""
     content: bytes = b""
     rows: list[JsonLinesRow] = field(default_factory=list)
     spec: dict[str, Json] = field(default_factory=dict)
-    """Fields of `dataset` beside the path."""
+    """Fields of `dataset` besides the path."""
     url: str = ""
-    """Where the data are said to be, when they are not at hand."""
+    """The URL of the data, if they were not found."""
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the columns, in lower case."""
+        """The names of all columns in lower case."""
         return frozenset(name.lower() for row in self.rows for name in row.values)
 
     def has_column(self, column: str) -> bool:
-        """Whether there is a column of this name, as templates have it."""
+        """Return whether there is a column of this name, in the form used in templates."""
         return column in {re.sub(r"\W", "_", name) for name in self.columns}
 
     def split(self, keys: list[str]) -> list[tuple[int, TaskData]]:
-        """The rows with one key each, in their order, and the first of them."""
+        """Split the rows by key; returns the index of the first row and the data of each part."""
         limit = self.spec.get("limit", len(self.rows))
         numbers_by_key: dict[str, list[int]] = {}
         for number, key in enumerate(keys[:limit]):
@@ -61,11 +61,11 @@ class TaskData:
         return parts
 
     def free_name(self, name: str) -> str:
-        """A name that no column has, as templates have it."""
+        """Return an unused column name, in the form used in templates."""
         return unique(name, (re.sub(r"\W", "_", column) for column in self.columns))
 
     def keep_rows(self, rows: list[JsonLinesRow]) -> None:
-        """Keep only these of the rows that count, as JSON lines."""
+        """Replace the rows, which are within the limit, and write them as JSON Lines."""
         self.spec = {name: value for name, value in self.spec.items() if name != "limit"}
         self.rows = rows
         self.name = Path(self.name).stem + ".jsonl"
@@ -73,11 +73,11 @@ class TaskData:
 
     @property
     def limited_rows(self) -> list[JsonLinesRow]:
-        """The rows up to the limit."""
+        """The rows within the limit."""
         return self.rows[: self.spec.get("limit", len(self.rows))]
 
     def has_empty(self, mentioned: str) -> bool:
-        """Whether a column that a template mentions is empty in a row."""
+        """Return whether a column that a template mentions is empty in any row."""
         words = set(re.findall(r"\w+", mentioned.lower()))
         return any(
             value in ("", []) and words.issuperset(re.findall(r"\w+", name.lower()))
@@ -86,7 +86,7 @@ class TaskData:
         )
 
     def add_column(self, name: str, values: list[Json]) -> None:
-        """Give every row another value; the copy is JSON lines then."""
+        """Add a column; the copy is written as JSON Lines."""
         self.rows = [
             row.with_values(**{name: value}) for row, value in zip(self.rows, values, strict=True)
         ]
@@ -97,7 +97,7 @@ class TaskData:
 def find_data(
     dataset: Any, limit: Any, job: Path, sources: list[Path], left: list[SkippedItem]
 ) -> TaskData:
-    """The data of a task; raises `EvalstoreError` when it says nothing of them."""
+    """Return the data of a task; raises `EvalstoreError` if it specifies none."""
     if isinstance(dataset, str) and dataset:
         dataset = {"files_url": dataset}
     if not isinstance(dataset, dict):
@@ -119,7 +119,7 @@ def find_data(
 
 
 def _locate(url: str, job: Path, sources: list[Path]) -> Path | None:
-    """The local file for a URL: the one of the same name, or the only one."""
+    """Return the local file for a URL: the one with the same name, or the only one."""
     name = url.rstrip("/").rpartition("/")[2]
     files = [
         file
@@ -147,7 +147,7 @@ def _refuse_outside(url: str, path: Path) -> None:
 
 
 def is_job(path: Path) -> bool:
-    """Whether a JSON file has tasks in it."""
+    """Return whether a file is a JSON document with tasks."""
     if path.suffix != ".json":
         return False
     try:
@@ -158,7 +158,7 @@ def is_job(path: Path) -> bool:
 
 
 def tasks_of(document: Any) -> dict[str, Any] | None:
-    """The configuration in a job or by itself; None when there is none."""
+    """Return the configuration in a document, which is a job or a configuration; else None."""
     if not isinstance(document, dict):
         return None
     for candidate in (document, document.get("config"), document.get("spec")):

@@ -1,4 +1,4 @@
-"""Jobs of newer versions, which have data and metrics, but no tasks."""
+"""Conversion of jobs of newer versions, which have data and metrics, but no tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evalstore.importers.coerce import listing, mapping
 
 
 def as_tasks(job: dict[str, Any]) -> dict[str, Any] | None:
-    """The same job with one task; None when it is something else."""
+    """Convert a job to one with a single task; None if it has no metrics and data."""
     entries = [job["metric"]] if "metric" in job else listing(job.get("metrics"))
     if not entries or not isinstance(job.get("dataset"), dict | str):
         return None

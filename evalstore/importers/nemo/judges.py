@@ -1,4 +1,4 @@
-"""NeMo's judges: a prompt, and parsers that find scores in the reply."""
+"""Import of NeMo's judges: a prompt, and parsers for the scores in the reply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_ANSWER = re.compile(r"\bsample(?:\.\w+)*")
 
 @dataclass
 class NemoJudge:
-    """One score that a model gives."""
+    """A judge for one score."""
 
     name: str
     messages: list[Message]
@@ -28,14 +28,14 @@ class NemoJudge:
     warnings: list[str] = field(default_factory=list)
 
     def write(self, id: str) -> tuple[Grading, dict[str, Json]]:
-        """The prompt, the instructions and the check of a test that this judges."""
+        """Return the split prompt and the check for a test; `id` is that of the prompt."""
         return split_prompt(id, self.messages), {"judge": {"prompt": id, **self.check}}
 
 
 def read_judges(
     name: str, params: Mapping[str, Any], line: int | None, answer: str | None
 ) -> Iterator[NemoJudge]:
-    """A judge for each score, or `MetricNotTakenError`. `answer` is the column of answers."""
+    """Yield a judge per score; raises `MetricNotTakenError`. `answer` is the answers' column."""
     template = params.get("template", params.get("prompt_template"))
     prompt_messages = template.get("messages") if isinstance(template, dict) else None
     if isinstance(template, str):
@@ -60,7 +60,7 @@ def read_judges(
 
 
 def _require_answer(pieces: list[PromptPiece]) -> None:
-    """Raise unless the answer is shown, and shown as a whole."""
+    """Raise `MetricNotTakenError` unless the complete answer is shown."""
     for piece in pieces:
         if piece.is_template and (match := _OF_ANSWER.search(piece.text)):
             raise MetricNotTakenError(
@@ -93,7 +93,10 @@ def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Json], list[str]]:
-    """How the reply is read and what passes; the bound is ours, as NeMo only gives scores."""
+    """Return the fields of a judge check, and warnings.
+
+    The pass bound is the middle of the scale, as NeMo's scores have none.
+    """
     parser = _parser(name, score)
     rubric = _rubric(score.get("rubric"))
     if rubric:
@@ -118,7 +121,7 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
 def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
     settings = score.get("parser")
     if settings is None and ("rubric" in score or "minimum" in score):
-        return {"json": name}  # what newer jobs mean without one
+        return {"json": name}  # the default of newer jobs
     settings = settings if isinstance(settings, dict) else {}
     if isinstance(settings.get("json_path"), str):
         return {"json": settings["json_path"].removeprefix("$.")}
@@ -147,7 +150,7 @@ def _rubric(rubric: Any) -> dict[str, float]:
 
 
 def _scale(score: Mapping[str, Any], text: str) -> tuple[float, float, bool]:
-    """The lowest and the highest score, and whether that is only what the prompt suggests."""
+    """Return the lowest and highest score, and whether they were guessed from the prompt."""
     low, high = score.get("minimum", score.get("min")), score.get("maximum", score.get("max"))
     if isinstance(low, int | float) and isinstance(high, int | float) and low < high:
         return low, high, False

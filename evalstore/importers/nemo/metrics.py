@@ -1,4 +1,4 @@
-"""NeMo's metrics that need no model, as checks."""
+"""Conversion of NeMo's metrics without a judge to checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evalstore.importers.nemo import templates
 from evalstore.values import Json
 
 ENOUGH = ">= 0.5"
-"""The bound of scores that a job has no bound for."""
+"""The default pass bound of scores, as jobs have none."""
 
 
 class MetricNotTakenError(Exception):
@@ -39,7 +39,7 @@ _NUMBER = {
 
 
 def _operands(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
-    """The left side, the operation and the right side, in either way they are written."""
+    """Return the left side, the operation and the right side, from either notation."""
     check = params.get("check")
     if isinstance(check, list) and len(check) >= 3:
         left, operation, right = check[:3]
@@ -52,7 +52,7 @@ def _operands(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
 
 
 def _with_actual(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
-    """The check, of something that is not the answer as it is."""
+    """Set the checked value, unless it is the unchanged answer."""
     if candidate is None or templates.is_output(candidate):
         return check
     return {**check, "actual": templates.value(candidate)}
@@ -89,7 +89,7 @@ def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _reference(params: Mapping[str, Any]) -> Json:
-    """What is expected: one template or several; jobs of similarity metrics name none."""
+    """Return the expected templates; similarity metrics default to `item.reference`."""
     for name in ("references", "ground_truth", "reference"):
         if name in params:
             value = params[name]
@@ -126,7 +126,7 @@ GRADED = ("f1", "bleu", "rouge")
 
 
 def tool_call(expected: Json) -> dict[str, Json]:
-    """An expected call of a tool, from the form of chat completions; raises `ValueError`."""
+    """Convert an expected tool call from the chat-completions format; raises `ValueError`."""
     call = expected.get("function", expected) if isinstance(expected, dict) else None
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         raise ValueError("an expected tool call has no name")

@@ -1,4 +1,4 @@
-"""The models of a job: candidates and judges, with the servers they are at."""
+"""Model and provider files for the candidates and judges of a job."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def participants(
     prefix: str,
     imported: Imported,
 ) -> None:
-    """Model and provider files for the models of a job, and settings that name them.
+    """Add model and provider files for the models of a job, and the settings that list them.
 
-    `prefix` is the folder of the import, with which codes of providers begin.
+    `prefix` is the folder of the import; provider codes begin with it.
     """
     target = document.get("target")
     candidate = target.get("model") if isinstance(target, dict) else config.get("model")
@@ -49,7 +49,7 @@ def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str | None:
-    """The id of a model, with its files written; keys are never imported."""
+    """Add the files of a model and return its id; API keys are never imported."""
     if isinstance(model_spec, str):
         model_spec = {"name": model_spec}
     endpoint = mapping(mapping(model_spec).get("api_endpoint", model_spec))

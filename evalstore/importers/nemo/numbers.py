@@ -1,4 +1,4 @@
-"""References of number checks: of a text such as `#### 42` the last number counts."""
+"""References of number checks: in a text such as `#### 42`, the last number is used."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _COLUMN = "expected_number"
 
 
 def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem]) -> dict[str, Any]:
-    """The check with a number to compare with in each row; raises `MetricNotTakenError`.
+    """Return the check with numeric references; raises `MetricNotTakenError`.
 
-    Where references are texts, rows get a column with the number; those without one go to
-    `left`.
+    If references are texts, a column with the number is added; rows without a number are skipped
+    and added to `left`.
     """
     settings = check["number"]
     expected = settings["expected"]
@@ -63,7 +63,7 @@ def _last_number(text: str) -> int | float | None:
 
 
 class _References:
-    """The rendered template of each row, by the names of `item` and of its columns."""
+    """Evaluates the template of the references for each row."""
 
     def __init__(self, template: str, data: TaskData) -> None:
         self._template = template
@@ -73,7 +73,7 @@ class _References:
         )
 
     def of(self, row: JsonLinesRow) -> Json:
-        """The value or the text; None for a row that it fails for."""
+        """Return the value for a row; None if the evaluation fails."""
         from evalstore.files.jinja_sandbox import evaluate, run
 
         item = self._columns.item(row.values)

@@ -1,4 +1,4 @@
-"""Finds the jobs in files and folders, and makes a test of each task."""
+"""Import of the tasks of jobs in files and folders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """A test for each task of the jobs; files of data are those of the tasks that name them."""
+    """Import a test for each task of the jobs; other files may be data of these tasks."""
     imported = Imported()
     files = [
         file
@@ -45,21 +45,21 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 
 @dataclass
 class _Job:
-    """A JSON file with tasks."""
+    """A file with tasks."""
 
     path: Path
     document: Mapping[str, Any]
     config: Mapping[str, Any]
     places: Document | None
-    """The same with its lines."""
+    """The same document with line numbers."""
     prefix: tuple[str, ...] = field(default=())
-    """Where the configuration stands in the document."""
+    """The path of the configuration in the document."""
 
     def line(self, *steps: str) -> int | None:
-        """The line of a part of the configuration."""
+        """Return the line of a part of the configuration."""
         if self.places is None:
             return None
-        if "tasks" not in self.places.at(*self.prefix).value:  # a job that has metrics itself
+        if "tasks" not in self.places.at(*self.prefix).value:  # a job without tasks
             steps = steps[2:3] if steps[2:3] != ("metrics",) else ("metric",)
         return self.places.line(*self.prefix, *steps)
 
@@ -91,7 +91,7 @@ class _Job:
         participants(self.document, self.config, str(self.path), options.name, imported)
 
     def _dataset(self, task: Mapping[str, Any]) -> Any:
-        """The data of a task: its own, those of all tasks, or those that are the target."""
+        """Return the data of a task, from the task itself, the configuration or the target."""
         target = mapping(self.document.get("target"))
         candidates = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
         if isinstance(target.get("rows"), list):
@@ -137,7 +137,7 @@ def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
 
 
 def _read_text(path: Path, text: str) -> tuple[Document | None, Any]:
-    """A document with its lines, and its value; raises `ValueError` or `FileProblem`."""
+    """Return a document with line numbers, and its value; raises `ValueError` or `FileProblem`."""
     if path.suffix != ".json":
         places = read_yaml(text)
         return places, places.value

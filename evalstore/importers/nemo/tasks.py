@@ -1,4 +1,4 @@
-"""A task: its messages, its data, and its metrics as checks."""
+"""Import of a task: its messages, its data, and its metrics as checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _QUESTIONS = ("messages", "input", "prompt", "question")
 _ANSWERS = ("output", "response", "completion", "prediction")
 _REFERENCE = re.compile("reference|ideal|expected|truth|target|label|gold")
-"""Columns that are compared with answers, and hold none."""
+"""Names of columns that contain references, not answers."""
 _OPTIONS = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -41,13 +41,13 @@ _OPTIONS = {
 
 @dataclass
 class Task:
-    """One task of a job, and where it stands."""
+    """One task of a job and its location."""
 
     name: str
     task: Mapping[str, Any]
     config: Mapping[str, Any]
     dataset: Any
-    """What it says of its data, or what the job says."""
+    """The dataset of the task or of the job."""
     file: Path
     sources: list[Path]
     prefix: str
@@ -56,7 +56,7 @@ class Task:
 
 @dataclass
 class _Parts:
-    """What the tests of a task are made of."""
+    """The parts of a task's tests."""
 
     data: TaskData
     front: dict[str, Json] = field(default_factory=dict)
@@ -64,11 +64,11 @@ class _Parts:
     checks: list[Json] = field(default_factory=list)
     judges: list[NemoJudge] = field(default_factory=list)
     answer: str | None = None
-    """The column with the recorded answers."""
+    """The column of recorded answers."""
 
 
 def write_task(task: Task, imported: Imported) -> None:
-    """The tests of a task: for each list of tools that rows offer, and for each further judge."""
+    """Write the tests of a task: one per distinct list of tools and per judge."""
     params, general = mapping(task.task.get("params")), mapping(task.config.get("params"))
     limit = params.get("limit_samples", general.get("limit_samples"))
     data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
@@ -85,7 +85,7 @@ def write_task(task: Task, imported: Imported) -> None:
 def _write_tests(
     task: Task, data: TaskData, tools: list[Json], name: str, base: str, imported: Imported
 ) -> None:
-    """The tests of rows that offer the same tools; they share the judges' prompts of `base`."""
+    """Write the tests of rows with the same tools; `base` is the name of shared prompts."""
     parts = _Parts(data)
     _read_conversation(task, parts, imported)
     if tools:
@@ -115,7 +115,7 @@ def _write_tests(
 
 
 def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
-    """The field `dataset`, with the copy of the data written."""
+    """Return the field `dataset`, and add the copy of the data."""
     if data.url:
         reason = f"the data are not here: say in 'datasetRoots' where '{data.url}' is"
         imported.warnings.append(SkippedItem(str(task.file), reason, task.line("dataset")))
@@ -130,7 +130,7 @@ def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
     return {"path": path, **data.spec} if data.spec else path
 
 
-# --- what the candidate is shown ----------------------------------------------------------
+# --- messages of the candidate ------------------------------------------------------------
 
 
 def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
@@ -175,7 +175,7 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
 
 
 def _is_option(name: str, value: Json) -> bool:
-    """Whether a test can have this option with this value."""
+    """Return whether this is a valid option of a test."""
     collector = Collector()
     document = read_yaml(f"options: {flow({name: value})}")
     Fields(document, ("options",), collector=collector).options()
@@ -191,14 +191,14 @@ def _is_message(message: Any) -> bool:
 
 
 def _breaks_order(roles: list[str]) -> bool:
-    """Whether these roles do not take turns as sections do."""
+    """Return whether the roles do not alternate as sections require."""
     turns = roles[1:] if roles[0] == "system" else roles
     expected = ["user" if number % 2 == 0 else "assistant" for number in range(len(turns))]
     return not turns or turns != expected or turns[-1] != "user"
 
 
 def _use_recorded_answers(task: Task, parts: _Parts) -> None:
-    """A task of data alone: the answers are in the rows."""
+    """Use the answers in the rows, for a task without a template."""
     judged_columns = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
     known = [name for name in judged_columns if name in _ANSWERS]
     candidates = [*known, *_ANSWERS, *judged_columns, "answer"]
@@ -218,7 +218,7 @@ def _use_recorded_answers(task: Task, parts: _Parts) -> None:
 
 
 def _judged_columns(task: Task) -> Iterator[str]:
-    """The columns that metrics look at, in their order."""
+    """Yield the columns that metrics judge, in their order."""
     for metric in mapping(task.task.get("metrics")).values():
         params = mapping(mapping(metric).get("params") or metric)
         check = params.get("check")
@@ -228,7 +228,7 @@ def _judged_columns(task: Task) -> Iterator[str]:
                 yield name
 
 
-# --- how the answer is judged -------------------------------------------------------------
+# --- judging of the answer ----------------------------------------------------------------
 
 
 def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
@@ -279,7 +279,7 @@ def _read_metric(
 
 
 def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
-    """The check of tool calls: by name and arguments, in any order."""
+    """Return a check of tool calls by name and arguments, in any order."""
     reference = params.get("tool_calls_ground_truth", params.get("reference"))
     expression = templates.lone_expression(reference)
     if expression is None:

@@ -1,4 +1,4 @@
-"""NeMo's templates: Jinja as here, with the names `item` and `sample`."""
+"""Conversion of NeMo's Jinja templates, which use the names `item` and `sample`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OUTPUT = re.compile(
     r"|sample\.response\.choices\[0\]\.message(?:\.content|\.tool_calls)?)"
     r"\s*(?:\|\s*(?:trim|tojson)\s*)?-?\}\}"
 )
-"""All that a judge is shown as the answer: with its calls of tools, when it has some."""
+"""The expressions for the answer or its tool calls in a judge's prompt."""
 _COLUMN = re.compile(r"(?:item\.)?(\w+)\s*(?:\|\s*trim\s*)?")
 _BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
 _TO_JSON = re.compile("tojson")
 
 
 def shown(template: str) -> str:
-    """A template of NeMo as one of ours: what only means something here stands in quotes."""
+    """Convert a template of NeMo; syntax with a meaning only in evalstore is quoted."""
 
     def part(text: str) -> str:
         if text.startswith("{#"):
@@ -41,9 +41,9 @@ def shown(template: str) -> str:
 
 
 def value(text: Json) -> Json:
-    """A template that yields a value, such as a list: `tojson` is applied anyway.
+    """Convert a template that gives a value, such as a list; `tojson` is dropped as implicit.
 
-    White space round a lone expression means nothing, and Jinja drops a line end at the end.
+    White space around a lone expression is ignored, as is a line end at the end of a template.
     """
     if not isinstance(text, str):
         return text
@@ -55,25 +55,25 @@ def value(text: Json) -> Json:
 
 
 def lone_expression(text: Json) -> str | None:
-    """What stands between the braces, if there is nothing else."""
+    """Return the expression of a template that contains nothing else; else None."""
     return expression_in(value(text)) if isinstance(text, str) else None
 
 
 def is_output(text: Json) -> bool:
-    """Whether this is the answer and nothing else."""
+    """Return whether the template shows the answer and nothing else."""
     return lone_expression(text) == "sample.output_text"
 
 
 def column(text: Json) -> str | None:
-    """The column that a template shows, if it shows nothing else."""
+    """Return the column that a template shows, if it shows nothing else."""
     match = _COLUMN.fullmatch(lone_expression(text) or "")
     return match[1].lower() if match else None
 
 
 def pieces(template: str, answer: str | None = None) -> Iterator[PromptPiece]:
-    """A template of a judge: its own text, the answer, and what the row fills.
+    """Split a judge's template into literal text, the answer, and templates for the row.
 
-    `answer` is the column that holds recorded answers.
+    `answer` is the column of recorded answers.
     """
     at = 0
     for text, start, end in find_parts(template):

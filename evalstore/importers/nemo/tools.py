@@ -1,4 +1,4 @@
-"""The tools of a task: the same for all rows, or those that each row offers."""
+"""The tools of a task, the same for all rows or per row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
-    """The tools of each row, or one list for all of them; raises `EvalstoreError`."""
+    """Return the tools of each row, or one list for all rows; raises `EvalstoreError`."""
     expression = templates.lone_expression(value)
     if expression is None:
         return [listing(parse_if_text(value))]
@@ -29,9 +29,9 @@ def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
 
 
 def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
-    """The ids of these tools, with their files; other tools of the same name keep theirs.
+    """Add the files of these tools and return their ids; existing tools are never replaced.
 
-    `prefix` is the folder of the import, with which ids begin: imports do not share them.
+    `prefix` is the folder of the import; ids begin with it, so imports do not share tools.
     """
     ids = []
     for tool in tools:
@@ -58,7 +58,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
 
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
-    """The value of an expression in each row; raises `EvalstoreError`."""
+    """Return the value of an expression in each row; raises `EvalstoreError`."""
     from evalstore.files.jinja_sandbox import evaluate
 
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
@@ -69,7 +69,7 @@ def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
 
 
 def parse_if_text(value: Json) -> Json:
-    """A value, or what it is as JSON."""
+    """Return the value; a text that is JSON is parsed."""
     if not isinstance(value, str):
         return value
     try:

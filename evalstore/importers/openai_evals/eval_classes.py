@@ -1,4 +1,4 @@
-"""The classes of evals that compare texts, each with the check that judges as it does."""
+"""Import of evals whose class compares texts, with an equivalent check for each class."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Writer = Callable[[Eval, EvalSources, "ImportOptions"], WrittenEval]
 
 
 def find_class(eval_spec: Eval) -> Writer:
-    """The function that imports the evals of a class; raises `EvalNotTakenError`."""
+    """Return the function that imports evals of this class; raises `EvalNotTakenError`."""
     from evalstore.importers.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {
@@ -119,13 +119,13 @@ def _write_comparison(eval_spec: Eval, sources: EvalSources, options: ImportOpti
 
 
 def _is_empty(values: dict[str, Any]) -> bool:
-    """Whether nothing is expected in a row, or one of its texts is empty."""
+    """Return whether a row has no ideal answer, or an empty one."""
     ideal = values.get("ideal_json", values["ideal"])
     return ideal in ("", []) or (isinstance(ideal, list) and "" in ideal)
 
 
 def _read(row: JsonLinesRow, eval_spec: Eval, examples: list[dict[str, Json]]) -> JsonLinesRow:
-    """A row as the test needs it; raises for what the class would refuse."""
+    """Convert a row for the test; raises `ValueError` or `BadMessagesError` for invalid rows."""
     if "input" not in row.values:
         raise ValueError("the row has no 'input'")
     value = row.values["input"]
@@ -163,14 +163,14 @@ def _parse(text: str) -> Json:
 
 
 def _has_null(value: Json) -> bool:
-    """Whether a value never matches: null, or NaN, which equals nothing."""
+    """Return whether a value contains null or NaN, which never match."""
     if isinstance(value, dict | list):
         return any(map(_has_null, value.values() if isinstance(value, dict) else value))
     return value is None or value != value
 
 
 def _few_shot(eval_spec: Eval, sources: EvalSources, written: WrittenEval) -> list[dict[str, Json]]:
-    """The messages of the examples that stand before the last message."""
+    """Return the few-shot messages, which are inserted before the last message."""
     count = whole(eval_spec.args.get("num_few_shot"))
     if not count or eval_spec.kind not in _FEW_SHOT:
         return []
@@ -192,7 +192,7 @@ def _few_shot(eval_spec: Eval, sources: EvalSources, written: WrittenEval) -> li
 def _system_prompt(
     eval_spec: Eval, sources: EvalSources, options: ImportOptions
 ) -> tuple[dict[str, Json], dict[str, bytes]]:
-    """The description of the task, which solvers show before the messages."""
+    """Return the fields and files for the task description, which solvers show first."""
     text = eval_spec.args.get("task_description")
     if eval_spec.kind != "MatchWithSolvers" or not isinstance(text, str) or not text.strip():
         return {}, {}

@@ -1,4 +1,4 @@
-"""The class `ModelBasedClassify`: a model chooses among answers to a question about the answer."""
+"""Import of `ModelBasedClassify` evals: a model classifies the answer by choosing an option."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MATCHES = ("starts_or_endswith", "endswith", "exact", "include")
 
 
 def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
-    """A test whose answers a model judges by choosing."""
+    """Import a model-graded eval as a test."""
     if eval_spec.args.get("multicomp_n", 1) not in (1, None):
         raise EvalNotTakenError("it compares several answers in one prompt ('multicomp_n')")
     if eval_spec.args.get("metaeval"):
@@ -87,7 +87,7 @@ def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) 
 
 
 def _find_spec(eval_spec: Eval, sources: EvalSources) -> Mapping[str, Any]:
-    """What the judge is told: a file of its name, or a field of a file with many."""
+    """Return the judge's spec: a file of its name, or an entry in a file with several."""
     name = eval_spec.args.get("modelgraded_spec") or eval_spec.args.get("modelgraded_spec_file")
     if not isinstance(name, str):
         raise EvalNotTakenError("it names no 'modelgraded_spec'")
@@ -95,17 +95,17 @@ def _find_spec(eval_spec: Eval, sources: EvalSources) -> Mapping[str, Any]:
 
 
 class _Names:
-    """The values of the names in a judge's prompt."""
+    """Resolves the names in a judge's prompt."""
 
     def __init__(self, input_name: str, answer_name: str, constants: Mapping[str, Any]) -> None:
         self.input_name = input_name
         self.answer_name = answer_name
         self.constants = constants
         self.columns: list[str] = []
-        """Columns of the samples that the judge sees."""
+        """Columns of the samples that are shown to the judge."""
 
     def messages(self, prompt: Any) -> Iterator[Message]:
-        """The messages of the prompt in pieces; raises `EvalNotTakenError`."""
+        """Yield the messages of the prompt in pieces; raises `EvalNotTakenError`."""
         value = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         try:
             messages = read_messages(value)
@@ -117,7 +117,7 @@ class _Names:
             yield str(message["role"]), list(self._pieces(str(message["content"])))
 
     def _pieces(self, text: str) -> Iterator[PromptPiece]:
-        """Text with names in single braces, as Python's `format` has them."""
+        """Split a text with names in single braces, as in Python's `str.format`."""
         try:
             parts = list(string.Formatter().parse(text))
         except ValueError as error:
@@ -125,7 +125,7 @@ class _Names:
         text = ""
         for before, name, _, _ in parts:
             text += before
-            if name is None:  # a doubled brace ends here
+            if name is None:  # a doubled brace
                 continue
             if text:
                 yield PromptPiece(text)
@@ -181,7 +181,7 @@ def _row(row: JsonLinesRow, renamed: Mapping[str, str], names: _Names) -> JsonLi
 
 
 def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[str, Json]:
-    """How the judge's choice is read, and which choices pass."""
+    """Return how the judge's choice is parsed, and which choices pass."""
     choices = spec.get("choice_strings")
     if isinstance(choices, str) and choices.startswith("from_n"):
         raise EvalNotTakenError("its choices are as many as there are answers ('from_n')")
@@ -244,5 +244,5 @@ def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
 
 
 def _plain_number(value: float) -> float:
-    """`1.0` as a person writes it."""
+    """Return the number as an int if it is whole."""
     return int(value) if value == int(value) else value

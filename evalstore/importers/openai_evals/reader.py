@@ -1,4 +1,4 @@
-"""Finds the evals in files and folders, and imports them."""
+"""Import of the evals in files and folders."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _FOLDERS = ("data", "modelgraded")
-"""What a registry has beside the folder of the eval files."""
+"""The other folders of a registry, beside that of the eval files."""
 _DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The evals of registries (`evals/*.yaml`, `data/`), of eval files, and of samples alone."""
+    """Import registries (`evals/*.yaml`, `data/`), eval files, or samples without an eval."""
     importer = _EvalsImporter(options)
     for path in paths:
         if path.is_dir():
@@ -58,7 +58,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 
 @dataclass
 class _EvalsImporter:
-    """What has been imported from the sources so far."""
+    """Collects the imported evals."""
 
     options: ImportOptions
     imported: Imported = field(default_factory=Imported)
@@ -91,13 +91,13 @@ class _EvalsImporter:
             self.samples(path, under=folder)
 
     def eval_file(self, path: Path, registry: Path) -> None:
-        """All evals of a file; entries that only name another one give it a description."""
+        """Import all evals of a file; entries with only an `id` describe the eval of that name."""
         try:
             document, warning = read_file(path)
         except FileProblem as problem:
             self._skip(path, reason_of(problem), problem.line, problem.column)
             return
-        if document.value is None:  # an empty file has no evals
+        if document.value is None:  # an empty file
             return
         if warning:
             self.imported.warnings.append(warning)
@@ -135,7 +135,7 @@ class _EvalsImporter:
         self._write(eval_spec, self._sources(path.parent, registry))
 
     def _path(self, name: str) -> str:
-        """What the files of an eval are called."""
+        """Return an unused path for the files of an eval."""
         taken = (file[6:-3] for file in self.imported.files if file.startswith("tests/"))
         return unique(_path(name), taken)
 
@@ -144,7 +144,7 @@ class _EvalsImporter:
         return EvalSources(folder, registry, judges)
 
     def samples(self, path: Path, under: Path | None = None) -> None:
-        """Samples without an eval: they are judged as most evals judge, by `Match`."""
+        """Import samples without an eval; they are judged by `Match`, the most common class."""
         name = path.relative_to(under).as_posix() if under else path.name
         name = _without_suffix(name)
         args = {"samples_jsonl": path.name}
@@ -182,7 +182,7 @@ class _EvalsImporter:
         self.imported.files |= written.files
 
     def _data_file(self, name: str, written: WrittenEval) -> str:
-        """The file of these rows: one that several evals share is written once."""
+        """Add the data file of an eval and return its path; evals share identical files."""
         stem = _path(_without_suffix(written.data_name))
         folder = "data/" if "/" in stem else ""
         shared = [f"tests/{folder}{stem}.jsonl"] if written.data_name else []

@@ -1,4 +1,4 @@
-"""Reads an eval, finds its files, and collects what is imported."""
+"""Evals, the files of their registry, and the result of importing an eval."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 _LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
-"""Classes that hand `max_tokens` on to the model."""
+"""Classes that pass `max_tokens` to the model."""
 _IGNORED = ("n_samples", "shuffle", "seed")
-"""Arguments that choose among the rows: `--sample` and `--limit` do that here."""
+"""Arguments that select rows; evalstore has `--sample` and `--limit` for that."""
 
 
 class EvalNotTakenError(Exception):
-    """An eval as a whole cannot be imported."""
+    """An eval cannot be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Eval:
 
     name: str
     path: str
-    """What its files are called; no two evals have the same."""
+    """The path of its files, unique among evals."""
     kind: str
     """The name of its class, such as `Match`."""
     args: dict[str, Any]
@@ -45,12 +45,12 @@ class Eval:
     line: int | None
 
     def warning(self, reason: str) -> SkippedItem:
-        """Something about the eval that is not quite the same."""
+        """Return a warning about a difference in the imported eval."""
         return SkippedItem(self.file, f"'{self.name}': {reason}", self.line)
 
 
 def read_file(path: Path) -> tuple[Document, SkippedItem | None]:
-    """A document in YAML, and a warning when the last of equal keys counts, as it does there.
+    """Read a YAML document, and a warning if it has duplicate keys, of which the last is used.
 
     Raises `FileProblem`.
     """
@@ -67,14 +67,14 @@ def read_file(path: Path) -> tuple[Document, SkippedItem | None]:
 
 
 class JudgeSpecs:
-    """The specs of judges in a registry: each in a file of its name, or several in one file."""
+    """The judge specs of a registry: one per file, or several in one file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._unread: dict[str, str] = {}
 
     def find(self, name: str) -> Mapping[str, Any]:
-        """What a judge is told; raises `EvalNotTakenError`."""
+        """Return the spec of a judge; raises `EvalNotTakenError`."""
         if (spec := self._specs.get(name)) is not None:
             return spec
         if name in self._unread:
@@ -100,21 +100,21 @@ class JudgeSpecs:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """The files in YAML of a folder."""
+    """Return the YAML files of a folder, sorted."""
     return sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
 
 
 @dataclass(frozen=True, slots=True)
 class EvalSources:
-    """Where the files are that an eval names."""
+    """Finds and reads the files that an eval refers to."""
 
     folder: Path
-    """That of the eval file."""
+    """The folder of the eval file."""
     registry: Path
     judges: JudgeSpecs
 
     def find(self, name: str, kind: str = "data") -> Path | None:
-        """A file of the registry; None when there is none. Raises `EvalNotTakenError`."""
+        """Return a file of the registry; None if it does not exist. Raises `EvalNotTakenError`."""
         places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
         path = next((place / name for place in places if (place / name).is_file()), None)
         if path is not None:
@@ -122,7 +122,7 @@ class EvalSources:
         return path
 
     def text(self, name: str) -> str | None:
-        """The text of a file of the registry; None without one. Raises `EvalNotTakenError`."""
+        """Return the text of a file; None if it does not exist. Raises `EvalNotTakenError`."""
         path = self.find(name)
         if path is None:
             return None
@@ -134,7 +134,7 @@ class EvalSources:
             raise EvalNotTakenError(f"'{name}' is not UTF-8") from error
 
     def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
-        """The rows of a data file; raises `EvalNotTakenError` when it is not there."""
+        """Return the rows of a data file; raises `EvalNotTakenError` if it does not exist."""
         if not isinstance(name, str):
             raise EvalNotTakenError("it names no file of samples ('samples_jsonl')")
         path = self.find(name)
@@ -143,7 +143,7 @@ class EvalSources:
         return read_rows(path, left)
 
     def path_of(self, name: str) -> str:
-        """How problems name a data file."""
+        """Return the name of a data file for messages."""
         return str(self.find(name) or name)
 
 
@@ -156,13 +156,13 @@ def _refuse_outside(name: str, path: Path) -> None:
 
 @dataclass
 class WrittenEval:
-    """The imported parts of an eval."""
+    """The result of importing an eval."""
 
     render: Callable[[dict[str, Json]], bytes] = lambda front: b""
-    """The test file, from the first fields of its frontmatter."""
+    """Returns the test file, given the first fields of its frontmatter."""
     data: bytes = b""
     data_name: str = ""
-    """What the file of the samples is called, when its rows stay as they are."""
+    """The name of the samples file, if its rows are unchanged."""
     rows: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
     """Further files, such as prompts."""
@@ -171,7 +171,7 @@ class WrittenEval:
 
 
 def generation(eval_spec: Eval) -> dict[str, Json]:
-    """The limit of tokens, for the classes that use it."""
+    """Return the option for the token limit, for classes that use it."""
     limit = mapping(eval_spec.args.get("sample_kwargs")).get(
         "max_tokens", eval_spec.args.get("max_tokens")
     )
@@ -181,7 +181,7 @@ def generation(eval_spec: Eval) -> dict[str, Json]:
 
 
 def unknown_arguments(eval_spec: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
-    """A warning for each argument that is not imported."""
+    """Return a warning for each argument that is not imported."""
     return [
         eval_spec.warning(f"the argument '{name}' is not imported")
         for name in eval_spec.args

@@ -1,4 +1,4 @@
-"""What the assertions of a test say: mappings, cells of tables, references and files."""
+"""Reading of assertions from mappings, table cells, references and files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _COMPACT = re.compile(r"((?:not-)?[a-z][a-z0-9-]*)(?:\(([\d.]+)\))?\s*:\s*(.*)",
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 _KNOWN = ("type", "value", "threshold", "weight", "metric", "$ref")
 _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
-"""Other names of types, in the cells of tables."""
+"""Aliases of assertion types in table cells."""
 _DEEPEST = 20
-"""References to references: more are a circle."""
+"""The maximum depth of references; deeper ones are treated as circular."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """One thing that is asserted."""
+    """One assertion."""
 
     kind: str
     value: Json = None
@@ -38,24 +38,24 @@ class Assertion:
     file: str = ""
     line: int | None = None
     others: tuple[str, ...] = ()
-    """Fields that mean nothing here."""
+    """Fields that are not imported."""
     problem: str = ""
-    """Why it cannot be imported, when that is known before its type is looked at."""
+    """Why it cannot be imported, if that is independent of its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assertions:
-    """Reads assertions."""
+    """Reads the assertions of tests."""
 
     folders: tuple[Path, ...]
-    """Where files are looked for."""
+    """The folders searched for files."""
     root: Any
-    """The configuration, which references point into."""
+    """The configuration, which contains the targets of references."""
     file: str = ""
-    """Where they stand."""
+    """The file that contains the assertions."""
 
     def read(self, value: Any, document: Document | None) -> Iterator[Assertion]:
-        """The assertions of a test; sets of them without a bound of their own are taken apart."""
+        """Yield the assertions of a test; those of an `assert-set` are yielded one by one."""
         for number, entry in enumerate(value if isinstance(value, list) else []):
             line = document.line("assert", number) if document else None
             for assertion in self._read_entry(entry, 0):
@@ -102,7 +102,7 @@ class Assertions:
         )
 
     def _resolve(self, entry: Any) -> Any:
-        """The value that a reference such as `#/assertionTemplates/name` names."""
+        """Resolve a reference such as `#/assertionTemplates/name`."""
         for _ in range(_DEEPEST):
             if not isinstance(entry, dict) or "$ref" not in entry:
                 return entry
@@ -116,7 +116,7 @@ class Assertions:
         raise ExpressionNotTakenError("its reference leads to itself")
 
     def _value(self, value: Any, kind: str) -> Json:
-        """The value, or what the file holds that it names."""
+        """Return the value, or the content of the file that it refers to."""
         if not isinstance(value, str) or not value.startswith(files.PREFIX):
             return value
         if kind.removeprefix("not-") in ("javascript", "python", "ruby"):
@@ -131,7 +131,7 @@ class Assertions:
 
 
 def number_of(entry: Mapping[str, Any], name: str, default: float | None) -> float | None:
-    """A number, or what counts when there is none; raises `ExpressionNotTakenError`."""
+    """Return a number, or the default; raises `ExpressionNotTakenError`."""
     value = entry.get(name)
     if value is None:
         return default
@@ -141,7 +141,7 @@ def number_of(entry: Mapping[str, Any], name: str, default: float | None) -> flo
 
 
 def parse_compact(text: str) -> Assertion:
-    """An assertion as the cells of tables hold it: `type: value`, or what is to be equal."""
+    """Parse an assertion in a table cell: `type: value`, or the text to be equal to."""
     match = _COMPACT.fullmatch(text.strip())
     if text.startswith(files.PREFIX) and files.is_code(text):
         return Assertion("javascript", text)

@@ -1,4 +1,4 @@
-"""promptfoo's assertions, as checks or as instructions for a judge."""
+"""Conversion of promptfoo's assertions to checks or to instructions for a judge."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
 Value = Json
-"""What is expected: as it is written, or the column that holds it."""
+"""The expected value, or a placeholder for the column that contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedAssertion:
-    """An assertion as it is here."""
+    """An assertion converted to a check or to an instruction."""
 
     check: Json = None
     instruction: str = ""
-    """For a judge: a heading with the value below it, if there is no check."""
+    """An instruction for a judge, if there is no check: a heading and the value."""
     warning: str = ""
 
 
 def _texts(value: Value, kind: str) -> Value:
-    """Texts, or a column that holds some."""
+    """Return the value as a text or a list of texts; raises `ExpressionNotTakenError`."""
     items = value if isinstance(value, list) else [value]
     if not items or any(isinstance(item, dict | list) or item is None for item in items):
         raise ExpressionNotTakenError(f"'{kind}' needs a text as its value")
@@ -147,11 +147,11 @@ _TOOL_CALLS = ("is-valid-openai-tools-call", "is-valid-openai-function-call")
 TYPES = frozenset(
     (*CONVERTERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html")
 )
-"""Names that are read as types in the cells of tables."""
+"""The assertion types that are recognised in table cells."""
 
 
 def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
-    """The checks and criteria for an assertion; raises `ExpressionNotTakenError`."""
+    """Convert an assertion; raises `ExpressionNotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
     if bare not in CONVERTERS:

@@ -1,4 +1,4 @@
-"""Files that a configuration names with `file://` or by their path."""
+"""Files that a configuration refers to with `file://` or by path."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from evalstore.values import Json
 
 PREFIX = "file://"
 _DEEPEST = 20
-"""Files of tests, each named by the one before."""
+"""The maximum nesting of test files."""
 _MOST_FILES = 10_000
-"""Files of tests that one configuration leads to, each as often as it is named."""
+"""The maximum number of test files read for one configuration, repeats included."""
 _CODE = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh", ".bash", ".pl", ".exe")
 
 
 class Nesting:
-    """The files of tests that name each other: none may lead to itself, and there is an end."""
+    """Guards against circular and excessive references between test files."""
 
     def __init__(self) -> None:
         self._open: set[Path] = set()
@@ -40,7 +40,7 @@ class Nesting:
 
     @contextmanager
     def enter(self, path: Path) -> Iterator[None]:
-        """Read a file and what it names; `ExpressionNotTakenError` when that would not end."""
+        """Enter a file; raises `ExpressionNotTakenError` for a cycle or too many files."""
         real = path.resolve()
         if real in self._open:
             raise ExpressionNotTakenError(f"'{path.name}' names itself")
@@ -57,7 +57,7 @@ class Nesting:
 
 
 def is_code(name: str) -> bool:
-    """Whether a name is that of a program, perhaps with a function behind it."""
+    """Return whether a name refers to a program, with or without a function name."""
     bare = name.removeprefix(PREFIX)
     return bare.startswith("exec:") or any(
         bare.endswith(suffix) or f"{suffix}:" in bare for suffix in _CODE
@@ -65,7 +65,7 @@ def is_code(name: str) -> bool:
 
 
 def find(name: str, folder: Path) -> list[Path]:
-    """The files that a name or pattern matches; raises `ExpressionNotTakenError`."""
+    """Return the files that match a name or pattern; raises `ExpressionNotTakenError`."""
     if is_code(name):
         raise ExpressionNotTakenError(f"'{name}' is code, which is not run")
     bare = name.removeprefix(PREFIX)
@@ -84,7 +84,7 @@ def find(name: str, folder: Path) -> list[Path]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; raises `ExpressionNotTakenError`."""
+    """Return the text of a file; raises `ExpressionNotTakenError`."""
     try:
         return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
     except FileProblem as problem:
@@ -94,7 +94,7 @@ def read_text(path: Path) -> str:
 
 
 def read_document(path: Path) -> Document:
-    """YAML or JSON with its lines; raises `ExpressionNotTakenError`."""
+    """Return a YAML or JSON document with line numbers; raises `ExpressionNotTakenError`."""
     text = read_text(path)
     try:
         document = read_yaml(
@@ -108,7 +108,7 @@ def read_document(path: Path) -> Document:
 
 
 def _apply_merge_keys(value: Json) -> Json:
-    """A value with its merge keys (`<<: *name`) in effect."""
+    """Return the value with its merge keys (`<<: *name`) applied."""
     if isinstance(value, list):
         return [_apply_merge_keys(item) for item in value]
     if not isinstance(value, dict):
@@ -122,14 +122,17 @@ def _apply_merge_keys(value: Json) -> Json:
 
 
 def read_value(path: Path) -> Any:
-    """The value of a file: parsed YAML or JSON, else its text."""
+    """Return the value of a YAML or JSON file, or the text of another file."""
     if path.suffix in (".yaml", ".yml", ".json"):
         return read_document(path).value
     return read_text(path).strip()
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The rows of a table or of JSON lines, with their lines; raises `ExpressionNotTakenError`."""
+    """Return the rows of a CSV or JSON Lines file with line numbers.
+
+    Raises `ExpressionNotTakenError`.
+    """
     text = read_text(path)
     if path.suffix == ".csv":
         reader = csv.DictReader(io.StringIO(text), restval="")

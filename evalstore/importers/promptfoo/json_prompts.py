@@ -1,4 +1,4 @@
-"""Conversations in JSON with templates in them, which make it JSON only once they are filled."""
+"""Conversations in JSON with templates, which may be valid JSON only after rendering."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _IS_CHAT = re.compile(r"[\"']role[\"']\s*:")
 
 
 def messages_in(text: str) -> list[Any] | None:
-    """The list in a text, with its templates; None for a text that is none.
+    """Return the message list in a text, with templates; None if the text is not a list.
 
-    Raises `ExpressionNotTakenError` for messages that only a filled template has.
+    Raises `ExpressionNotTakenError` for messages that only exist after rendering.
     """
     templates: list[str] = []
     try:
@@ -36,7 +36,7 @@ def messages_in(text: str) -> list[Any] | None:
 
 
 def _mark_templates(text: str, templates: list[str]) -> str:
-    """The text with a mark for each template, so that quotes in templates are none of JSON."""
+    """Replace each template by a mark, so that quotes in templates do not end JSON strings."""
     quoted = False
 
     def token(part: str) -> str:

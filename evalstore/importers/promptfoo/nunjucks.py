@@ -1,4 +1,4 @@
-"""promptfoo's templates: Nunjucks, which is Jinja but for a few filters and its missing values."""
+"""Conversion of Nunjucks templates, which differ from Jinja in filters and missing values."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from evalstore.importers.template_writer import quoted
 _DUMP = re.compile(r"\|\s*dump\b(?:\(\s*\d*\s*\))?")
 _NAME = re.compile(r"(?<![\w.'\"])([^\W\d]\w*)")
 _STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\]|\\.)*(?:'|\Z)", re.DOTALL)
-"""Texts in an expression; one without an end takes the rest of it."""
+"""String literals in an expression; an unclosed one extends to its end."""
 _TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
-"""Names that mean something else here."""
+"""Names with another meaning in evalstore."""
 
 
 class ExpressionNotTakenError(Exception):
-    """Something cannot be imported."""
+    """An item of a configuration cannot be imported."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
         self.line = line
 
     def at(self, file: str, subject: str, line: int | None = None) -> SkippedItem:
-        """The same as a line of the report."""
+        """Return the problem as a skipped item."""
         return SkippedItem(file, f"{subject}: {self}", self.line or line)
 
 
 def names_in(template: str) -> frozenset[str]:
-    """The variables of a template; raises `ExpressionNotTakenError` for what is none here."""
+    """Return the variables of a template; raises `ExpressionNotTakenError`."""
     try:
         undeclared_names = undeclared(_for_jinja(template), 1)
     except FileProblem as problem:
@@ -52,7 +52,7 @@ def _for_jinja(template: str) -> str:
 
 
 def as_template(template: str, columns: Iterable[str]) -> str:
-    """A template of ours; `columns` are the names as promptfoo has them."""
+    """Convert a template to Jinja; `columns` are promptfoo's names of the columns."""
     return "".join(_parts(template, frozenset(columns)))
 
 
@@ -71,7 +71,7 @@ def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
 
 
 def _rename_columns(part: str, columns: frozenset[str]) -> str:
-    """A part in braces with the columns by names that are known here, but not inside of texts."""
+    """Rename the columns in an expression, except in string literals."""
 
     def name(match: re.Match[str]) -> str:
         variable = match[1]
@@ -86,5 +86,5 @@ def _rename_columns(part: str, columns: frozenset[str]) -> str:
 
 
 def is_template(value: object) -> bool:
-    """Whether a value is a text in which something is filled."""
+    """Return whether a value is a text with template syntax."""
     return isinstance(value, str) and ("{{" in value or "{%" in value)

@@ -1,4 +1,4 @@
-"""The prompts of a configuration: texts, files and conversations."""
+"""Reading of the prompts of a configuration: texts, files and conversations."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
 
 @dataclass(frozen=True, slots=True)
 class PromptfooPrompt:
-    """One prompt, as messages with templates of promptfoo."""
+    """One prompt, as messages with Nunjucks templates."""
 
     label: str
     turns: tuple[tuple[str, str], ...]
     names: frozenset[str]
-    """The variables it shows."""
+    """The variables in its templates."""
     images: tuple[str | None, ...] = ()
-    """The address of the picture that is shown behind each message."""
+    """The URL of each message's picture."""
 
 
 def read_prompts(
     document: Document, folder: Path, file: str, left: list[SkippedItem]
 ) -> list[PromptfooPrompt]:
-    """All prompts that can be read; the others go to `left`."""
+    """Return all valid prompts; the others are added to `left`."""
     prompts: list[PromptfooPrompt] = []
     for line, entry in _entries(document):
         try:
@@ -59,7 +59,7 @@ def read_prompts(
 
 
 def _entries(document: Document) -> Iterator[tuple[int, Any]]:
-    """Each prompt with its line: those of a list, or of a mapping from files to labels."""
+    """Yield each prompt with its line, from a list or from a mapping of files to labels."""
     value = document.value
     if isinstance(value, list):
         yield from ((document.line(number), entry) for number, entry in enumerate(value))
@@ -71,7 +71,7 @@ def _entries(document: Document) -> Iterator[tuple[int, Any]]:
 
 
 def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
-    """Each prompt with its label."""
+    """Yield the label and text of each prompt of an entry."""
     label = ""
     if isinstance(entry, dict):
         label = str(entry.get("label") or entry.get("display") or "")
@@ -113,7 +113,7 @@ def _prompt(label: str, text: str) -> PromptfooPrompt:
 
 
 def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
-    """The messages of a prompt, each with its picture; a text is one user message."""
+    """Yield the messages of a prompt with their pictures; a text is one user message."""
     messages = _messages(text)
     if messages is None:
         yield "user", text, None
@@ -136,7 +136,7 @@ def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
-    """The text and picture of a message in parts; raises `ExpressionNotTakenError` for others."""
+    """Return the text and picture of a multi-part message; raises `ExpressionNotTakenError`."""
     texts, images = [], []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
@@ -156,7 +156,7 @@ def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
 
 
 def _messages(text: str) -> list[Any] | None:
-    """Messages in JSON or YAML; None for a prompt that is a text."""
+    """Parse messages in JSON or YAML; None for a plain text."""
     start = text.lstrip()
     if start.startswith("["):
         return messages_in(text)

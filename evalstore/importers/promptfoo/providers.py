@@ -1,4 +1,4 @@
-"""The models of a configuration, as settings to paste."""
+"""Conversion of the providers of a configuration to settings."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _SERVICES = {
     "cohere": "cohere",
     "xai": "xai",
 }
-"""promptfoo's names for services, and litellm's."""
+"""Maps promptfoo's names of services to litellm's."""
 _NO_CHAT = re.compile(
     r"(?:embeddings?|image|moderation|assistant|realtime|transcription|video|speech|agents?):"
 )
-"""What comes before the names of models that do not answer in text."""
+"""Name prefixes of models that do not generate text."""
 
 
 def read_providers(document: Document, file: str, imported: Imported) -> None:
-    """Candidates from `providers` or `targets`, evaluators from the default test's options."""
+    """Add candidates from `providers` or `targets`, evaluators from the default test's options."""
     for field in ("providers", "targets"):
         value = document.value.get(field)
         providers = value if isinstance(value, list) else [value] if value else []
@@ -95,7 +95,7 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
 
 
 def _model_id(name: Any) -> str | None:
-    """Litellm's name of a model; None for what is none."""
+    """Return litellm's name of a model; None if the provider is not a supported model."""
     if not isinstance(name, str):
         return None
     for service in sorted(_SERVICES, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""Reads a configuration, and makes a test of each prompt with each group of cases."""
+"""Import of a configuration, one test per prompt and group of cases."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _QUIET = (
     *("outputPath", "commandLineOptions", "sharing", "tags", "writeLatestResults", "metadata"),
     "assertionTemplates",
 )
-"""Fields that are about promptfoo itself, or that others refer to."""
+"""Fields about promptfoo itself, or that are only targets of references."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The tests of configurations, or of the folders with them."""
+    """Import the tests of configurations, or of folders with a configuration."""
     imported = Imported()
     configs = [config for path in paths for config in _configs(path)]
     if not configs:
@@ -102,11 +102,11 @@ def _prompts(
 
 
 def _report_unused_fields(document: Document, file: str, imported: Imported) -> None:
-    """What stands in a configuration and has no meaning here."""
+    """Report the fields of a configuration that are not imported."""
     for name, value in document.value.items():
         line = document.line(name)
         if name in _KNOWN or name in _QUIET or str(name).startswith(("x-", ".")):
-            continue  # the last are for anchors
+            continue  # fields that begin with 'x-' or '.' are for anchors
         if name == "evaluateOptions" and isinstance(value, dict):
             repeat = value.get("repeat")
             if isinstance(repeat, int) and repeat > 1:

@@ -1,4 +1,4 @@
-"""Cases whose assertions differ in their values only become the rows of one test."""
+"""Grouping of cases and writing of tests; the cases of a group are the rows of one test."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
-"""Kinds of assertions in the name of a test file."""
+"""The maximum number of assertion types in the name of a test file."""
 
 
 @dataclass
 class PromptfooGroup:
-    """Cases with assertions of the same kinds."""
+    """Cases whose assertions differ in their values only."""
 
     cases: list[PromptfooCase] = field(default_factory=list)
     rows: list[dict[str, Json]] = field(default_factory=list)
@@ -43,7 +43,7 @@ class PromptfooGroup:
 
 
 def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooGroup]:
-    """The groups, each with the rows and checks of its cases."""
+    """Group the cases; each group gets the rows and checks of its cases."""
     groups: dict[str, PromptfooGroup] = {}
     for case in cases:
         usable_case = replace(case, assertions=tuple(_usable(case, imported)))
@@ -71,7 +71,7 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
 
 
 def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
-    """The assertions that can be imported; the others are reported."""
+    """Yield the assertions that can be imported; the others are reported."""
     for assertion in case.assertions:
         file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:
@@ -103,14 +103,14 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
 
 
 def _value_shape(assertion: Assertion) -> Json:
-    """What of a value must be the same in all rows: a mapping, or whether there is one."""
+    """Return the part of a value that must be equal in all rows of a group."""
     if isinstance(assertion.value, dict) or assertion.kind.removeprefix("not-") == "word-count":
         return assertion.value
     return [assertion.value is None, isinstance(assertion.value, list)]
 
 
 def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
-    """Make the rows, with a column for each value that differs, and the checks."""
+    """Set the rows and the checks; each value that differs between cases becomes a column."""
     case_group.rows = [dict(case.values) for case in case_group.cases]
     taken = {name.lower() for row in case_group.rows for name in row}
     for number, assertion in enumerate(case_group.cases[0].assertions):
@@ -154,7 +154,7 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
 
 
 def _is_empty(value: Json, case: PromptfooCase) -> bool:
-    """Whether nothing is expected in a row, as when the cell of a column is empty."""
+    """Return whether the expected value of a case is empty."""
     if isinstance(value, str) and (match := _LONE.fullmatch(value)):
         value = case.values.get(match[1], "")
     return value in ("", [])
@@ -165,7 +165,7 @@ def _columns(rows: list[dict[str, Json]]) -> list[str]:
 
 
 def _convert_templates(value: Json, columns: list[str]) -> Json:
-    """A value that all rows share, with its templates as ours."""
+    """Convert the templates in a value that all rows share."""
     if isinstance(value, str):
         return as_template(value, columns) if is_template(value) else value
     if isinstance(value, list):
@@ -176,7 +176,7 @@ def _convert_templates(value: Json, columns: list[str]) -> Json:
 
 
 def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
-    """A value of one row, which is data: its own templates are filled now."""
+    """Render the templates in a value of one row, as values of rows are data."""
     if isinstance(value, list):
         return [_render(item, case, imported) for item in value]
     if not isinstance(value, str) or not is_template(value):
@@ -219,7 +219,7 @@ def _with_label(check: Json, assertion: Assertion) -> Json:
 
 
 def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
-    """Names after the kinds of assertions that not all of them have, each once."""
+    """Give each group a unique name after the assertion types that distinguish it."""
     names: set[str] = set()
     kinds_by_group = [
         [assertion.kind for assertion in case_group.cases[0].assertions] for case_group in groups
@@ -240,7 +240,7 @@ def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
 def write(
     prompt: PromptfooPrompt, case_group: PromptfooGroup, dataset: str, imported: Imported
 ) -> bytes:
-    """The test file of a prompt with the cases of a group."""
+    """Return the test file of a prompt with the cases of a group."""
     first_case = case_group.cases[0]
     columns = _columns(case_group.rows)
     front: dict[str, Json] = {"dataset": dataset} if columns else {}
@@ -284,7 +284,7 @@ def _image_field(image: str | None, columns: list[str]) -> dict[str, Json]:
 def needed_rows(
     case_group: PromptfooGroup, prompts: Iterable[PromptfooPrompt]
 ) -> list[dict[str, Any]]:
-    """The rows, with an empty text for what is shown and has no value, as Nunjucks has it."""
+    """Return the rows; variables without a value are empty texts, as in Nunjucks."""
     variables = {name for prompt in prompts for name in prompt.names}
     for case in case_group.cases:
         for assertion in case.assertions:

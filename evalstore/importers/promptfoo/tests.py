@@ -1,4 +1,4 @@
-"""The tests of a configuration: variables, and what is asserted of the answer."""
+"""Reading of the tests of a configuration: variables and assertions."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _OPTIONS = ("prefix", "suffix", "runSerially", "disableVarExpansion", "disableCo
 _OF_JUDGES = ("provider", "rubricPrompt")
 _NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _NESTED = 5
-"""How often values in values are filled."""
+"""The maximum depth of variables in variables."""
 _MOST_CASES = 20_000
-"""Of one test: each is written out."""
+"""The maximum number of cases of one test."""
 _CHANGING = ("transform", "postprocess", "transformVars")
 
 
 @dataclass(frozen=True, slots=True)
 class PromptfooCase:
-    """One test with one value for each variable."""
+    """One test with one value per variable."""
 
     values: dict[str, Json]
     assertions: tuple[Assertion, ...]
@@ -61,12 +61,12 @@ class PromptfooTests:
     left: list[SkippedItem]
     warnings: list[SkippedItem]
     root: Any = None
-    """The whole configuration, which `$ref` points into."""
+    """The whole configuration, which contains the targets of `$ref`."""
     default: PromptfooCase = field(default_factory=lambda: PromptfooCase({}, ()))
     nesting: files.Nesting = field(default_factory=files.Nesting)
 
     def read(self, document: Document) -> Iterator[PromptfooCase]:
-        """All cases of the tests, in their order."""
+        """Yield all cases of the tests in their order."""
         value = document.value
         if isinstance(value, str | dict):
             yield from self._entry(document, self.folder, self.file)
@@ -127,7 +127,7 @@ class PromptfooTests:
         *,
         is_default: bool = False,
     ) -> Iterator[PromptfooCase]:
-        """A test, once for each combination of values that are lists."""
+        """Yield a test once per combination of its list values."""
         line = document.line() if document else line
         options = mapping(entry.get("options"))
         for name in options:
@@ -174,7 +174,7 @@ class PromptfooTests:
             yield replace(base, values=_fill_values(dict(zip(variables, values, strict=True))))
 
     def set_default(self, document: Document) -> None:
-        """What holds for every test."""
+        """Set the defaults for all tests."""
         value = document.value
         if isinstance(value, str):
             path = files.find(value, self.folder)[0]
@@ -190,7 +190,7 @@ class PromptfooTests:
         self.default = replace(default, values={**self.default.values, **variables})
 
     def scenarios(self, document: Document) -> Iterator[PromptfooCase]:
-        """The cases of scenarios: every test with every set of variables."""
+        """Yield the cases of scenarios, every test with every set of variables."""
         value = document.value
         parts = (
             [document.at(number) for number in range(len(value))]
@@ -247,7 +247,7 @@ class PromptfooTests:
 
 
 def _fill_values(values: dict[str, Json]) -> dict[str, Json]:
-    """The values, with those of others where texts name them, such as `Dear {{name}}`."""
+    """Fill values into other values that refer to them, such as `Dear {{name}}`."""
 
     def value(match: re.Match[str]) -> str:
         other = values.get(match[1])
@@ -265,7 +265,7 @@ def _fill_values(values: dict[str, Json]) -> dict[str, Json]:
 
 
 def _test_from_row(row: dict[str, str]) -> dict[str, Any]:
-    """A row of a table as a test."""
+    """Convert a row of a table to a test."""
     expected = []
     for name, cell in row.items():
         if not re.fullmatch(r"__expected\d*", name) or not cell:
