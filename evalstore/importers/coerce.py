@@ -22,16 +22,16 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     return value
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def as_mapping(value: Any) -> dict[str, Any]:
     """Return the value if it is a mapping, else an empty mapping."""
     return value if isinstance(value, dict) else {}
 
 
-def listing(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """Return the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
-def whole(value: Any) -> int:
+def positive_int(value: Any) -> int:
     """Return the value if it is a whole number above zero, else zero."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

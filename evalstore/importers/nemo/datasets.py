@@ -12,7 +12,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.spec import DatasetSpec
 from evalstore.importers.base import SkippedItem
-from evalstore.importers.coerce import parse_json, whole
+from evalstore.importers.coerce import parse_json, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, read_rows, write_rows
 from evalstore.importers.nemo.job_shapes import as_tasks
 from evalstore.importers.source_files import read_unpacked, reason_of, require_readable
@@ -103,7 +103,7 @@ def find_data(
     if not isinstance(dataset, dict):
         raise EvalstoreError("it has no 'dataset'")
     limit = dataset.get("limit", limit)
-    spec: dict[str, Json] = {"limit": whole(limit)} if whole(limit) else {}
+    spec: dict[str, Json] = {"limit": positive_int(limit)} if positive_int(limit) else {}
     if isinstance(rows := dataset.get("rows"), list):
         valid_rows = [
             JsonLinesRow(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.base import Imported, SkippedItem
-from evalstore.importers.coerce import mapping
+from evalstore.importers.coerce import as_mapping
 from evalstore.importers.template_writer import file_name
 from evalstore.importers.yaml_writer import block
 
@@ -43,16 +43,16 @@ def participants(
 
 def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
     for task in config["tasks"].values():
-        for metric in mapping(mapping(task).get("metrics")).values():
-            if mapping(metric).get("type") == "llm-judge":
-                yield mapping(metric.get("params") or metric).get("model")
+        for metric in as_mapping(as_mapping(task).get("metrics")).values():
+            if as_mapping(metric).get("type") == "llm-judge":
+                yield as_mapping(metric.get("params") or metric).get("model")
 
 
 def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str | None:
     """Add the files of a model and return its id; API keys are never imported."""
     if isinstance(model_spec, str):
         model_spec = {"name": model_spec}
-    endpoint = mapping(mapping(model_spec).get("api_endpoint", model_spec))
+    endpoint = as_mapping(as_mapping(model_spec).get("api_endpoint", model_spec))
     code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
     if not isinstance(code, str) or not code or code.startswith("<"):
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
-from evalstore.importers.coerce import mapping, parse_json
+from evalstore.importers.coerce import as_mapping, parse_json
 from evalstore.importers.json_lines import json_as_yaml
 from evalstore.importers.nemo.datasets import tasks_of
 from evalstore.importers.nemo.model_files import participants
@@ -84,7 +84,7 @@ class _Job:
                 write_task(job_task, imported)
             except EvalstoreError as problem:
                 self._skip(imported, name, str(problem))
-        if mapping(self.document.get("target")).get("cached_outputs"):
+        if as_mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
             imported.left.append(SkippedItem(str(self.path), reason, line))
@@ -92,7 +92,7 @@ class _Job:
 
     def _dataset(self, task: Mapping[str, Any]) -> Any:
         """Return the data of a task, from the task itself, the configuration or the target."""
-        target = mapping(self.document.get("target"))
+        target = as_mapping(self.document.get("target"))
         candidates = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
         if isinstance(target.get("rows"), list):
             candidates.append({"rows": target["rows"]})

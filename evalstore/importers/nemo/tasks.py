@@ -12,7 +12,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.fields import Collector, Fields
 from evalstore.files.yaml12 import read_yaml
 from evalstore.importers.base import Imported, SkippedItem
-from evalstore.importers.coerce import listing, mapping
+from evalstore.importers.coerce import as_list, as_mapping
 from evalstore.importers.nemo import templates
 from evalstore.importers.nemo.datasets import TaskData, find_data
 from evalstore.importers.nemo.judges import NemoJudge, read_judges
@@ -69,11 +69,11 @@ class _Parts:
 
 def write_task(task: Task, imported: Imported) -> None:
     """Write the tests of a task: one per distinct list of tools and per judge."""
-    params, general = mapping(task.task.get("params")), mapping(task.config.get("params"))
+    params, general = as_mapping(task.task.get("params")), as_mapping(task.config.get("params"))
     limit = params.get("limit_samples", general.get("limit_samples"))
     data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
     name = unique(f"tests/{file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
-    tools_by_row = offered_tools(mapping(params.get("template")).get("tools"), data)
+    tools_by_row = offered_tools(as_mapping(params.get("template")).get("tools"), data)
     keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
     if len(set(keys)) <= 1:
         _write_tests(task, data, tools_by_row[0] if tools_by_row else [], name, name, imported)
@@ -134,10 +134,10 @@ def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
 
 
 def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
-    params = mapping(task.task.get("params"))
+    params = as_mapping(task.task.get("params"))
     template = params.get("template")
-    general = mapping(task.config.get("params"))
-    template_fields = mapping(template)
+    general = as_mapping(task.config.get("params"))
+    template_fields = as_mapping(template)
     options = {
         name: value
         for nemo_name, name in _OPTIONS.items()
@@ -219,8 +219,8 @@ def _use_recorded_answers(task: Task, parts: _Parts) -> None:
 
 def _judged_columns(task: Task) -> Iterator[str]:
     """Yield the columns that metrics judge, in their order."""
-    for metric in mapping(task.task.get("metrics")).values():
-        params = mapping(mapping(metric).get("params") or metric)
+    for metric in as_mapping(task.task.get("metrics")).values():
+        params = as_mapping(as_mapping(metric).get("params") or metric)
         check = params.get("check")
         left = check[0] if isinstance(check, list) and check else params.get("left_template")
         for candidate in (left, params.get("candidate"), params.get("prediction")):
@@ -252,7 +252,7 @@ def _read_metric(
         raise MetricNotTakenError("only its name is here: the service keeps it")
     if not isinstance(metric, dict):
         raise MetricNotTakenError("it must be a mapping with a 'type'")
-    kind, params = str(metric.get("type")), mapping(metric.get("params") or metric)
+    kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
     if kind == "llm-judge":
         for judge in read_judges(name, params, line, parts.answer):
             parts.judges.append(judge)
@@ -290,7 +290,7 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
         expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
         raise MetricNotTakenError(str(problem)) from problem
-    calls = [[tool_call(call) for call in listing(parse_if_text(value))] for value in expected]
+    calls = [[tool_call(call) for call in as_list(parse_if_text(value))] for value in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
-from evalstore.importers.coerce import listing, mapping, parse_json
+from evalstore.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.importers.nemo import templates
 from evalstore.importers.template_writer import file_name
 from evalstore.importers.yaml_writer import block
@@ -21,11 +21,11 @@ def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
     """Return the tools of each row, or one list for all rows; raises `EvalstoreError`."""
     expression = templates.lone_expression(value)
     if expression is None:
-        return [listing(parse_if_text(value))]
+        return [as_list(parse_if_text(value))]
     tools_by_row = evaluate_rows(expression, data)
     if not tools_by_row:
         raise EvalstoreError("its tools are in the data, which are not here")
-    return [listing(parse_if_text(tools)) for tools in tools_by_row]
+    return [as_list(parse_if_text(tools)) for tools in tools_by_row]
 
 
 def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
@@ -35,7 +35,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
     """
     ids = []
     for tool in tools:
-        function = mapping(mapping(tool).get("function", tool))
+        function = as_mapping(as_mapping(tool).get("function", tool))
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise EvalstoreError("one of its tools has no name")

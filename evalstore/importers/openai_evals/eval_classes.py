@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.files.fields import suggest
 from evalstore.importers.base import SkippedItem
 from evalstore.importers.chat_messages import BadMessagesError, read_message, read_messages
-from evalstore.importers.coerce import listing, parse_json, whole
+from evalstore.importers.coerce import as_list, parse_json, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, messages_field, turns_of, write_rows
 from evalstore.importers.openai_evals.registry_files import (
     Eval,
@@ -171,7 +171,7 @@ def _has_null(value: Json) -> bool:
 
 def _few_shot(eval_spec: Eval, sources: EvalSources, written: WrittenEval) -> list[dict[str, Json]]:
     """Return the few-shot messages, which are inserted before the last message."""
-    count = whole(eval_spec.args.get("num_few_shot"))
+    count = positive_int(eval_spec.args.get("num_few_shot"))
     if not count or eval_spec.kind not in _FEW_SHOT:
         return []
     name = eval_spec.args.get("few_shot_jsonl")
@@ -180,7 +180,7 @@ def _few_shot(eval_spec: Eval, sources: EvalSources, written: WrittenEval) -> li
     if written.left:
         raise EvalNotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
     for row in rows[:count]:
-        for message in listing(row.values.get("sample")):
+        for message in as_list(row.values.get("sample")):
             try:
                 messages.append(read_message(len(messages) + 1, message))
             except BadMessagesError as problem:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.base import SkippedItem
 from evalstore.importers.chat_messages import BadMessagesError, read_messages
-from evalstore.importers.coerce import mapping
+from evalstore.importers.coerce import as_mapping
 from evalstore.importers.json_lines import JsonLinesRow, messages_field, turns_of, write_rows
 from evalstore.importers.judge_prompts import (
     ANSWER,
@@ -54,8 +54,8 @@ def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) 
     ((input_name, answer_name),) = outputs.items()
     written = WrittenEval()
     constants = {
-        **mapping(spec.get("args")),
-        **mapping(eval_spec.args.get("modelgraded_spec_args")),
+        **as_mapping(spec.get("args")),
+        **as_mapping(eval_spec.args.get("modelgraded_spec_args")),
     }
     names = _Names(str(input_name), str(answer_name), constants)
     messages = list(names.messages(spec.get("prompt")))
@@ -155,7 +155,7 @@ def _rows(
     eval_spec: Eval, sources: EvalSources, written: WrittenEval, names: _Names
 ) -> list[JsonLinesRow]:
     rows = []
-    renamed = mapping(eval_spec.args.get("samples_renamings"))
+    renamed = as_mapping(eval_spec.args.get("samples_renamings"))
     samples_file = eval_spec.args.get("samples_jsonl")
     place = sources.path_of(str(samples_file))
     for row in sources.rows(samples_file, written.left):

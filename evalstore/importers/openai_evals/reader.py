@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
-from evalstore.importers.coerce import mapping
+from evalstore.importers.coerce import as_mapping
 from evalstore.importers.openai_evals.eval_classes import find_class
 from evalstore.importers.openai_evals.registry_files import (
     Eval,
@@ -124,7 +124,7 @@ class _EvalsImporter:
             name=name,
             path=self._path(name),
             kind=str(spec["class"]).rpartition(":")[2],
-            args=mapping(spec.get("args")),
+            args=as_mapping(spec.get("args")),
             description=text if isinstance(text := spec.get("description"), str) else description,
             file=str(path),
             line=entry.line(),

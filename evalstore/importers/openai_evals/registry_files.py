@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import FileProblem
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.importers.base import SkippedItem
-from evalstore.importers.coerce import mapping, whole
+from evalstore.importers.coerce import as_mapping, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, read_rows
 from evalstore.importers.source_files import read_source, read_unpacked, reason_of, require_readable
 
@@ -90,7 +90,7 @@ class JudgeSpecs:
             except FileProblem as problem:
                 self._unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
                 continue
-            specs = mapping(value)
+            specs = as_mapping(value)
             if "prompt" in specs:
                 specs = {path.stem: value}
             for name, spec in specs.items():
@@ -172,12 +172,12 @@ class WrittenEval:
 
 def generation(eval_spec: Eval) -> dict[str, Json]:
     """Return the option for the token limit, for classes that use it."""
-    limit = mapping(eval_spec.args.get("sample_kwargs")).get(
+    limit = as_mapping(eval_spec.args.get("sample_kwargs")).get(
         "max_tokens", eval_spec.args.get("max_tokens")
     )
-    if eval_spec.kind not in _LIMITED or not whole(limit):
+    if eval_spec.kind not in _LIMITED or not positive_int(limit):
         return {}
-    return {"options": {"maxOutputTokens": whole(limit)}}
+    return {"options": {"maxOutputTokens": positive_int(limit)}}
 
 
 def unknown_arguments(eval_spec: Eval, known: tuple[str, ...]) -> list[SkippedItem]:

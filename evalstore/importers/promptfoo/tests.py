@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.base import SkippedItem
-from evalstore.importers.coerce import mapping
+from evalstore.importers.coerce import as_mapping
 from evalstore.importers.promptfoo import files
 from evalstore.importers.promptfoo.assertion_reader import (
     Assertion,
@@ -129,7 +129,7 @@ class PromptfooTests:
     ) -> Iterator[PromptfooCase]:
         """Yield a test once per combination of its list values."""
         line = document.line() if document else line
-        options = mapping(entry.get("options"))
+        options = as_mapping(entry.get("options"))
         for name in options:
             if name in _CHANGING:
                 raise ExpressionNotTakenError(
