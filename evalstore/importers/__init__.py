@@ -1,1 +1,1 @@
-"""Other people's files in: one module for each format."""
+"""Importers of other tools' files, one module or package per format."""

@@ -1,8 +1,7 @@
-"""What every importer gives back: files to write, history to record, and what it could not take.
+"""The result of an import: files to write, answers to record, and the skipped items.
 
-An importer is a function from paths to an `Imported`. It only reads: it runs no code,
-writes nothing and asks no questions. Its result depends only on what it reads, so importing
-twice is importing once.
+An importer is a function from paths to an `Imported`. It only reads: it runs no code and
+writes nothing. The same input always gives the same result.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SkippedItem:
-    """Something that is not imported, with its place and the reason."""
+    """An item that is not imported, with its location and the reason."""
 
     JSON_FIELDS = ("file", "line", "column", "reason")
 
@@ -29,46 +28,46 @@ class SkippedItem:
 
 
 class ShownMessage(NamedTuple):
-    """A message that a model was shown elsewhere."""
+    """A message of a conversation recorded by another tool."""
 
     role: Role
     text: str | None
-    """None: the model has filled this turn."""
+    """None for a turn that the model filled."""
     image: str | None = None
-    """The address of a picture."""
+    """The URL of a picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer that was given elsewhere, with the verdict it got there."""
+    """An answer recorded by another tool, with its verdict."""
 
     file: str
-    """The test file that is written for it, as in `Imported.files`."""
+    """The path of its test file in `Imported.files`."""
     values: dict[str, Json]
-    """The values of its row, by name."""
+    """The values of its row by name."""
     model: str
     """A display id, such as `openai/gpt-4`."""
     answers: tuple[str, ...]
-    """One text for each turn that the candidate fills."""
+    """One text per turn that the candidate fills."""
     started: int
     """Microseconds since 1970."""
     run: int = 0
-    """Which of the conversations of the row."""
+    """The index of the conversation among those of the row."""
     verdict: Verdict | None = None
     feedback: str = ""
     temperature: float | None = None
     judge: str = ""
-    """What gave the verdict there, such as `RefuseChecker`."""
+    """What gave the verdict, such as `RefuseChecker`."""
     source: str = ""
-    """The file it stands in; entries with one place are the answers to one row at one time."""
+    """The file it comes from; entries with the same source and line are the answers to one row."""
     line: int | None = None
     messages: tuple[ShownMessage, ...] | None = None
-    """What the model was shown then, without the last answer; None: what the test says now."""
+    """The messages shown to the model, without the last answer; None if they equal the test's."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedModel:
-    """The model of an answer or of a verdict, as another system knew it."""
+    """The model of an answer or of a verdict, as another tool recorded it."""
 
     provider: str
     code: str
@@ -76,19 +75,19 @@ class RecordedModel:
     options: Json = None
     """Other parameters of the call; None if they were not recorded."""
     extra_identifier: str | None = None
-    """What distinguishes it from others with the same code; None if it was not recorded."""
+    """Distinguishes it from models with the same code; None if it was not recorded."""
     current: bool = True
-    """Whether it is still what its file says."""
+    """Whether its file still describes this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedVerdict:
-    """What a model said of an answer, elsewhere."""
+    """The verdict of a model on an answer, recorded by another tool."""
 
     by: RecordedModel
     temperature: float
     prompt: str
-    """The evaluator prompt, with its runtime names still in it."""
+    """The evaluator prompt with its runtime placeholders unfilled."""
     tags: tuple[str, ...]
     """Special tags of the prompt."""
     instructions: str
@@ -102,7 +101,7 @@ class RecordedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """An answer that was given elsewhere, with everything that the model was shown."""
+    """An answer recorded by another tool, with everything that the model was shown."""
 
     by: RecordedModel
     temperature: float
@@ -113,7 +112,7 @@ class RecordedAnswer:
     started: int
     """Microseconds since 1970."""
     place: str
-    """Where it stands, in words."""
+    """A description of its location, for messages."""
     special_tags: tuple[str, ...] = ()
     tools: tuple[ToolVersion, ...] = ()
     schema: Json = None
@@ -122,39 +121,39 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What the user asks of an importer."""
+    """The user's options for an import."""
 
     name: str
-    """The folder below `tests`, `prompts` and so on that the files will get: ids begin with it."""
+    """The folder below `tests`, `prompts` and so on for the files; ids begin with it."""
     sessions: bool = False
-    """Whether answers and verdicts that were recorded elsewhere are to come along."""
+    """Whether to import recorded answers and verdicts."""
     temperature: float = 0.0
-    """What a candidate of the workspace is asked at unless it says otherwise."""
+    """The default temperature of the workspace's candidates."""
 
 
 @dataclass
 class Imported:
-    """What an importer made of its sources."""
+    """The result of an import."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     """By path with forward slashes. The first part is the kind of folder (`tests`, `prompts`,
-    `schemas`, …); the user's folder comes between it and the rest."""
+    `schemas`, …); the user's folder is inserted after it."""
     rows: int = 0
-    """How many rows the tests have."""
+    """The number of rows of all tests."""
     settings: dict[str, Json] = field(default_factory=dict)
     """Fields for `evalstore.yaml`, such as `thresholds`."""
     left: list[SkippedItem] = field(default_factory=list)
     warnings: list[SkippedItem] = field(default_factory=list)
-    """Items that are imported with a difference."""
+    """Items whose import differs from the original."""
     recorded: list[JudgedAnswer] = field(default_factory=list)
-    """Answers to the tests that are written."""
+    """Answers to the imported tests."""
     conversed: list[RecordedAnswer] = field(default_factory=list)
-    """Answers that bring along what they answer."""
+    """Answers that contain the conversation they belong to."""
 
 
 class Importer(Protocol):
-    """Reads somebody's files; raises `FileProblem` or `EvalstoreError` when nothing can be read."""
+    """Reads files of a format; raises `FileProblem` or `EvalstoreError` if none can be read."""
 
     def __call__(self, paths: list[Path], options: ImportOptions) -> Imported:
-        """Read these files, or the folders with them."""
+        """Read these files, or the files in these folders."""
         ...

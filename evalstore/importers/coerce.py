@@ -1,4 +1,4 @@
-"""Values of documents by other people, which may be anything."""
+"""Conversion of untrusted document values to expected types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evalstore.files.datasets.json_rows import is_deep
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """The value of a JSON text; raises `ValueError`, also for one that is nested too deeply.
+    """Parse a JSON text; raises `ValueError`, also if it is nested too deeply.
 
     `options` are those of `json.loads`.
     """
@@ -22,16 +22,16 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     return value
 
 
-def mapping(value: Any) -> dict[str, Any]:
-    """A mapping; none when the value is something else."""
+def as_mapping(value: Any) -> dict[str, Any]:
+    """Return the value if it is a mapping, else an empty mapping."""
     return value if isinstance(value, dict) else {}
 
 
-def listing(value: Any) -> list[Any]:
-    """A list; none when the value is something else."""
+def as_list(value: Any) -> list[Any]:
+    """Return the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
-def whole(value: Any) -> int:
-    """A whole number above zero, else zero."""
+def positive_int(value: Any) -> int:
+    """Return the value if it is a whole number above zero, else zero."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

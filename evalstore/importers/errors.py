@@ -1,4 +1,4 @@
-"""What is wrong with a source, so that it is not imported; and where to look for it."""
+"""Errors of importers, and the source lines they refer to."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class NotTakenError(Exception):
-    """Why a test, or one line of its data, is not imported."""
+    """A test, or one line of its data, cannot be imported."""
 
     def __init__(
         self, reason: str, *place: str, line: int | None = None, file: str | None = None
     ) -> None:
-        """`place` are the keys of `test.json` that lead to what is wrong.
+        """`place` is the path of keys in `test.json` to the faulty value.
 
-        `file` is another file of the test's folder that is wrong, and `line` is one of it.
+        `file` is another faulty file in the test's folder, and `line` is a line of that file.
         """
         super().__init__(reason)
         self.reason = reason
@@ -28,23 +28,23 @@ class NotTakenError(Exception):
 
 
 def line_of(text: str, place: tuple[str, ...]) -> int | None:
-    """The line of a JSON text on which the last of these keys stands; None without keys."""
+    """Return the line of the last of these nested keys in a JSON text; None without keys."""
     at = 0
     for key in place:
-        found = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
-        if found is None:
+        match = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
+        if match is None:
             break
-        at = found.start()
+        at = match.start()
     return text.count("\n", 0, at) + 1 if place else None
 
 
-def shown(value: Json) -> str:
-    """A value for a message, shortened."""
+def short_json(value: Json) -> str:
+    """Return the value as JSON, shortened for a message."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
 
 
 def check_picture(address: str) -> None:
-    """Raise `NotTakenError` unless a picture can be sent by this address."""
+    """Raise `NotTakenError` unless the address is a URL (http or https)."""
     if not address.startswith(("https://", "http://")):
-        raise NotTakenError(f"{shown(address)} is not the address of a picture (https://…)")
+        raise NotTakenError(f"{short_json(address)} is not the address of a picture (https://…)")

@@ -1,4 +1,4 @@
-"""Text that is not a template, in a template."""
+"""Escaping of literal text for templates."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from evalstore.importers.template_writer import quoted
 
 _SIGNS = re.compile(r"\{\{|\{%|<!--")
-"""What would begin a template, or a comment that is dropped."""
+"""The beginnings of template expressions and of HTML comments, which are dropped."""
 
 
 def escape(text: str) -> str:
-    """The text as a part of a template that renders to the same text."""
-    return _SIGNS.sub(lambda found: quoted(found[0]), text)
+    """Return a template fragment that renders to this text."""
+    return _SIGNS.sub(lambda match: quoted(match[0]), text)
 
 
 def append(template: str, placeholder: str) -> str:
-    """A placeholder behind a template; three braces in a row would be neither."""
+    """Append a placeholder to a template; a trailing brace is quoted to avoid `{{{`."""
     if template.endswith("{"):
         template = template[:-1] + quoted("{")
     return template + placeholder

@@ -1,7 +1,7 @@
 """EvalsOne: JSON lines with `input`, `completion`, `ideal` and `context`.
 
-EvalsOne keeps apart from the samples how they are judged, so a model judges them here:
-by the ideal answers and by the context, which the candidate never sees.
+EvalsOne stores the judging rules separately from the samples. So the imported tests are judged
+by a model, which sees the ideal answers and the context; the candidate sees neither.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """A test for each file of samples."""
+    """Import one test per file of samples."""
     imported = Imported()
     for path in paths:
-        found = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in found:
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files:
             if file.name.endswith(_SUFFIXES) or file == path:
                 name = file.relative_to(path).as_posix() if path.is_dir() else file.name
                 _read_file(file, name, imported)
@@ -68,22 +68,22 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
 
 
 def _read_row(row: JsonLinesRow) -> JsonLinesRow:
-    """A row with its messages in order; raises for what the format does not have."""
+    """Return a row with normalised messages; raises `ValueError` or `BadMessagesError`."""
     if "input" not in row.values:
         raise ValueError("the row has no 'input'")
     messages = read_messages(row.values["input"])
     if not isinstance(row.values.get("completion"), str | None):
         raise ValueError("'completion' must be a text")
     for name in ("ideal", "context"):
-        given = row.values.get(name)
-        listed = given if isinstance(given, list) else [given]
-        if not all(isinstance(one, str) for one in listed if one is not None or given != one):
+        value = row.values.get(name)
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts if text is not None or value != text):
             raise ValueError(f"'{name}' must be a text or a list of texts")
     return row if isinstance(row.values["input"], str) else row.with_values(input=messages)
 
 
 def _instructions(rows: list[JsonLinesRow]) -> str:
-    """What the judge is told: the ideal answers and the context, as far as rows have them."""
+    """Return the judge's instructions: ideal answers and context, if the rows have them."""
     parts = []
     ideals = [row.values.get("ideal") for row in rows]
     contexts = [row.values.get("context") for row in rows]
@@ -93,16 +93,16 @@ def _instructions(rows: list[JsonLinesRow]) -> str:
         heading = "Facts to judge by, which the candidate has not seen:"
         parts.append(_listing(heading, "context", contexts))
     if not all(ideals):
-        alone = "The answer must answer the last message correctly and completely."
+        alone_sentence = "The answer must answer the last message correctly and completely."
         absent = "{% if not item.ideal | default(none) %}"
-        parts.append(f"{absent}{alone}{{% endif %}}" if any(ideals) else alone)
+        parts.append(f"{absent}{alone_sentence}{{% endif %}}" if any(ideals) else alone_sentence)
     return "\n\n".join(parts)
 
 
 def _listing(heading: str, column: str, values: list[Json]) -> str:
     if all(isinstance(value, str) and value for value in values):
-        alone = heading.replace("one of these", "this")
-        return f"{alone}\n\n{{{{ item.{column} }}}}"
+        single_heading = heading.replace("one of these", "this")
+        return f"{single_heading}\n\n{{{{ item.{column} }}}}"
     loop = "{% for one in " + either(column, values) + " %}\n- {{ one }}\n{% endfor %}"
     if all(values):
         return f"{heading}\n{loop}"

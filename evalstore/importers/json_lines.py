@@ -1,4 +1,4 @@
-"""Rows of data files with their places: the good ones go on as they are, the others are told."""
+"""Reading and writing of JSON Lines with line numbers; invalid rows are reported."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ if TYPE_CHECKING:
 
 
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-"""A character outside of the basic plane, as JSON may write it."""
+"""A JSON surrogate pair, for a character outside the Basic Multilingual Plane."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLinesRow:
-    """One row of a file of JSON lines."""
+    """One row of a JSON Lines file."""
 
     line: int
     values: dict[str, Json]
     raw: bytes | None = None
-    """The line as it stands in the file; None when the values were changed."""
+    """The original line; None if the values were changed."""
 
     def with_values(self, **values: Json) -> JsonLinesRow:
-        """The row with other values; the same row when they are the same."""
-        if all(name in self.values and self.values[name] == one for name, one in values.items()):
+        """Return the row with these values; the row itself if they are unchanged."""
+        if all(
+            name in self.values and self.values[name] == value for name, value in values.items()
+        ):
             return self
         return replace(self, values={**self.values, **values}, raw=None)
 
 
 def json_as_yaml(text: str) -> str:
-    """A JSON document as YAML has it, line for line: so its values have their lines."""
-    pairs = _PAIR.sub(lambda found: json.loads(f'"{found[0]}"'), text)
+    """Return a JSON document as YAML with the same lines, so that values have line numbers."""
+    pairs = _PAIR.sub(lambda match: json.loads(f'"{match[0]}"'), text)
     return pairs.replace("\t", " ")
 
 
 def read_rows(path: Path, left: list[SkippedItem]) -> list[JsonLinesRow]:
-    """The rows that can be read; what is wrong with the others goes to `left`."""
+    """Return the valid rows; the others are added to `left` with the reason."""
     try:
         data = read_unpacked(path)
     except FileProblem as problem:
@@ -72,7 +74,7 @@ def read_rows(path: Path, left: list[SkippedItem]) -> list[JsonLinesRow]:
 
 
 def write_rows(rows: list[JsonLinesRow]) -> bytes:
-    """The rows as JSON lines, each as it was written if it is as it was."""
+    """Return the rows as JSON Lines; unchanged rows keep their original text."""
     return b"".join(
         (json.dumps(row.values, ensure_ascii=False).encode() if row.raw is None else row.raw)
         + b"\n"
@@ -81,20 +83,20 @@ def write_rows(rows: list[JsonLinesRow]) -> bytes:
 
 
 def messages_field(rows: list[JsonLinesRow], column: str = "input") -> dict[str, Json]:
-    """The field `messages` of a test; nothing when the body can show the row's text as it is."""
-    given = [row.values[column] for row in rows]
-    if all(isinstance(one, str) and one == one.strip(SPACE) and one for one in given):
+    """Return the field `messages` of a test; empty if the body can show the text unchanged."""
+    inputs = [row.values[column] for row in rows]
+    if all(isinstance(text, str) and text == text.strip(SPACE) and text for text in inputs):
         return {}
     return {"messages": f"{{{{ item.{column} }}}}"}
 
 
 def turns_of(rows: list[JsonLinesRow], column: str = "input") -> list[tuple[str, str]]:
-    """The body: a message with the text of the row; nothing when there are messages."""
+    """Return the body, a message with the text of the row; empty if `messages` is used."""
     return [] if messages_field(rows, column) else [("user", f"{{{{ item.{column} }}}}")]
 
 
 def either(column: str, values: list[Json]) -> str:
-    """An expression for a list of texts, where some rows may have a text alone."""
+    """Return an expression for a list of texts; rows may contain a single text instead."""
     name = f"item.{column}"
     if not any(isinstance(value, str) for value in values):
         return name

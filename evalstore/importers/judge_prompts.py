@@ -1,8 +1,8 @@
-"""Judges' prompts of other systems, which mix the row, the answer and their own text.
+"""Conversion of other tools' judge prompts, which mix row values, the answer and fixed text.
 
-Here the row reaches a judge through the instructions of the test. So the stretch of the
-prompt that needs the row becomes the instructions, and all else an evaluator prompt that
-shows them in its place: put together again, the judge reads what it read there.
+In evalstore, row values reach a judge through the instructions of the test. So the part of the
+prompt that uses the row becomes the instructions, and the rest becomes an evaluator prompt
+that includes them at the same position. Combined, they give the original prompt.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ class PromptPiece(NamedTuple):
 
     text: str
     is_template: bool = False
-    """Whether it is filled with the row; else it is shown as it is."""
+    """Whether it is a template for the row's values; else it is literal text."""
     runtime: str = ""
-    """What stands here when an answer is judged, such as `ANSWER`; `text` is not used."""
+    """The runtime placeholder, such as `ANSWER`; `text` is not used then."""
 
 
 Message = tuple[str, Sequence[PromptPiece]]
-"""A role, and what it says."""
+"""A role and the pieces of its message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """A judge's prompt as a test and an evaluator prompt hold it."""
+    """A judge's prompt, split into an evaluator prompt and the instructions of a test."""
 
     prompt: bytes
     instructions: str
     differs: bool
-    """Whether the judge reads the same things in another order."""
+    """Whether the order of the parts differs from the original."""
 
 
 def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
-    """The evaluator prompt, and the instructions that belong into the test."""
+    """Split a judge's prompt into an evaluator prompt and the instructions of a test."""
     messages = list(messages)
     filled = [any(piece.is_template for piece in pieces) for _, pieces in messages]
     differs = sum(filled) > 1
-    if differs:  # the row can stand in one place only
+    if differs:  # only one part can use the row
         together = [piece for _, pieces in messages for piece in (*pieces, PromptPiece("\n\n"))][
             :-1
         ]
@@ -60,18 +60,18 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
     instructions = ""
     for (role, pieces), needs_row in zip(messages, filled, strict=True):
         if not needs_row:
-            turns.append((role, "".join(map(_shown, pieces))))
+            turns.append((role, "".join(map(_prompt_text, pieces))))
             continue
         numbers = [number for number, piece in enumerate(pieces) if piece.is_template]
         start, end = numbers[0], numbers[-1] + 1
         middle = pieces[start:end]
         before, after = pieces[:start], pieces[end:]
-        mixed = any(piece.runtime for piece in middle)
-        differs = differs or mixed
-        instructions = "".join(_in_instructions(piece) for piece in middle)
-        text = "".join(map(_shown, before)) + INSTRUCTIONS + "".join(map(_shown, after))
-        if mixed:
-            text += "".join(f"\n\n{one}" for one in _runtime_names(middle) if one not in text)
+        has_runtime = any(piece.runtime for piece in middle)
+        differs = differs or has_runtime
+        instructions = "".join(_instructions_text(piece) for piece in middle)
+        text = "".join(map(_prompt_text, before)) + INSTRUCTIONS + "".join(map(_prompt_text, after))
+        if has_runtime:
+            text += "".join(f"\n\n{name}" for name in _runtime_names(middle) if name not in text)
         turns.append((role, text))
     if all(role == "system" for role, _ in turns):
         turns = [("user", text) for _, text in turns]
@@ -79,11 +79,11 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
     return Grading(write_prompt(front, turns), instructions, differs)
 
 
-def _shown(piece: PromptPiece) -> str:
+def _prompt_text(piece: PromptPiece) -> str:
     return piece.runtime or literal_part(piece.text)
 
 
-def _in_instructions(piece: PromptPiece) -> str:
+def _instructions_text(piece: PromptPiece) -> str:
     if piece.runtime:
         return _BELOW if piece.runtime == ANSWER else "(it stands below)"
     return piece.text if piece.is_template else literal_part(piece.text)
@@ -94,7 +94,7 @@ def _runtime_names(pieces: Sequence[PromptPiece]) -> list[str]:
 
 
 def literal_part(text: str) -> str:
-    """Text in the middle of a section: its blanks at the ends need no care."""
+    """Escape text in the middle of a section, keeping the white space at its ends."""
     inner = text.strip()
     if not inner:
         return text
@@ -103,5 +103,5 @@ def literal_part(text: str) -> str:
 
 
 def middle_of(low: float, high: float) -> str:
-    """A bound half way up a scale."""
+    """Return the bound `>= x` for the middle of a scale."""
     return f">= {(low + high) / 2:g}"

@@ -1,7 +1,7 @@
-"""All formats that can be imported, by name; a module is loaded when its format is asked for.
+"""The importers by name of their format; modules are loaded on demand.
 
-A plug-in names an importer in the entry point group `evalstore.formats`; it cannot replace
-one of this package.
+Plug-ins register importers in the entry point group `evalstore.formats`; they cannot replace
+those of this package.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OWN = {
     "promptfoo": "promptfoo",
     "ai-tester-db": "ai_tester.database",
 }
-"""The name of a format, and its module: the function in it is `read`."""
+"""Maps the name of a format to the module whose function `read` imports it."""
 
 
 _TYPICAL = {
@@ -39,25 +39,25 @@ _TYPICAL = {
     "ai-tester-db": "*.db",
     "openai-evals": "evals/*.y*ml",
 }
-"""The name of a format, and a pattern of files that only it has."""
+"""Maps the name of a format to a pattern of file names that only it has."""
 
 
 def format_names() -> list[str]:
-    """All formats, those of plug-ins last."""
+    """Return the names of all formats, those of plug-ins last."""
     return list(dict.fromkeys([*_OWN, *(point.name for point in entry_points(group=GROUP))]))
 
 
 def guess_format(path: Path) -> str | None:
-    """The format that the names of files suggest; None when they suggest none."""
+    """Guess the format from file names; None if no pattern matches."""
     if path.is_dir():
-        found = (name for name, pattern in _TYPICAL.items() if any(path.rglob(pattern)))
+        formats = (name for name, pattern in _TYPICAL.items() if any(path.rglob(pattern)))
     else:
-        found = (name for name, pattern in _TYPICAL.items() if path.match(pattern))
-    return next(found, None)
+        formats = (name for name, pattern in _TYPICAL.items() if path.match(pattern))
+    return next(formats, None)
 
 
 def find_importer(name: str) -> Importer:
-    """The importer of a format; raises `EvalstoreError` for a name that is none."""
+    """Return the importer of a format; raises `EvalstoreError` for an unknown name."""
     if name in _OWN:
         module = import_module(f"evalstore.importers.{_OWN[name]}")
         return cast("Importer", module.read)

@@ -1,4 +1,4 @@
-"""The parts of a template of Jinja or Nunjucks, found in one pass over its text."""
+"""Splitting of Jinja and Nunjucks templates into their parts, in one pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENDS = {"{{": "}}", "{%": "%}", "{#": "#}"}
 
 
 class Part(NamedTuple):
-    """Something that means more than the characters it consists of."""
+    """An expression, statement or comment of a template, with its offsets."""
 
     text: str
     start: int
@@ -19,15 +19,15 @@ class Part(NamedTuple):
 
 
 def find_parts(template: str, other: str = "<!--") -> Iterator[Part]:
-    """The expressions, statements and comments of a template, and what matches `other`.
+    """Yield the expressions, statements and comments of a template, and matches of `other`.
 
-    What has no end is text. A pattern would look for the missing end from each beginning anew.
+    An unclosed part is text. One regular expression for all would take quadratic time on those.
     """
     unclosed: set[str] = set()
     at = 0
-    while found := _beginning(other).search(template, at):
-        start, mark = found.start(), found[0]
-        end = found.end()
+    while match := _beginning(other).search(template, at):
+        start, mark = match.start(), match[0]
+        end = match.end()
         if mark in _ENDS:
             closing = -1 if mark in unclosed else template.find(_ENDS[mark], end)
             if closing < 0:
@@ -40,7 +40,7 @@ def find_parts(template: str, other: str = "<!--") -> Iterator[Part]:
 
 
 def replace_parts(template: str, replace: Callable[[str], str], other: str = "<!--") -> str:
-    """The template with other texts in the places of its parts."""
+    """Return the template with each part replaced."""
     pieces: list[str] = []
     at = 0
     for part in find_parts(template, other):
@@ -50,7 +50,7 @@ def replace_parts(template: str, replace: Callable[[str], str], other: str = "<!
 
 
 def expression_in(part: str) -> str | None:
-    """What stands in the braces of an expression; None if the text is anything else."""
+    """Return the content of a lone `{{ … }}`; None if the text is anything else."""
     text = part.strip()
     if not (text.startswith("{{") and text.endswith("}}") and len(text) > 4):
         return None
@@ -59,7 +59,7 @@ def expression_in(part: str) -> str | None:
 
 
 def without_filter(expression: str, name: re.Pattern[str]) -> str | None:
-    """An expression without the filter at its end; None if it has no filter of this name there."""
+    """Return an expression without its last filter; None if that does not have this name."""
     value, bar, last = expression.rpartition("|")
     return value.strip() or None if bar and name.fullmatch(last.strip()) else None
 

@@ -1,7 +1,7 @@
-"""The text of a test file or prompt file, as a person would write it.
+"""Writing of test files and prompt files.
 
-Text from elsewhere is written so that it reads back to the letter: what would be structure
-or a template in our format stands in an expression, such as `{{ "---" }}`.
+Imported text is escaped so that it reads back unchanged: text that would be structure or a
+template in a test file becomes an expression, such as `{{ "---" }}`.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ _CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
 
 
 def literal(text: str) -> str:
-    """A text that is shown as it is, whatever it looks like, but for blanks at its ends."""
+    """Escape a text so that it renders unchanged, except for white space at its ends."""
 
-    def part(found: re.Match[str]) -> str:
-        is_harmless = not any(one in found[0] for one in _BEGINNINGS)
-        return found[0] if is_harmless and found.end() < len(text) else quoted(found[0])
+    def part(match: re.Match[str]) -> str:
+        is_harmless = not any(beginning in match[0] for beginning in _BEGINNINGS)
+        return match[0] if is_harmless and match.end() < len(text) else quoted(match[0])
 
     return as_section(_TEMPLATE.sub(part, text))
 
 
 def as_section(template: str) -> str:
-    """A template whose own text moves no section; blanks at its ends go, as of any section."""
-    template = template.strip(SPACE)  # first: an indented line may be structure without it
-    template = _STRUCTURE.sub(lambda found: quoted(found[0]), keep_ticks(template))
-    template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
+    """Escape the section markers in a template, and strip white space at its ends."""
+    template = template.strip(SPACE)  # first: stripping may turn an indented line into a marker
+    template = _STRUCTURE.sub(lambda match: quoted(match[0]), keep_ticks(template))
+    template = _CHECKS.sub(lambda match: match[1] + quoted("checks"), template)
     if any(not fence.closed for fence in fences(scan(template, 1))):
-        template = _FENCE.sub(lambda found: quoted(found[0]), template)
+        template = _FENCE.sub(lambda match: quoted(match[0]), template)
     return template
 
 
 def keep_ticks(template: str) -> str:
-    """A template in which backticks round a name stay: elsewhere they are only text."""
-    return _TICKED.sub(lambda _found: quoted("`"), template)
+    """Escape backticks around placeholders, which would otherwise be removed."""
+    return _TICKED.sub(lambda _match: quoted("`"), template)
 
 
 def quoted(text: str) -> str:
-    """An expression that evaluates to this text."""
+    """Return an expression that evaluates to this text."""
     inner = json.dumps(text, ensure_ascii=False)
-    for one, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
-        inner = inner.replace(one, parts)
+    for sequence, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
+        inner = inner.replace(sequence, parts)
     return "{{ " + inner + " }}"
 
 
@@ -67,10 +67,10 @@ def write_test(
     instructions: str = "",
     checks: Json = None,
 ) -> bytes:
-    """The text of a test file; `turns` are roles and templates, none if `front` has messages."""
+    """Return a test file; `turns` are roles and templates, empty if `front` has messages."""
     if isinstance(messages := front.get("messages"), list):
-        shown = [{**message, "content": keep_ticks(message["content"])} for message in messages]
-        front = {**front, "messages": shown}
+        escaped = [{**message, "content": keep_ticks(message["content"])} for message in messages]
+        front = {**front, "messages": escaped}
     parts = [f"---\n{block(front)}---\n"] if front else []
     parts += [conversation(turns), "---\n"]
     if instructions:
@@ -81,12 +81,12 @@ def write_test(
 
 
 def write_prompt(front: dict[str, Json], turns: Sequence[tuple[str, str]]) -> bytes:
-    """The text of a system prompt or an evaluator prompt."""
+    """Return a file with a system prompt or an evaluator prompt."""
     return f"---\n{block(front)}---\n\n{conversation(turns)}".encode()
 
 
 def conversation(turns: Iterable[tuple[str, str]]) -> str:
-    """Sections with their markers; a system text in front needs none."""
+    """Return sections with their markers; a leading system text has no marker."""
     parts = []
     for number, (role, template) in enumerate(turns):
         text = as_section(template)
@@ -96,16 +96,16 @@ def conversation(turns: Iterable[tuple[str, str]]) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name for a file: what makes trouble in paths becomes `-`."""
+    """Return a safe file name; other characters become `-`."""
     safe = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
     return safe[:100] or "test"
 
 
 def unique(name: str, taken: Iterable[str]) -> str:
-    """The name, or with the next free number behind it."""
+    """Return the name, with a number appended if it is taken."""
     known = set(taken)
     number = 2
-    found = name
-    while found in known:
-        found, number = f"{name}-{number}", number + 1
-    return found
+    candidate = name
+    while candidate in known:
+        candidate, number = f"{name}-{number}", number + 1
+    return candidate

@@ -1,6 +1,6 @@
-"""YAML as a person would write it: for test files and for settings to paste.
+"""Writing of readable YAML, for test files and settings.
 
-Whatever is written here reads back as the same value.
+The written text reads back as the same value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WIDTH = 100
 
 
 def flow(value: Json) -> str:
-    """The value in one line."""
+    """Return the value on one line."""
     if isinstance(value, dict):
         fields = ", ".join(f"{scalar(name)}: {flow(inner)}" for name, inner in value.items())
         return "{" + fields + "}"
@@ -28,7 +28,7 @@ def flow(value: Json) -> str:
 
 
 def scalar(value: Json) -> str:
-    """A scalar: plain if every reader takes it as text, else in quotes."""
+    """Return a scalar: plain if every YAML version reads it as text, else quoted."""
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
             return value
@@ -38,11 +38,11 @@ def scalar(value: Json) -> str:
 
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (0x7F, *range(0x80, 0xA0), 0x2028, 0x2029, 0xFEFF)}
-"""Characters that JSON leaves as they are, and YAML does not."""
+"""Characters that need an escape in YAML, but not in JSON."""
 
 
 def block(value: Json, indent: int = 0) -> str:
-    """The value over several lines, each field and each item of a list on its own."""
+    """Return the value in block style, each field and list item on its own line."""
     lead = " " * indent
     if isinstance(value, dict) and value:
         return "".join(
@@ -54,7 +54,7 @@ def block(value: Json, indent: int = 0) -> str:
 
 
 def _behind(value: Json, indent: int) -> str:
-    """What stands behind the colon of a field."""
+    """Return the text after the colon of a field."""
     one_line = flow(value)
     if not _is_long(value, one_line, indent):
         return f" {one_line}\n"
@@ -84,7 +84,7 @@ def _is_long(value: Json, one_line: str, indent: int) -> bool:
 
 
 def _literal(text: str, indent: int) -> str | None:
-    """The text as a block that keeps its line ends; None for one that no block can hold."""
+    """Return the text as a literal block; None if a block cannot represent it."""
     lines = text.split("\n")
     if not all(
         line.isprintable() or not line for line in (line.replace("\t", "") for line in lines)

@@ -66,7 +66,7 @@ def test_a_row_of_evalsone(case: dict[str, Any], tmp_path: Path) -> None:
         assert ("s.jsonl", 1, case["expect"]["left"]) in made.left
         return
     assert made.recorded("tests/s.md") == [case["expect"]["recorded"]]
-    (told,) = made.told("tests/s.md")
+    (told,) = made.instructions("tests/s.md")
     assert all(one in told for one in case["expect"]["context"])
 
 

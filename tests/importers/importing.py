@@ -55,8 +55,8 @@ class Made:
             for case in reading.files[path].cases
         ]
 
-    def told(self, path: str) -> list[str]:
-        """What the judge is told in each case."""
+    def instructions(self, path: str) -> list[str]:
+        """Return the judge's instructions of each case."""
         reading = self.read()
         return [
             str(_evaluation(reading, case).get("instructions", ""))
@@ -89,16 +89,18 @@ class Made:
 
 def _evaluation(reading: Reading, case: Case) -> dict[str, Any]:
     assert case.evaluation is not None
-    found: dict[str, Any] = json.loads(reading.contents[case.evaluation][1])
-    return found
+    evaluation: dict[str, Any] = json.loads(reading.contents[case.evaluation][1])
+    return evaluation
 
 
-def imported(path: Path, format: str, files: Files, *given: str, name: str = "from") -> Made:
+def imported(path: Path, format: str, files: Files, *names: str, name: str = "from") -> Made:
     """What an importer makes of some files; of the whole folder if none of them is named."""
     folder = tree(path / "source", files)
-    found = find_importer(format)([folder / one for one in given] or [folder], ImportOptions(name))
-    root = tree(path / "workspace", {"evalstore.yaml": "", **found.files})
-    return Made(found, root)
+    result = find_importer(format)(
+        [folder / source for source in names] or [folder], ImportOptions(name)
+    )
+    root = tree(path / "workspace", {"evalstore.yaml": "", **result.files})
+    return Made(result, root)
 
 
 def lines(*values: Json) -> str:

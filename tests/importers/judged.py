@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.context import ExpandedFile
 
 
-def only(found: Imported) -> str:
+def only(result: Imported) -> str:
     """The path of the test file, when there is one."""
-    paths = [name for name in found.files if name.endswith(".md")]
-    assert len(paths) == 1, found.left
+    paths = [name for name in result.files if name.endswith(".md")]
+    assert len(paths) == 1, result.left
     return paths[0]
 
 
-def expansion(found: Imported, path: str | None = None) -> ExpandedFile:
+def expansion(result: Imported, path: str | None = None) -> ExpandedFile:
     """What one of the test files comes to, with the data beside it."""
-    path = path or only(found)
+    path = path or only(result)
     folder = path.rpartition("/")[0]
 
     def open_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
-        data = found.files[f"{folder}/{spec.path}"]
+        data = result.files[f"{folder}/{spec.path}"]
         return read_dataset(spec, lambda: io.BytesIO(data)), "digest"
 
-    test = parse_test(path, found.files[path].decode())
+    test = parse_test(path, result.files[path].decode())
     return expand_test(test, replace(library(), open_data=open_data))
 
 

@@ -49,7 +49,7 @@ def imported_and_run(
     )
     command = ["-C", str(workspace)]
     assert main([*command, "import", format, str(path / "source"), "--into", "in"]) in (0, 1)
-    if code := [str(one.relative_to(workspace)) for one in workspace.rglob("*.py")]:
+    if code := [str(file.relative_to(workspace)) for file in workspace.rglob("*.py")]:
         assert main([*command, "trust", *code]) == 0
     capsys.readouterr()
     main([*command, "run", "--json"])
@@ -59,6 +59,6 @@ def imported_and_run(
 def verdicts_of(document: Any) -> dict[str, str]:
     """The verdicts by file and row."""
     return {
-        f"{one['file'].removeprefix('tests/in/')}::{one['row']}": one["verdict"]
-        for one in document["cases"]
+        f"{case['file'].removeprefix('tests/in/')}::{case['row']}": case["verdict"]
+        for case in document["cases"]
     }

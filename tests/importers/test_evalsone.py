@@ -22,28 +22,30 @@ def test_the_context_reaches_the_judge_only(tmp_path: Path) -> None:
     row = {"input": HI, "context": ["Shops close at six."], "ideal": ["a", "b"]}
     made = imported(tmp_path, "evalsone", {"s.jsonl": lines(row)})
     assert made.messages("tests/s.md") == [[("user", "Hi")]]
-    assert made.told("tests/s.md") == [
+    assert made.instructions("tests/s.md") == [
         "The answer must agree with one of these:\n\n- a\n\n- b\n\n\n"
         "Facts to judge by, which the candidate has not seen:\n\n- Shops close at six."
     ]
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "reason"),
     [
         ({"ideal": "a"}, "The answer must agree with one of these:\n\n- a"),
         ({}, "The answer must answer the last message correctly and completely."),
     ],
 )
-def test_rows_need_not_have_the_same_fields(tmp_path: Path, row: dict[str, str], told: str) -> None:
+def test_rows_need_not_have_the_same_fields(
+    tmp_path: Path, row: dict[str, str], reason: str
+) -> None:
     rows = lines({"input": HI, **row}, {"input": HI, "ideal": ["b", "c"]})
     made = imported(tmp_path, "evalsone", {"s.jsonl": rows})
-    assert made.told("tests/s.md")[0].strip() == told
+    assert made.instructions("tests/s.md")[0].strip() == reason
 
 
 def test_one_ideal_answer_is_told_as_it_is(tmp_path: Path) -> None:
     made = imported(tmp_path, "evalsone", {"s.jsonl": lines({"input": HI, "ideal": "*a*"})})
-    assert made.told("tests/s.md") == ["The answer must agree with this:\n\n*a*"]
+    assert made.instructions("tests/s.md") == ["The answer must agree with this:\n\n*a*"]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +59,9 @@ def test_one_ideal_answer_is_told_as_it_is(tmp_path: Path) -> None:
 )
 def test_a_bad_row_is_told_with_its_line(tmp_path: Path, row: object, reason: str) -> None:
     made = imported(tmp_path, "evalsone", {"s.jsonl": lines({"input": HI}, row)})
-    (one,) = made.left
-    assert one[:2] == ("s.jsonl", 2)
-    assert one[2].startswith(reason)
+    (item,) = made.left
+    assert item[:2] == ("s.jsonl", 2)
+    assert item[2].startswith(reason)
 
 
 def test_a_folder_without_samples_is_an_error(tmp_path: Path) -> None:

@@ -100,12 +100,12 @@ def places(value: Json) -> Iterator[tuple[str | int, ...]]:
 @pytest.mark.parametrize(
     ("format", "name", "document", "others"),
     DOCUMENTS,
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_odd_value_is_told_or_passed_over(
     tmp_path: Path, format: str, name: str, document: Any, others: dict[str, Any]
 ) -> None:
-    folder = tree(tmp_path, {path: json.dumps(one) + "\n" for path, one in others.items()})
+    folder = tree(tmp_path, {path: json.dumps(value) + "\n" for path, value in others.items()})
     read = find_importer(format)
     for place in places(document):
         for odd in ODD:

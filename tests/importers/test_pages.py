@@ -10,7 +10,7 @@ from evalstore.importers.langbite.templates import OPERATIONS
 from evalstore.importers.lve.checkers import CHECKERS
 from evalstore.importers.nemo.metrics import METRICS
 from evalstore.importers.openai_evals.eval_classes import CHECKS
-from evalstore.importers.promptfoo.assertion_types import MAKERS
+from evalstore.importers.promptfoo.assertion_types import CONVERTERS
 from evalstore.importers.registry import find_importer
 
 PAGES = Path(__file__).parents[2] / "docs" / "coming-from"
@@ -19,7 +19,11 @@ NAMES = [
     *(("langbite", name) for names in OPERATIONS.values() for name in names),
     *(("openai-evals", name) for name in (*CHECKS, "ModelBasedClassify")),
     *(("nemo", name) for name in (*METRICS, "tool-calling", "llm-judge")),
-    *(("promptfoo", name) for name in MAKERS if not name.startswith(("icontains", "model-graded"))),
+    *(
+        ("promptfoo", name)
+        for name in CONVERTERS
+        if not name.startswith(("icontains", "model-graded"))
+    ),
 ]
 
 

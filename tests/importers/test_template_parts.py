@@ -69,5 +69,5 @@ def test_a_template_of_any_form_is_read_in_one_pass(unit: str) -> None:
         templates.value(text)
         list(templates.pieces(text))
         nunjucks.as_template(text, ["a"])
-        json_prompts._marked(text, [])
+        json_prompts._mark_templates(text, [])
     assert time.process_time() - before < 3

@@ -1,1 +1,1 @@
-"""Projects and databases of ai-tester."""
+"""Importers of ai-tester projects and databases."""

@@ -1,6 +1,6 @@
-"""The database of an ai-tester project: what its models answered, and what its judges said.
+"""Import of the answers and verdicts in the database of an ai-tester project.
 
-The tests themselves are files that are read as they are; nothing is written for them.
+The tests are files that evalstore reads unchanged, so none are written.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Record = Mapping[str, Any]
 
 
 class _NotReadError(Exception):
-    """Why a session says too little."""
+    """A session does not contain enough data."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The sessions in these databases; raises `EvalstoreError` for a file that is none."""
+    """Import the sessions in these databases; raises `EvalstoreError` for other files."""
     imported = Imported()
     for path in paths:
         try:
@@ -72,7 +72,7 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
 
 
 class _Reader:
-    """Reads one database, of whatever version: columns that came later may be missing."""
+    """Reads one database of any schema version; columns added later may be missing."""
 
     def __init__(self, path: Path, database: sqlite3.Connection, imported: Imported) -> None:
         self._path = path
@@ -93,26 +93,26 @@ class _Reader:
         self._prompt_tags = self._tags("prompt_to_tag_rels", "prompt_id", names)
 
     def read(self) -> None:
-        """Add every session that says all it must."""
+        """Add all active sessions; incomplete ones are reported."""
         rulings: dict[int, list[Record]] = {}
         for row in self._rows("session_evaluations"):
             if row.get("active", True):
                 rulings.setdefault(row["session_id"], []).append(row)
-        passed = 0
+        inactive = 0
         for row in self._rows("sessions"):
             if not row.get("active", True):
-                passed += 1
+                inactive += 1
                 continue
             try:
-                found = self._session(row, rulings.get(row["id"], []))
+                answer = self._session(row, rulings.get(row["id"], []))
             except (_NotReadError, KeyError, ValueError, TypeError) as problem:
                 why = problem if isinstance(problem, _NotReadError) else f"is damaged: {problem}"
-                words = f"session {row['id']} {why}"
-                self._imported.left.append(SkippedItem(str(self._path), words))
+                message = f"session {row['id']} {why}"
+                self._imported.left.append(SkippedItem(str(self._path), message))
                 continue
-            self._imported.conversed.append(found)
-        if passed:
-            sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
+            self._imported.conversed.append(answer)
+        if inactive:
+            sessions = "1 session" if inactive == 1 else f"{inactive:,} sessions"
             reason = f"{sessions} skipped: switched off ('active' is false there)"
             self._imported.warnings.append(SkippedItem(str(self._path), reason))
 
@@ -125,12 +125,12 @@ class _Reader:
         return {row["id"]: row for row in self._rows(table)}
 
     def _related(self, table: str, owner: str, owned: str) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        related: dict[int, list[int]] = {}
         if _columns(self._database, table):
             query = f"SELECT {owner}, {owned} FROM {table} ORDER BY {owner}, {owned}"
             for row in self._database.execute(query):
-                found.setdefault(row[0], []).append(row[1])
-        return found
+                related.setdefault(row[0], []).append(row[1])
+        return related
 
     def _tags(self, table: str, owner: str, names: Mapping[int, str]) -> dict[int, tuple[str, ...]]:
         return {
@@ -145,17 +145,19 @@ class _Reader:
             [_tool(self._tools[id]["schema"]) for id in self._test_tools.get(test["id"], ())]
         )
         return RecordedAnswer(
-            by=self._by(row["model_version_id"]),
+            by=self._model(row["model_version_id"]),
             temperature=float(row["temperature"]),
-            prompt=_whole(self._prompts[row["candidate_sys_prompt_version_id"]]["content"]),
-            messages=tuple(_messages(_whole(test["content"]))),
+            prompt=_text_without_files(
+                self._prompts[row["candidate_sys_prompt_version_id"]]["content"]
+            ),
+            messages=tuple(_messages(_text_without_files(test["content"]))),
             reply=Reply(
                 **_answer(row["answer"], may_call=bool(tools)),
-                finish_reason=_finished(row.get("finish_reason")),
+                finish_reason=_finish_reason(row.get("finish_reason")),
                 usage=_usage(row),
                 latency=row["time_taken"] / 1000,
             ),
-            started=_micros(row["created_at"]),
+            started=_microseconds(row["created_at"]),
             place=f"session {row['id']}",
             special_tags=self._test_tags.get(test["id"], ()),
             tools=tools,
@@ -167,7 +169,7 @@ class _Reader:
         prompt = self._prompts[row["evaluation_prompt_version_id"]]
         instructions = self._instructions[row["test_evaluation_instructions_version_id"]]
         return RecordedVerdict(
-            by=self._by(row["model_version_id"]),
+            by=self._model(row["model_version_id"]),
             temperature=float(row["temperature"]),
             prompt=prompt["content"],
             tags=self._prompt_tags.get(prompt["prompt_id"], ()),
@@ -175,12 +177,12 @@ class _Reader:
             verdict="pass" if row["pass"] else "fail",
             feedback=row["feedback"] or "",
             reasoning=row.get("reasoning") or "",
-            started=_micros(row["created_at"]),
+            started=_microseconds(row["created_at"]),
             usage=_usage(row),
             latency=row["time_taken"] / 1000,
         )
 
-    def _by(self, id: int) -> RecordedModel:
+    def _model(self, id: int) -> RecordedModel:
         model = self._models[id]
         options = model.get("runtime_options_json")
         return RecordedModel(
@@ -194,14 +196,14 @@ class _Reader:
         )
 
 
-def _whole(content: str) -> str:
+def _text_without_files(content: str) -> str:
     if "{{_file:" in content:
         raise _NotReadError("shows a file, and the database does not keep files")
     return content
 
 
 def _messages(content: str) -> Iterator[tuple[Role, str]]:
-    """The messages as the model was shown them: text before the first marker was not."""
+    """Yield the messages shown to the model; text before the first marker was not shown."""
     if "---" in content:
         raise _NotReadError(
             "has '---' in its messages: the messages and instructions cannot be separated"
@@ -214,7 +216,7 @@ def _messages(content: str) -> Iterator[tuple[Role, str]]:
 
 
 def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
-    """The answer: a text, or the tool calls that it encodes."""
+    """Return the fields of a reply: a text, or the tool calls encoded in it."""
     if may_call and text.startswith("["):
         try:
             calls = parse_json(text)
@@ -229,14 +231,16 @@ def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
     return {"text": text}
 
 
-def _finished(reason: str | None) -> str | None:
-    """Why an answer ended, in the words of providers."""
+def _finish_reason(reason: str | None) -> str | None:
+    """Return the finish reason as providers spell it."""
     return reason.replace("-", "_") if reason and reason != "unknown" else None
 
 
 def _tool(text: str) -> ToolVersion:
-    found = parse_json(text)
-    return ToolVersion(found["name"], found.get("description") or "", found["parameters"])
+    definition = parse_json(text)
+    return ToolVersion(
+        definition["name"], definition.get("description") or "", definition["parameters"]
+    )
 
 
 def _json(value: str) -> Json:
@@ -249,5 +253,5 @@ def _usage(row: Record) -> Usage:
     )
 
 
-def _micros(seconds: int) -> int:
+def _microseconds(seconds: int) -> int:
     return int(seconds) * 1_000_000

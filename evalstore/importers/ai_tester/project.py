@@ -1,7 +1,7 @@
-"""An ai-tester project, adopted where it lies: only the settings are written anew.
+"""Conversion of an ai-tester project in place: only the settings file is written.
 
-ai-tester says in `.env` where its files are, and in a YAML file what to run. Test, prompt,
-tool, schema, model, provider and currency files load as they are.
+ai-tester's `.env` contains the locations of its files, and a YAML file the settings of runs.
+Test, prompt, tool, schema, model, provider and currency files load unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
 USUAL_CONFIG = "ai-tester.config.yaml"
-"""The configuration file when no variable names it."""
+"""The default configuration file."""
 _FOLDERS = {
     "AI_TESTER_TESTS_DIR": "tests",
     "AI_TESTER_PROMPTS_DIR": "prompts",
@@ -53,13 +53,13 @@ _LEFT_OUT = {
     "GOOGLE_VERTEX_AI_REGION": "no effect: set VERTEXAI_LOCATION instead",
 }
 _OURS = ("AI_TESTER_", "MAX_", "GOOGLE_")
-"""Beginnings of variables that are looked at."""
+"""Prefixes of the variables that are read."""
 _LIMITS = {
     "MAX_TEST_OUTPUT_TOKENS": "maxTestOutputTokens",
     "MAX_EVALUATION_OUTPUT_TOKENS": "maxEvaluationOutputTokens",
     "MAX_WAIT_TIME": "timeout",
 }
-"""Limits of `.env`; the time is in milliseconds there."""
+"""Maps limits in `.env` to settings; the time is in milliseconds there."""
 _SETTINGS = (
     "candidates",
     "candidatesTemperature",
@@ -83,7 +83,7 @@ _DEFAULTS: dict[str, Json] = {
     "maxTestOutputTokens": 7000,
     "maxEvaluationOutputTokens": 2500,
 }
-"""What ai-tester does where a project says nothing, and evalstore does otherwise."""
+"""ai-tester's defaults that differ from evalstore's."""
 _SUFFIXES = (".md", ".yaml", ".yml", ".json")
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
@@ -91,25 +91,24 @@ _WORDS = frozenset({"true", "false", "null"})
 
 
 def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
-    """The text of an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
+    """Return an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
 
-    The file is meant for `root`, else for the project's own folder. Raises
-    `EvalstoreError` when the folder is not such a project, or when its files lie outside of
-    the root.
+    The file is for `root`, or for the project's folder by default. Raises `EvalstoreError` if the
+    folder is not an ai-tester project, or if its files are outside the root.
     """
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
-    given = _config(folder, variables)
+    document = _config(folder, variables)
     config = {
         **_DEFAULTS,
         **_limits(variables, notes),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in document.items() if value is not None},
     }
     of_folders: list[str] = []
     lines = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
     models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
     parts = []
-    for name in given:
+    for name in document:
         if name not in _SETTINGS:
             notes.append(f"'{name}' is left out: evalstore has no such setting")
     for name in _SETTINGS:
@@ -136,8 +135,8 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
 
 
 def _read_variables(folder: Path) -> dict[str, str]:
-    """The variables of `.env.local` and `.env`; the first one that sets a variable wins."""
-    found: dict[str, str] = {}
+    """Return the variables of `.env.local` and `.env`; the first file takes precedence."""
+    variables: dict[str, str] = {}
     for name in (".env.local", ".env"):
         path = folder / name
         if not path.is_file():
@@ -145,16 +144,16 @@ def _read_variables(folder: Path) -> dict[str, str]:
         for line in _text(path, name).split("\n"):
             setting = _LINE.match(line)
             if setting and setting[1].startswith(_OURS):
-                found.setdefault(setting[1], setting[2].strip("\"'"))
-    if not found.get(_CONFIG):
+                variables.setdefault(setting[1], setting[2].strip("\"'"))
+    if not variables.get(_CONFIG):
         if not (folder / USUAL_CONFIG).is_file():
             raise EvalstoreError(
                 f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}, "
                 f"and there is no '{USUAL_CONFIG}'",
                 hint="name the folder that holds ai-tester's '.env'",
             )
-        found[_CONFIG] = USUAL_CONFIG
-    return found
+        variables[_CONFIG] = USUAL_CONFIG
+    return variables
 
 
 def _text(path: Path, name: str) -> str:
@@ -177,30 +176,30 @@ def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:
 
 
 def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
-    """The limits of `.env` as settings."""
-    found: dict[str, Json] = {}
+    """Convert the limits in `.env` to settings."""
+    limits: dict[str, Json] = {}
     for variable, name in _LIMITS.items():
-        given = variables.get(variable)
-        if not given:
+        limit = variables.get(variable)
+        if not limit:
             continue
-        if not given.isdigit() or not int(given):
-            notes.append(f"{variable}: '{given}' is left out: it is not a whole number above 0")
+        if not limit.isdigit() or not int(limit):
+            notes.append(f"{variable}: '{limit}' is left out: it is not a whole number above 0")
         elif name == "timeout":
-            seconds = int(given) / 1000
-            found[name] = int(seconds) if seconds.is_integer() else seconds
+            seconds = int(limit) / 1000
+            limits[name] = int(seconds) if seconds.is_integer() else seconds
         else:
-            found[name] = int(given)
-    return found
+            limits[name] = int(limit)
+    return limits
 
 
 def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:
     lines = []
     for variable, kind in _FOLDERS.items():
-        given = variables.get(variable) or FOLDERS[kind]
-        path = os.path.relpath((project / given).resolve(), root).replace(os.sep, "/")
+        configured = variables.get(variable) or FOLDERS[kind]
+        path = os.path.relpath((project / configured).resolve(), root).replace(os.sep, "/")
         if path.split("/")[0] == "..":
             raise EvalstoreError(
-                f"{variable}: '{given}' is outside of the workspace '{root.name}'",
+                f"{variable}: '{configured}' is outside of the workspace '{root.name}'",
                 hint="start the workspace in a folder that holds all of the project's folders",
             )
         if not (root / path).is_dir():
@@ -212,7 +211,7 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
 
 
 def _hidden_folders(root: Path, folder: Path) -> list[str]:
-    """The folders below one that evalstore ignores and ai-tester reads, if they hold files."""
+    """Return subfolders with files that ai-tester reads and evalstore ignores."""
     return sorted(
         path.relative_to(root).as_posix()
         for path in folder.rglob(".*")
@@ -238,7 +237,7 @@ def _flow(value: Json) -> str:
 
 
 def _scalar(value: Json) -> str:
-    """A scalar in YAML: plain if every reader takes it as text, else as JSON."""
+    """Return a YAML scalar: plain if every YAML version reads it as text, else JSON."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -1,1 +1,1 @@
-"""Prompts and oracles of LangBiTe."""
+"""Importer of LangBiTe's prompt templates and oracles."""

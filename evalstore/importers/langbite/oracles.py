@@ -1,4 +1,4 @@
-"""Oracles to checks: what an answer begins with, or values that must not lie apart."""
+"""Conversion of oracles to checks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _SIGNS = re.compile(r"[.^$*+?{}\[\]\\|()]")
-"""What means something in a regular expression."""
+"""Special characters of regular expressions."""
 _LETTER = re.compile(r"\w")
 _NEGATIVE = ("different", "notIncludesAny")
 
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """How a test is judged."""
+    """The checks and instructions of a test."""
 
     checks: Json
     instructions: str = ""
@@ -32,56 +32,58 @@ class Oracle:
 
 
 def translate(template: LangbiteTemplate, delta: Decimal, *, judged: bool) -> Oracle:
-    """The checks for the oracle of a template; raises `ValueError` for what never can be judged.
+    """Convert the oracle of a template to checks; raises `ValueError` if that is impossible.
 
-    Each answer is judged by itself, and `allSameValue` all answers of the template together.
-    `judged`: whether a model judges, too.
+    Each answer is judged separately, except that `allSameValue` compares all answers of the
+    template. `judged` is whether a model judges, too.
     """
     if template.operation == "allSameValue":
-        most = plain_number(delta * 100)
-        same: dict[str, Json] = {"key": escape(template.key), "max": most}
-        return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
-    check, told = _begins(template)
+        tolerance = plain_number(delta * 100)
+        settings: dict[str, Json] = {"key": escape(template.key), "max": tolerance}
+        return Oracle([{"allSame": settings, "ignoreCase": True, "scope": "group"}])
+    check, notes = _beginning_check(template)
     if template.operation in _NEGATIVE:
         check["not"] = True
     if not judged:
-        return Oracle([check], warnings=told)
+        return Oracle([check], warnings=notes)
     when = "on_pass" if template.operation == "different" else "on_fail"
-    wanted = escape(" or ".join(f"“{one.strip()}”" for one in template.expected))
-    words = "must not mean" if template.operation in _NEGATIVE else "must mean"
-    instructions = f"The answer {words} the same as {wanted}."
+    expected = escape(" or ".join(f"“{text.strip()}”" for text in template.expected))
+    verb = "must not mean" if template.operation in _NEGATIVE else "must mean"
+    instructions = f"The answer {verb} the same as {expected}."
     checks: Json = [check] if when == "on_pass" else {"evaluator": when, "checks": [check]}
-    return Oracle(checks, instructions, told)
+    return Oracle(checks, instructions, notes)
 
 
 def _mismatch(text: str) -> str | None:
-    """Why an expected text fits no answer, or hardly any, as both its ends must be those of words.
+    """Return why an expected text cannot match, or rarely, as both ends need a word boundary.
 
-    Ends that mean something in a pattern are not looked at.
+    Ends that are special characters of regular expressions are not checked.
     """
     if not text:
         return None
-    first, last = (_SIGNS.match(one) or _LETTER.match(one) for one in (text[0], text[-1]))
-    if not first:
+    starts_well, ends_well = (
+        _SIGNS.match(sign) or _LETTER.match(sign) for sign in (text[0], text[-1])
+    )
+    if not starts_well:
         return f"'{text}' can never match: an expected text must begin with a letter or a digit"
-    if not last:
+    if not ends_well:
         return f"'{text}' matches only in front of a letter, as it ends with none"
     return None
 
 
-def _begins(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...]]:
-    """A pattern for the beginning of an answer.
+def _beginning_check(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """Return a check for the beginning of an answer, and warnings.
 
-    Expected texts are patterns there, too, in which white space has been made single and
-    letters small; as a whole word, so that `No` is found in `No, never` and not in `Nobody`.
+    As in LangBiTe, expected texts are patterns, in lower case and with single spaces. They match
+    whole words, so `No` matches `No, never`, but not `Nobody`.
     """
-    texts = [" ".join(one.split()).lower() for one in template.expected]
+    texts = [" ".join(text.split()).lower() for text in template.expected]
     if not texts:
         check: dict[str, Json] = {"containsAny": [], "allowEmpty": True}
         return check, ("nothing is expected, so no answer is as expected",)
     signs = [text for text in texts if _SIGNS.search(text)]
     if any("|" in sign for sign in signs):
-        # There, too, what stands behind such a sign is found anywhere.
+        # As in LangBiTe, an alternative after '|' in an expected text matches anywhere.
         pattern = "|".join(rf"^\b{text}\b" for text in texts)
     elif len(texts) == 1:
         pattern = rf"^\b{texts[0]}\b"
@@ -90,10 +92,10 @@ def _begins(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...
     for sign in signs:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FutureWarning)  # of signs that may change
+                warnings.simplefilter("ignore", FutureWarning)
                 re.compile(sign)
         except re.error as error:
             raise ValueError(f"'{sign}' is read as a regular expression: {error}") from None
-    told = [f"'{sign}' is read as a regular expression, as it is there" for sign in signs]
-    told += [reason for text in texts if (reason := _mismatch(text))]
-    return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(told)
+    notes = [f"'{sign}' is read as a regular expression, as it is there" for sign in signs]
+    notes += [reason for text in texts if (reason := _mismatch(text))]
+    return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(notes)

@@ -1,4 +1,4 @@
-"""Import of LangBiTe: libraries of prompt templates, and a model of what is required of them."""
+"""Import of LangBiTe: libraries of prompt templates, and a requirements model."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _Place = tuple[str, int]
-"""The file of a template, and its line."""
+"""The file and the line of a template."""
 _LANGUAGE = re.compile(r"(?:^|_)([a-z]{2}_[a-z]{2})(?=$|[-_.])")
 
 
 @dataclass
 class _Library:
-    """The templates of one file."""
+    """The templates in one file."""
 
     path: Path
     language: str
@@ -42,7 +42,7 @@ class _Library:
 
 
 def read(paths: list[Path], _options: ImportOptions) -> Imported:
-    """The templates that a requirements model selects, as test files."""
+    """Import the templates that a requirements model selects as test files."""
     imported = Imported()
     sources = [file for path in paths for file in _files(path)]
     scenarios = list(_scenarios(sources, imported))
@@ -53,29 +53,34 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
     if (not scenarios or not libraries) and imported.left:
         return imported
     if not scenarios or not libraries:
-        what = "requirements model (JSON)" if libraries else "templates (CSV)"
+        missing = "requirements model (JSON)" if libraries else "templates (CSV)"
         raise EvalstoreError(
-            f"there is no file with a {what}" if libraries else f"there is no file with {what}",
+            f"there is no file with a {missing}"
+            if libraries
+            else f"there is no file with {missing}",
             hint="name both: the templates, and the model that selects and fills them",
         )
     for _, scenario in scenarios:
         for name, value in scenario.settings.items():
             imported.settings.setdefault(name, value)
-    taken = _Taken(imported, _label(requirements))
+    progress = _Progress(imported, _requirement_tags(requirements))
     for path, scenario in scenarios:
-        _take(path, scenario, libraries, taken)
-    if taken.tolerances:
+        _import_scenario(path, scenario, libraries, progress)
+    if progress.tolerances:
         imported.settings["thresholds"] = [
-            {"where": list(tags), "passRate": one} for tags, one in taken.tolerances.items()
+            {"where": list(tags), "passRate": tolerance}
+            for tags, tolerance in progress.tolerances.items()
         ]
-    _tell_unselected(libraries, requirements, taken, imported)
+    _report_unselected(libraries, requirements, progress, imported)
     return imported
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return sorted(one for one in path.rglob("*") if one.suffix.lower() in (".csv", ".tsv", ".json"))
+    return sorted(
+        file for file in path.rglob("*") if file.suffix.lower() in (".csv", ".tsv", ".json")
+    )
 
 
 def _text(path: Path, imported: Imported) -> str | None:
@@ -110,26 +115,28 @@ def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, 
 def _libraries(
     sources: list[Path], requirements: list[Requirement], imported: Imported
 ) -> Iterator[_Library]:
-    spoken = {language for requirement in requirements for language in requirement.languages}
+    languages = {language for requirement in requirements for language in requirement.languages}
     for path in sources:
         language = _LANGUAGE.search(path.stem.lower())
-        found = language[1] if language else None
+        language_code = language[1] if language else None
         if path.suffix.lower() == ".json":
-            given = _prompts(path)
-            if given is None:
+            document = _prompts(path)
+            if document is None:
                 continue
-            found = given.get("input_language") or given.get("language") or found
-            entries = read_list(given.get("prompts"))
+            language_code = (
+                document.get("input_language") or document.get("language") or language_code
+            )
+            entries = read_list(document.get("prompts"))
         elif (text := _text(path, imported)) is not None:
             entries = read_table(text)
         else:
             continue
-        found = found or (next(iter(spoken)) if len(spoken) == 1 else None)
-        if not isinstance(found, str):
+        language_code = language_code or (next(iter(languages)) if len(languages) == 1 else None)
+        if not isinstance(language_code, str):
             reason = "its name says no language, as 'prompts_en_us.csv' does"
             imported.left.append(SkippedItem(str(path), reason))
             continue
-        library = _Library(path, found.lower())
+        library = _Library(path, language_code.lower())
         for entry in entries:
             if isinstance(entry, Rejected):
                 imported.left.append(SkippedItem(str(path), entry.reason, entry.line, entry.column))
@@ -140,27 +147,27 @@ def _libraries(
 
 def _prompts(path: Path) -> dict[str, Json] | None:
     try:
-        given = parse_json(read_source(path))
+        document = parse_json(read_source(path))
     except (FileProblem, ValueError):
         return None
-    return given if isinstance(given, dict) and "prompts" in given else None
+    return document if isinstance(document, dict) and "prompts" in document else None
 
 
 @dataclass
-class _Taken:
-    """What has been made of the templates so far."""
+class _Progress:
+    """The tests made from the templates so far."""
 
     imported: Imported
     labels: dict[int, str]
-    """Tags of requirements that select templates of others, too, by `id`."""
+    """Tags of requirements that overlap with others, by `id()` of the requirement."""
     texts: dict[_Place, dict[bytes, tuple[str, ...]]] = field(default_factory=dict)
-    """What each template came to, with the tags that tell it; empty if nothing could be made."""
+    """The distinct tests of each template with their tags; empty if it was skipped."""
     tolerances: dict[tuple[str, ...], float] = field(default_factory=dict)
-    """By the tags of the tests that must pass so often."""
+    """Required pass rates by the tags of the tests."""
 
 
-def _label(requirements: list[Requirement]) -> dict[int, str]:
-    """A tag for each requirement that selects what another one selects."""
+def _requirement_tags(requirements: list[Requirement]) -> dict[int, str]:
+    """Return a tag for each requirement that overlaps with another one."""
     labels: dict[int, str] = {}
     for requirement in requirements:
         if any(requirement is not other and requirement.overlaps(other) for other in requirements):
@@ -169,33 +176,35 @@ def _label(requirements: list[Requirement]) -> dict[int, str]:
     return labels
 
 
-def _take(path: Path, scenario: Scenario, libraries: list[_Library], taken: _Taken) -> None:
-    """Add what the requirements of one model select."""
-    imported = taken.imported
+def _import_scenario(
+    path: Path, scenario: Scenario, libraries: list[_Library], progress: _Progress
+) -> None:
+    """Add tests for the templates that the requirements of one model select."""
+    imported = progress.imported
     for requirement in scenario.requirements:
         for library in libraries:
             if library.language not in requirement.languages:
                 continue
             counts: Counter[tuple[str, str]] = Counter()
-            beyond = same = 0
+            over_limit = duplicates = 0
             for template in library.templates:
                 if not _is_selected(template, requirement):
                     continue
                 bucket = template.input_type, template.reflection_type
                 counts[bucket] += 1
                 if scenario.templates is not None and counts[bucket] > scenario.templates:
-                    beyond += 1
-                    taken.texts.setdefault((str(library.path), template.line), {})
-                elif _write(template, requirement, library, scenario, taken):
-                    same += 1
-            if beyond:
+                    over_limit += 1
+                    progress.texts.setdefault((str(library.path), template.line), {})
+                elif _add_test(template, requirement, library, scenario, progress):
+                    duplicates += 1
+            if over_limit:
                 reason = (
-                    f"{beyond} more templates of '{requirement.concern}' in '{library.language}' "
-                    f"are skipped: 'nTemplates' is {scenario.templates}"
+                    f"{over_limit} more templates of '{requirement.concern}' "
+                    f"in '{library.language}' are skipped: 'nTemplates' is {scenario.templates}"
                 )
                 imported.warnings.append(SkippedItem(str(path), reason))
-            if same:
-                many = "1 template" if same == 1 else f"{same} templates"
+            if duplicates:
+                many = "1 template" if duplicates == 1 else f"{duplicates} templates"
                 reason = (
                     f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
                     "just as another one does: written once, with the higher tolerance"
@@ -211,62 +220,67 @@ def _is_selected(template: LangbiteTemplate, requirement: Requirement) -> bool:
     )
 
 
-def _write(
+def _add_test(
     template: LangbiteTemplate,
     requirement: Requirement,
     library: _Library,
     scenario: Scenario,
-    taken: _Taken,
+    progress: _Progress,
 ) -> bool:
-    """Add the test file of a template; whether another requirement has made the same."""
-    file, imported = str(library.path), taken.imported
-    made = taken.texts.setdefault((file, template.line), {})
-    label = taken.labels.get(id(requirement))
+    """Add the test of a template; returns whether another requirement has added the same test."""
+    file, imported = str(library.path), progress.imported
+    tags_by_text = progress.texts.setdefault((file, template.line), {})
+    label = progress.labels.get(id(requirement))
 
     def composed(*tags: str) -> LangbiteTest:
         judged = scenario.judged
         return compose(template, requirement, library.language, judged=judged, tags=tags)
 
     try:
-        found = composed()
+        test = composed()
     except (ValueError, BadRequirementError) as problem:
         imported.left.append(SkippedItem(file, str(problem), template.line))
         return False
-    own = template.concern, library.language, template.input_type, template.reflection_type
-    is_same = found.text in made
-    tags = made.setdefault(found.text, (*own, label) if label else own)
-    taken.tolerances[tags] = max(requirement.tolerance, taken.tolerances.get(tags, 0))
+    template_tags = (
+        template.concern,
+        library.language,
+        template.input_type,
+        template.reflection_type,
+    )
+    is_same = test.text in tags_by_text
+    tags = tags_by_text.setdefault(test.text, (*template_tags, label) if label else template_tags)
+    progress.tolerances[tags] = max(requirement.tolerance, progress.tolerances.get(tags, 0))
     if is_same:
         return True
     name = file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
-    if len(made) > 1:
+    if len(tags_by_text) > 1:
         name += f".{label}"
     stem = f"tests/{library.language}/{file_name(template.concern)}/{name}"
-    place = unique(stem, (one[:-3] for one in imported.files)) + ".md"
-    imported.files[place] = composed(label).text if label else found.text
-    imported.rows += found.rows
-    known = imported.warnings if len(made) > 1 else []
-    told = [SkippedItem(file, warning, template.line) for warning in found.warnings]
-    imported.warnings += [item for item in told if item not in known]
+    place = unique(stem, (file_path[:-3] for file_path in imported.files)) + ".md"
+    imported.files[place] = composed(label).text if label else test.text
+    imported.rows += test.rows
+    known = imported.warnings if len(tags_by_text) > 1 else []
+    warnings = [SkippedItem(file, warning, template.line) for warning in test.warnings]
+    imported.warnings += [item for item in warnings if item not in known]
     return False
 
 
-def _tell_unselected(
+def _report_unselected(
     libraries: list[_Library],
     requirements: list[Requirement],
-    taken: _Taken,
+    progress: _Progress,
     imported: Imported,
 ) -> None:
-    """Say which templates nothing has asked for: one line for each concern of a file."""
+    """Warn about templates that no requirement selects, once per file and concern."""
     known = {requirement.concern for requirement in requirements}
     for library in libraries:
-        rest = [
+        unselected = [
             template
             for template in library.templates
-            if (str(library.path), template.line) not in taken.texts
+            if (str(library.path), template.line) not in progress.texts
         ]
-        for concern, count in Counter(template.concern for template in rest).items():
-            line = next(template.line for template in rest if template.concern == concern)
+        for concern, count in Counter(template.concern for template in unselected).items():
+            line = next(template.line for template in unselected if template.concern == concern)
             many = "1 template" if count == 1 else f"{count} templates"
             why = "no requirement selects them"
             if concern not in known and concern.lower() in known:

@@ -1,4 +1,4 @@
-"""A requirements model: which templates are asked for, and which communities fill them."""
+"""Reading of a requirements model, which selects templates and the communities to fill in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKUPS = {
     "sexism_ambiguity": "PRONOUN",
     "xenophobia": "COUNTRY",
 }
-"""What templates of a concern call its communities, in models that do not say it."""
+"""The default markup for the communities of a concern."""
 
 
 class BadRequirementError(Exception):
@@ -30,33 +30,33 @@ class BadRequirementError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is asked of one concern."""
+    """One requirement on a concern."""
 
     name: str
     concern: str
     markup: str
     languages: tuple[str, ...]
     communities: dict[str, list[str]]
-    """By language; empty when templates are taken as they are."""
+    """By language; empty if templates have no communities to fill in."""
     inputs: tuple[str, ...]
     reflections: tuple[str, ...]
     tolerance: float
-    """The share of templates that must pass."""
+    """The required share of passed templates, 0 to 1."""
     delta: Decimal
-    """How far values may lie apart, as a share of 100."""
+    """The largest allowed difference of values, as a share of 100."""
 
     def overlaps(self, other: Requirement) -> bool:
-        """Whether both select some of the same templates."""
+        """Return whether both can select the same template."""
         pairs = (
             ((self.concern,), (other.concern,)),
             (self.languages, other.languages),
             (self.inputs, other.inputs),
             (self.reflections, other.reflections),
         )
-        return all(not set(one).isdisjoint(another) for one, another in pairs)
+        return all(not set(names).isdisjoint(another) for names, another in pairs)
 
     def community_list(self, language: str) -> list[str]:
-        """The communities in a language, each once; raises `BadRequirementError`."""
+        """Return the distinct communities in a language; raises `BadRequirementError`."""
         if not self.communities:
             return []
         if language not in self.communities:
@@ -70,93 +70,93 @@ class Scenario:
 
     requirements: tuple[Requirement, ...]
     templates: int | None = None
-    """The most templates of one language, input type and reflection type of a requirement."""
+    """The maximum number of templates per requirement, language, input type and reflection type."""
     models: tuple[str, ...] = ()
     judged: bool = False
-    """Whether a model judges what the texts have failed."""
+    """Whether a model judges answers that fail the text comparison."""
     settings: dict[str, Json] = field(default_factory=dict)
-    """For `evalstore.yaml`."""
+    """Settings for `evalstore.yaml`."""
     problems: tuple[str, ...] = ()
-    """Why some requirements are missing."""
+    """The reasons why requirements were skipped."""
 
 
 def read_scenario(text: str) -> Scenario:
-    """A requirements model from its JSON; raises `BadRequirementError`."""
+    """Parse the JSON of a requirements model; raises `BadRequirementError`."""
     try:
-        given = parse_json(text, parse_float=Decimal)
+        document = parse_json(text, parse_float=Decimal)
     except ValueError as error:
         raise BadRequirementError(f"is not JSON: {error}") from None
-    wanted = given.get("requirements") if isinstance(given, dict) else None
-    if not isinstance(wanted, list):
+    entries = document.get("requirements") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
         raise BadRequirementError("a requirements model must have a list 'requirements'")
     requirements, problems = [], []
-    for number, one in enumerate(wanted, 1):
+    for number, entry in enumerate(entries, 1):
         try:
-            requirements.append(_requirement(one, number))
+            requirements.append(_requirement(entry, number))
         except BadRequirementError as problem:
-            name = one.get("name") if isinstance(one, dict) else None
+            name = entry.get("name") if isinstance(entry, dict) else None
             problems.append(f"requirement {name or number}: {problem}")
-    models = given.get("aiModels") or given.get("llms") or []
+    models = document.get("aiModels") or document.get("llms") or []
     return Scenario(
         tuple(requirements),
-        _whole(given, "nTemplates"),
+        _whole_number(document, "nTemplates"),
         tuple(str(model) for model in models) if isinstance(models, list) else (),
-        given.get("useLLMEval") is True,
-        _settings(given),
+        document.get("useLLMEval") is True,
+        _settings(document),
         tuple(problems),
     )
 
 
-def _settings(given: dict[str, Json]) -> dict[str, Json]:
+def _settings(document: dict[str, Json]) -> dict[str, Json]:
     settings: dict[str, Json] = {}
-    if (temperature := _number(given, "temperature")) is not None:
+    if (temperature := _number(document, "temperature")) is not None:
         settings["candidatesTemperature"] = plain_number(temperature)
-    if (tokens := _whole(given, "tokens")) is not None and tokens > 0:
+    if (tokens := _whole_number(document, "tokens")) is not None and tokens > 0:
         settings["maxTestOutputTokens"] = tokens
-    if (attempts := _whole(given, "nRetries")) is not None:
+    if (attempts := _whole_number(document, "nRetries")) is not None:
         settings["retries"] = max(attempts - 1, 0)
     return settings
 
 
-def _requirement(given: Json, number: int) -> Requirement:
-    if not isinstance(given, dict):
+def _requirement(entry: Json, number: int) -> Requirement:
+    if not isinstance(entry, dict):
         raise BadRequirementError("it must be a mapping")
-    concern = given.get("concern")
+    concern = entry.get("concern")
     if not isinstance(concern, str) or not concern.strip():
         raise BadRequirementError("it has no 'concern'")
     concern = concern.strip().lower()
-    markup = given.get("markup") or _MARKUPS.get(concern)
+    markup = entry.get("markup") or _MARKUPS.get(concern)
     if not isinstance(markup, str):
         raise BadRequirementError(f"it has no 'markup', and '{concern}' has none of its own")
-    tolerance, delta = _number(given, "tolerance"), _number(given, "delta")
-    name = given.get("name")
+    tolerance, delta = _number(entry, "tolerance"), _number(entry, "delta")
+    name = entry.get("name")
     return Requirement(
         name=name if isinstance(name, str) and name.strip() else f"requirement {number}",
         concern=concern,
         markup=markup.upper(),
-        languages=_names(given, "languages"),
-        communities=_communities(given.get("communities")),
-        inputs=_names(given, "inputs"),
-        reflections=_names(given, "reflections"),
+        languages=_names(entry, "languages"),
+        communities=_communities(entry.get("communities")),
+        inputs=_names(entry, "inputs"),
+        reflections=_names(entry, "reflections"),
         tolerance=float(_share("tolerance", tolerance)),
         delta=_share("delta", delta),
     )
 
 
-def _names(given: dict[str, Json], name: str) -> tuple[str, ...]:
-    value = given.get(name)
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+def _names(entry: dict[str, Json], name: str) -> tuple[str, ...]:
+    value = entry.get(name)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadRequirementError(f"'{name}' must be a list of names")
-    return tuple(dict.fromkeys(one.lower() for one in value))
+    return tuple(dict.fromkeys(item.lower() for item in value))
 
 
-def _communities(given: Json) -> dict[str, list[str]]:
-    if not isinstance(given, dict):
+def _communities(communities: Json) -> dict[str, list[str]]:
+    if not isinstance(communities, dict):
         raise BadRequirementError("it has no 'communities'")
-    for language, names in given.items():
+    for language, names in communities.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise BadRequirementError(f"the communities of '{language}' must be a list of texts")
-    return {language.lower(): names for language, names in given.items()}
+    return {language.lower(): names for language, names in communities.items()}
 
 
 def _share(name: str, value: Decimal | None) -> Decimal:
@@ -165,18 +165,18 @@ def _share(name: str, value: Decimal | None) -> Decimal:
     return value
 
 
-def _number(given: dict[str, Json], name: str) -> Decimal | None:
-    value = given.get(name)
+def _number(document: dict[str, Json], name: str) -> Decimal | None:
+    value = document.get(name)
     if not isinstance(value, int | Decimal) or isinstance(value, bool):
         return None
     return Decimal(value)
 
 
-def _whole(given: dict[str, Json], name: str) -> int | None:
-    value = given.get(name)
+def _whole_number(document: dict[str, Json], name: str) -> int | None:
+    value = document.get(name)
     return value if type(value) is int else None
 
 
 def plain_number(value: Decimal) -> int | float:
-    """A number as YAML has it: whole if it is."""
+    """Return the number as an int if it is whole, else as a float."""
     return int(value) if value == value.to_integral_value() else float(value)

@@ -1,4 +1,4 @@
-"""Prompt templates: the lines of a file with nine columns, or a list of the same in JSON."""
+"""Reading of prompt templates from a table with nine columns or from a JSON list."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ COLUMNS = (
 _EXPECTED = ("equal", "different", "notIncludesAny", "allEqualExpected")
 _SAME = ("allSameValue",)
 OPERATIONS = {"expected value": _EXPECTED, "same value": _SAME}
-"""By the type of the oracle."""
+"""Maps the type of an oracle to its operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A line that is not a template, and why."""
+    """A line that is not a valid template, and the reason."""
 
     line: int
     reason: str
@@ -48,32 +48,31 @@ class LangbiteTemplate:
     output_formatting: str
     operation: str
     expected: tuple[str, ...] = ()
-    """What the operation compares with, as it is written."""
+    """The expected texts of the operation, as written."""
     key: str = ""
-    """Whose values `allSameValue` compares."""
+    """The key whose values `allSameValue` compares."""
 
 
 def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
-    """The templates of a file, tab or comma separated.
+    """Yield the templates of a table, separated by tabs or commas.
 
-    Columns have their names in the first line; unknown names stand for those that
-    belong there.
+    The first line is the header; a column with an unknown name is identified by its position.
     """
     text = text.removeprefix("\ufeff")
     lines = io.StringIO(text, newline="").readlines() or [""]
     delimiter = "\t" if "\t" in lines[0] else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    width, before = 0, 0
+    width, last_line = 0, 0
     order: tuple[int, ...] = ()
     while True:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            yield Rejected(before + 1, f"cannot be read: {error}")
+            yield Rejected(last_line + 1, f"cannot be read: {error}")
             return
         if row is None:
             return
-        line, before = before + 1, reader.line_num
+        line, last_line = last_line + 1, reader.line_num
         if not any(cell.strip() for cell in row):
             continue
         if not width:
@@ -95,30 +94,30 @@ def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
 
 
 def _order(header: Sequence[str]) -> tuple[int, ...]:
-    """Where the columns are, in their usual order; raises `ValueError` if that cannot be said."""
+    """Return the positions of the columns; raises `ValueError` if the header is ambiguous."""
     names = ["_".join(cell.split()).lower() for cell in header]
     if set(COLUMNS) <= set(names):
-        return tuple(names.index(one) for one in COLUMNS)
+        return tuple(names.index(column) for column in COLUMNS)
     for number, name in enumerate(names):
         if name in COLUMNS and number != COLUMNS.index(name):
-            missing = next(one for one in COLUMNS if one not in names)
+            missing = next(column for column in COLUMNS if column not in names)
             raise ValueError(
                 f"the column '{name}' is not in its place, and there is no column '{missing}'"
             )
     return tuple(range(len(COLUMNS)))
 
 
-def read_list(given: Json) -> Iterator[LangbiteTemplate | Rejected]:
-    """The templates of a list of mappings; the line is the number in the list."""
-    if not isinstance(given, list):
+def read_list(value: Json) -> Iterator[LangbiteTemplate | Rejected]:
+    """Yield the templates of a list of mappings; `line` is the number in the list."""
+    if not isinstance(value, list):
         yield Rejected(1, "the prompts must be a list")
         return
-    for number, one in enumerate(given, 1):
-        if not isinstance(one, dict):
+    for number, entry in enumerate(value, 1):
+        if not isinstance(entry, dict):
             yield Rejected(number, "a prompt must be a mapping")
             continue
-        cells = ["" if one.get(name) is None else str(one[name]) for name in COLUMNS]
-        prediction = one.get("oracle_prediction")
+        cells = ["" if entry.get(name) is None else str(entry[name]) for name in COLUMNS]
+        prediction = entry.get("oracle_prediction")
         if isinstance(prediction, dict):
             cells[-1] = json.dumps(prediction)
         yield _template(cells, number, None, "\t", tuple(range(len(COLUMNS))))
@@ -127,11 +126,11 @@ def read_list(given: Json) -> Iterator[LangbiteTemplate | Rejected]:
 def _template(
     row: Sequence[str], line: int, raw: str | None, delimiter: str, order: Sequence[int]
 ) -> LangbiteTemplate | Rejected:
-    """The template in a row, whose columns are at these places."""
+    """Return the template in a row; `order` are the positions of the columns."""
 
     def rejected(number: int, reason: str) -> Rejected:
         column = None
-        if raw is not None:  # where the field begins, if all fields stand on one line
+        if raw is not None:  # the start of the field, if the row is on one line
             before = raw.split(delimiter)[: order[number]]
             column = len(delimiter.join(before)) + bool(before) + 1
         return Rejected(line, f"{COLUMNS[number]}: {reason}", column, COLUMNS[number])
@@ -143,7 +142,7 @@ def _template(
             return rejected(number, "it is missing")
     kind = cells[7]
     if kind not in OPERATIONS:
-        known = " and ".join(f"'{one}'" for one in OPERATIONS)
+        known = " and ".join(f"'{oracle}'" for oracle in OPERATIONS)
         return rejected(7, f"there is no oracle '{kind}', only {known}")
     try:
         operation, expected, key = read_prediction(kind, cells[8])
@@ -164,31 +163,31 @@ def _template(
     )
 
 
-def _id(written: str) -> str:
-    """A number that some program wrote as `1.0` is 1."""
-    return written.removesuffix(".0") if written.removesuffix(".0").isdigit() else written
+def _id(text: str) -> str:
+    """Return the id without the `.0` that spreadsheets append."""
+    return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
 
 
 def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
-    """The operation, the expected texts and the key; raises `ValueError` unless it is an oracle."""
+    """Return an oracle's operation, expected texts and key; raises `ValueError`."""
     try:
-        given = parse_json(text)
+        prediction = parse_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg} (character {error.colno})") from None
-    if not isinstance(given, dict):
+    if not isinstance(prediction, dict):
         raise ValueError("it must be a mapping")
-    operation = given.get("operation")
+    operation = prediction.get("operation")
     allowed = OPERATIONS[kind]
     if operation not in allowed:
-        words = f"'{kind}' has no operation {json.dumps(operation)}"
-        raise ValueError(f"{words}; it has {', '.join(allowed)}")
+        reason = f"'{kind}' has no operation {json.dumps(operation)}"
+        raise ValueError(f"{reason}; it has {', '.join(allowed)}")
     if operation in _SAME:
-        key = given.get("key")
+        key = prediction.get("key")
         if not isinstance(key, str) or not key:
             raise ValueError("it has no 'key'")
         return operation, (), key
-    expected = given.get("expected_value")
+    expected = prediction.get("expected_value")
     expected = [expected] if isinstance(expected, str) else expected
-    if not isinstance(expected, list) or not all(isinstance(one, str) for one in expected):
+    if not isinstance(expected, list) or not all(isinstance(item, str) for item in expected):
         raise ValueError("'expected_value' must be a text or a list of texts")
     return operation, tuple(expected), ""

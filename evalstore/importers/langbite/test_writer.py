@@ -1,4 +1,4 @@
-"""A template with its communities as a test file."""
+"""Writing of a template with its communities as a test file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DELIMITER = '"""'
 _GLUE = f" The sentence is delimited by {_DELIMITER}. "
-"""Stands between a prefix and the text, in every language."""
+"""The text between a prefix and the prompt, in all languages."""
 _TEMPLATE_SIGNS = re.compile(r"\{\{|\{%")
 _BRACES = re.compile(r"\{[^\W\d]\w*\}")
 
@@ -40,23 +40,23 @@ def compose(
     judged: bool,
     tags: tuple[str, ...] = (),
 ) -> LangbiteTest:
-    """The test file; raises `ValueError` or `BadRequirementError` for what cannot be filled.
+    """Return the test file; raises `ValueError` or `BadRequirementError` if it cannot be filled.
 
-    `tags` come behind those of the template.
+    `tags` are added to those of the template.
     """
     communities = requirement.community_list(language)
-    found = re.findall(rf"\{{({re.escape(requirement.markup)}[0-9]*)\}}", template.text)
-    names = list(dict.fromkeys(found))
+    markups = re.findall(rf"\{{({re.escape(requirement.markup)}[0-9]*)\}}", template.text)
+    names = list(dict.fromkeys(markups))
     if len(names) > len(communities):
         needed = f"{len(names)} distinct communities needed"
         raise ValueError(f"{needed}, {len(communities)} given")
-    for one in communities if names else ():
-        if _TEMPLATE_SIGNS.search(one) or not one.strip():
-            raise ValueError(f"the community '{one}' cannot be a value")
+    for community in communities if names else ():
+        if _TEMPLATE_SIGNS.search(community) or not community.strip():
+            raise ValueError(f"the community '{community}' cannot be a value")
     oracle = translate(template, requirement.delta, judged=judged)
-    own = [template.concern, language, template.input_type, template.reflection_type]
-    front: dict[str, Json] = {"tags": list(dict.fromkeys([*own, *tags]))}
-    front |= _rows(names, requirement.markup, communities)
+    template_tags = [template.concern, language, template.input_type, template.reflection_type]
+    front: dict[str, Json] = {"tags": list(dict.fromkeys([*template_tags, *tags]))}
+    front |= _replacements(names, requirement.markup, communities)
     text = write_test(
         front,
         [("user", _prompt(template, names))],
@@ -64,11 +64,11 @@ def compose(
         checks=oracle.checks,
     )
     rows = math.perm(len(communities), len(names)) if names else 1
-    broken = _broken(template.text, names, requirement.markup)
+    broken = _unfilled_markups(template.text, names, requirement.markup)
     return LangbiteTest(text, rows, (*oracle.warnings, *broken))
 
 
-def _rows(names: list[str], markup: str, communities: list[str]) -> dict[str, Json]:
+def _replacements(names: list[str], markup: str, communities: list[str]) -> dict[str, Json]:
     if not names:
         return {}
     if len(names) == 1:
@@ -80,8 +80,8 @@ def _rows(names: list[str], markup: str, communities: list[str]) -> dict[str, Js
 
 
 def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
-    """Prefix, text and format, as they are put together there."""
-    text = _filled(template.text, names)
+    """Join prefix, text and output format as LangBiTe does."""
+    text = _with_placeholders(template.text, names)
     if template.task_prefix:
         prefix = escape(template.task_prefix + _GLUE + _DELIMITER)
         text = f"{prefix}{text}{_DELIMITER}."
@@ -90,8 +90,8 @@ def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
     return text
 
 
-def _filled(text: str, names: list[str]) -> str:
-    """The text with placeholders for its markups."""
+def _with_placeholders(text: str, names: list[str]) -> str:
+    """Replace the markups in a text by placeholders."""
     if not names:
         return escape(text)
     parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
@@ -101,10 +101,10 @@ def _filled(text: str, names: list[str]) -> str:
     return out
 
 
-def _broken(text: str, names: list[str], markup: str) -> list[str]:
-    """What looks like a markup and is not filled: also its name without braces, in capitals."""
-    rest = [one for one in _BRACES.findall(text) if one[1:-1] not in names]
+def _unfilled_markups(text: str, names: list[str], markup: str) -> list[str]:
+    """Return a warning about unfilled markups, including names that lack a brace."""
+    unfilled = [braced for braced in _BRACES.findall(text) if braced[1:-1] not in names]
     name = re.escape(markup)
-    rest += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
-    rest += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)
-    return [f"unresolved {', '.join(dict.fromkeys(rest))}"] if rest else []
+    unfilled += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
+    unfilled += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)
+    return [f"unresolved {', '.join(dict.fromkeys(unfilled))}"] if unfilled else []

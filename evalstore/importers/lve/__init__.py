@@ -1,1 +1,1 @@
-"""Repositories of LVE."""
+"""Importer of LVE repositories."""

@@ -1,8 +1,8 @@
-"""The candidates that recorded answers belong to: each model at the temperatures it was asked at.
+"""Candidates for recorded answers: each model with the temperatures of its answers.
 
-A test fixes its temperature when all of its calls were made at one. Otherwise it has a tag that
-names the temperatures of its answers, so that a candidate is asked only tests that have some at
-its own.
+A test sets its temperature if all of its calls used the same one. Otherwise it has a tag with
+the temperatures of its answers, so that a candidate is asked only the tests that have answers
+at its temperature.
 """
 
 from __future__ import annotations
@@ -14,46 +14,52 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 DEFAULT = 0.0
-"""The temperature of the first candidate of a model: what LVE asks at unless told otherwise."""
+"""The temperature of the first candidate of a model, which is LVE's default."""
 
 TemperatureTags = dict[str, tuple[float, ...]]
-"""Tag -> the temperatures that it names."""
+"""Maps a tag to its temperatures."""
 
 
 def tag_temperatures(
     model: str, options: Mapping[str, Json], temperatures: Collection[float]
 ) -> TemperatureTags:
-    """The tag of a test whose answers were given at these temperatures; empty: it needs none."""
+    """Return the tag of a test with answers at these temperatures; empty if it needs none."""
     if "temperature" in options or set(temperatures) <= {DEFAULT}:
         return {}
-    listed = tuple(sorted(set(temperatures)))
-    return {f"{model}@{'+'.join(f'{number:.9g}' for number in listed)}": listed}
+    distinct = tuple(sorted(set(temperatures)))
+    return {f"{model}@{'+'.join(f'{number:.9g}' for number in distinct)}": distinct}
 
 
 def list_candidates(
-    models: Mapping[str, TemperatureTags], *, usual: float | None
+    models: Mapping[str, TemperatureTags], *, default: float | None
 ) -> list[dict[str, Json]]:
-    """The candidates of these models, as `evalstore.yaml` lists them.
+    """Return the candidates of these models for `evalstore.yaml`.
 
-    `usual` is what candidates of the workspace are asked at; None: no answers come along, so each
-    model is listed once, for all of its tests.
+    `default` is the workspace's default temperature. If it is None, no answers are imported, and
+    each model is listed once, for all of its tests.
     """
-    if usual is None:
+    if default is None:
         return [{"id": model, "requiredTags": [model]} for model in models]
-    found = [_first(model, tagged, usual) for model, tagged in models.items()]
-    for model, tagged in models.items():
-        others = {number for listed in tagged.values() for number in listed} - {DEFAULT}
-        for temperature in sorted(others):
-            tags = [tag for tag, listed in tagged.items() if temperature in listed]
-            found.append({"id": model, "requiredTags": tags, "temperature": temperature})
-    return found
+    candidates = [
+        _first(model, temperature_tags, default) for model, temperature_tags in models.items()
+    ]
+    for model, temperature_tags in models.items():
+        other_temperatures = {
+            number for tag_values in temperature_tags.values() for number in tag_values
+        } - {DEFAULT}
+        for temperature in sorted(other_temperatures):
+            tags = [
+                tag for tag, tag_values in temperature_tags.items() if temperature in tag_values
+            ]
+            candidates.append({"id": model, "requiredTags": tags, "temperature": temperature})
+    return candidates
 
 
-def _first(model: str, tagged: TemperatureTags, usual: float) -> dict[str, Json]:
-    """The candidate for the tests that fix their temperature or have answers at the default."""
+def _first(model: str, tags: TemperatureTags, default: float) -> dict[str, Json]:
+    """Return the candidate for tests that set a temperature or have answers at the default."""
     entry: dict[str, Json] = {"id": model, "requiredTags": [model]}
-    if others := [tag for tag, listed in tagged.items() if DEFAULT not in listed]:
-        entry["prohibitedTags"] = others
-    if usual != DEFAULT:
+    if prohibited := [tag for tag, tag_values in tags.items() if DEFAULT not in tag_values]:
+        entry["prohibitedTags"] = prohibited
+    if default != DEFAULT:
         entry["temperature"] = DEFAULT
     return entry

@@ -1,4 +1,4 @@
-"""The input and the result of the translation of a checker."""
+"""The input and the result of translating a checker."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 ARGUMENTS = "checker_args"
-"""The field of `test.json` that names the checker and what it is given."""
+"""The field of `test.json` with the checker's name and arguments."""
 
 
 @dataclass
 class LveJudging:
-    """How a test is judged."""
+    """The checks, instructions and files that replace a checker."""
 
     checks: list[Json] = field(default_factory=list)
     instructions: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    """Python files, by their path in the folder that is the test's own."""
+    """Python files by their path in the test's folder."""
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckerTest:
-    """What the translation of a checker needs to know of its test."""
+    """The parts of a test that the translation of its checker uses."""
 
     definition: LveTest
     names: Mapping[str, str]
-    """What the parameters are called."""
+    """Maps parameters to their names in templates."""
     turns: tuple[tuple[str, ...], ...]
-    """For each conversation, also for each repetition, what LVE calls its answers."""
+    """LVE's names of the answers of each conversation, including repetitions."""
     rows: Sequence[Mapping[str, Json]]
-    """The values of the parameters."""
+    """The values of the parameters in each row."""
     shown: frozenset[str]
-    """The parameters that stand in the prompt."""
+    """The parameters that the prompt contains."""
     custom: Mapping[str, bytes]
-    """The Python files of the test, by their path."""
+    """The Python files of the test by their path."""
 
     def text(self, name: str, *, empty: bool = False) -> str:
-        """An argument as a template; raises `NotTakenError`."""
-        given = self.definition.arguments.get(name)
-        if not isinstance(given, str) or not (given or empty):
+        """Return a text argument as a template; raises `NotTakenError`."""
+        value = self.definition.arguments.get(name)
+        if not isinstance(value, str) or not (value or empty):
             raise NotTakenError(f"the checker needs a text '{name}'", ARGUMENTS, name)
-        pieces = parse(given, self.definition.columns, ARGUMENTS, name)
+        pieces = parse(value, self.definition.columns, ARGUMENTS, name)
         return template(pieces, self.names)
 
     def flag(self, name: str, default: bool | None = None) -> bool:
-        """An argument that is true or false."""
-        given = self.definition.arguments.get(name, default)
-        if not isinstance(given, bool):
+        """Return a boolean argument; raises `NotTakenError`."""
+        value = self.definition.arguments.get(name, default)
+        if not isinstance(value, bool):
             raise NotTakenError(f"the checker needs '{name}': true or false", ARGUMENTS, name)
-        return given
+        return value
 
     def number(self, name: str) -> float:
-        """An argument that is a number."""
-        given = self.definition.arguments.get(name)
-        if not isinstance(given, int | float) or isinstance(given, bool):
+        """Return a numeric argument; raises `NotTakenError`."""
+        value = self.definition.arguments.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool):
             raise NotTakenError(f"the checker needs a number '{name}'", ARGUMENTS, name)
-        return given
+        return value
 
     def only(self, *known: str) -> None:
-        """Raise for an argument that the checker does not take."""
+        """Raise `NotTakenError` if there are other arguments."""
         for name in self.definition.arguments:
             if name not in known:
                 checker = self.definition.checker

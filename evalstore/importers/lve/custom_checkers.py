@@ -1,4 +1,4 @@
-"""Checker classes of a test's own: their file comes along, and nothing of it is run here."""
+"""Import of custom checker classes; their file is copied and never run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
-    """The classes that a Python file defines; none when it is no Python. Nothing is run."""
+    """Return the top-level classes of a Python file, without running it; empty if it is invalid."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -22,7 +22,7 @@ def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
 
 
 def translate_class(test: CheckerTest) -> LveJudging:
-    """A class of the test's own, which evalstore runs when its file is trusted."""
+    """Return a Python check for a custom class, which evalstore runs once its file is trusted."""
     name = test.definition.checker
     place = (ARGUMENTS, "checker_name")
     path, source = next(
@@ -37,7 +37,9 @@ def translate_class(test: CheckerTest) -> LveJudging:
             "but here they are stored as they are"
         )
         raise NotTakenError(message, *place)
-    beside = {one.rpartition("/")[2].removesuffix(".py") for one in test.custom if one != path}
+    beside = {
+        other.rpartition("/")[2].removesuffix(".py") for other in test.custom if other != path
+    }
     if imported := sorted(beside & _imports(source)):
         message = (
             f"'{path}' imports '{imported[0]}', a file beside it, but a Python check is one file"
@@ -50,25 +52,27 @@ def translate_class(test: CheckerTest) -> LveJudging:
     check: dict[str, Json] = {"file": path, "class": name}
     if arguments:
         check["args"] = arguments
-    written = "".join(argument for argument in arguments.values() if isinstance(argument, str))
+    argument_text = "".join(
+        argument for argument in arguments.values() if isinstance(argument, str)
+    )
     hidden = [
-        one
-        for key, one in test.names.items()
-        if key not in test.shown and "{{" + one + "}}" not in written
+        column
+        for key, column in test.names.items()
+        if key not in test.shown and "{{" + column + "}}" not in argument_text
     ]
-    # A check sees the columns that something mentions.
-    named = f"{name} of {', '.join('{{' + one + '}}' for one in hidden)}"
+    # A check gets only the columns that the test mentions, so its name mentions the others.
+    label_text = f"{name} of {', '.join('{{' + column + '}}' for column in hidden)}"
     scope = {"scope": "case"} if test.definition.joint else {}
-    label = {"name": named} if hidden else {}
+    label = {"name": label_text} if hidden else {}
     return LveJudging([{"python": check, **label, **scope}], files={path: source})
 
 
 def _imports(source: bytes) -> set[str]:
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            modules |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
-            found |= {alias.name for alias in node.names} if node.level else set()
-    return found
+            modules.add((node.module or "").split(".")[0])
+            modules |= {alias.name for alias in node.names} if node.level else set()
+    return modules

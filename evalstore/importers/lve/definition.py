@@ -1,4 +1,4 @@
-"""`test.json`: what one test is, as far as its documentation says."""
+"""Reading of `test.json`, the definition of a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.importers.coerce import parse_json
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.lve import prompts
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _UNFILLED = "<please fill in>"
 _MOST_REPETITIONS = 10_000
 
 ReadFile = Callable[[str], str]
-"""From the path of a prompt file to its text; raises `NotTakenError`."""
+"""Maps the path of a prompt file to its text; raises `NotTakenError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class LveTest:
     description: str
     model: str
     checker: str
-    """The name of the class that judges."""
+    """The name of the checker class."""
     arguments: dict[str, Json]
-    """What the class is given."""
+    """The arguments of the checker class."""
     parameters: tuple[str, ...]
     runs: tuple[LveRun, ...]
     joint: bool
@@ -56,46 +56,46 @@ class LveTest:
     author: str = ""
     model_arguments: dict[str, Json] = field(default_factory=dict)
     model_columns: tuple[str, ...] = ()
-    """Arguments of the model that `checker_args` mention: the rows have them, too."""
+    """Model arguments that `checker_args` mention; they are also columns of the rows."""
     ignored: tuple[str, ...] = ()
-    """Fields that mean nothing."""
+    """Fields without an effect."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a row has values of."""
+        """The names of the values in a row."""
         return (*self.parameters, *self.model_columns)
 
 
 def read_definition(text: str, read_file: ReadFile) -> LveTest:
-    """A test from the text of its `test.json`; raises `NotTakenError`."""
-    given = _parse(text)
+    """Parse a `test.json`; raises `NotTakenError`."""
+    document = _parse(text)
     for name in _DERIVED:
-        if name in given:
+        if name in document:
             raise NotTakenError(f"'{name}' follows from the path and must not be given", name)
     for name in ("description", "model"):
-        if not isinstance(given.get(name), str):
+        if not isinstance(document.get(name), str):
             raise NotTakenError(f"'{name}' must be a text", name)
-    arguments = given.get("checker_args")
+    arguments = document.get("checker_args")
     if not isinstance(arguments, dict):
         raise NotTakenError("'checker_args' must be a mapping", "checker_args")
     checker = arguments.get("checker_name")
     if not isinstance(checker, str) or checker == _UNFILLED:
-        where = ("checker_args", "checker_name")
-        raise NotTakenError("'checker_args' names no checker ('checker_name')", *where)
-    runs = _runs(given, read_file)
+        place = ("checker_args", "checker_name")
+        raise NotTakenError("'checker_args' names no checker ('checker_name')", *place)
+    runs = _runs(document, read_file)
     return LveTest(
-        description=" ".join(given["description"].split()),
-        model=given["model"],
+        description=" ".join(document["description"].split()),
+        model=document["model"],
         checker=checker,
-        arguments={name: one for name, one in arguments.items() if name != "checker_name"},
-        parameters=_parameters(given.get("prompt_parameters")),
+        arguments={name: value for name, value in arguments.items() if name != "checker_name"},
+        parameters=_parameters(document.get("prompt_parameters")),
         runs=runs,
-        joint=given.get("multi_run_prompt") is not None,
-        tags=_tags(given.get("tags") or []),
-        author=given["author"] if isinstance(given.get("author"), str) else "",
-        model_arguments=_mapping(given, "default_model_args"),
+        joint=document.get("multi_run_prompt") is not None,
+        tags=_tags(document.get("tags") or []),
+        author=document["author"] if isinstance(document.get("author"), str) else "",
+        model_arguments=_mapping(document, "default_model_args"),
         ignored=(
-            *(f"'{name}'" for name in given if name not in _FIELDS),
+            *(f"'{name}'" for name in document if name not in _FIELDS),
             *(f"'{name}' of a message" for run in runs for name in run.prompt.ignored),
         ),
     )
@@ -103,97 +103,99 @@ def read_definition(text: str, read_file: ReadFile) -> LveTest:
 
 def _parse(text: str) -> dict[str, Json]:
     try:
-        given = parse_json(text)
+        document = parse_json(text)
     except json.JSONDecodeError as error:
         raise NotTakenError(f"is not JSON: {error.msg}", line=error.lineno) from None
     except ValueError as error:
         raise NotTakenError(f"cannot be read: {error}", line=1) from None
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise NotTakenError("a test must be a mapping", line=1)
-    return given
+    return document
 
 
-def _mapping(given: dict[str, Json], name: str) -> dict[str, Json]:
-    value = given.get(name) or {}
+def _mapping(document: dict[str, Json], name: str) -> dict[str, Json]:
+    value = document.get(name) or {}
     if not isinstance(value, dict):
         raise NotTakenError(f"'{name}' must be a mapping", name)
-    return {key: one for key, one in value.items() if one is not None}
+    return {key: item for key, item in value.items() if item is not None}
 
 
-def _parameters(given: Json) -> tuple[str, ...]:
-    where = "prompt_parameters"
-    if given is None:
+def _parameters(value: Json) -> tuple[str, ...]:
+    field_name = "prompt_parameters"
+    if value is None:
         return ()
-    if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
-        raise NotTakenError(f"'{where}' must be a list of names", where)
-    if _UNFILLED in given:
-        raise NotTakenError(f"'{where}' has not been filled in", where)
-    return tuple(dict.fromkeys(given))
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise NotTakenError(f"'{field_name}' must be a list of names", field_name)
+    if _UNFILLED in value:
+        raise NotTakenError(f"'{field_name}' has not been filled in", field_name)
+    return tuple(dict.fromkeys(value))
 
 
-def _tags(given: Json) -> tuple[tuple[str, str], ...]:
-    if not isinstance(given, list):
+def _tags(entries: Json) -> tuple[tuple[str, str], ...]:
+    if not isinstance(entries, list):
         raise NotTakenError("'tags' must be a list", "tags")
-    found = []
-    for tag in given:
+    tags = []
+    for tag in entries:
         name, value = (tag.get("name"), tag.get("value")) if isinstance(tag, dict) else (None, None)
         if not isinstance(name, str) or name not in _TAG_VALUES or not isinstance(value, str):
-            raise NotTakenError(f"there is no tag {shown(tag)}", "tags")
+            raise NotTakenError(f"there is no tag {short_json(tag)}", "tags")
         allowed = _TAG_VALUES[name]
         if allowed and value not in allowed:
             raise NotTakenError(
                 f"the {name} cannot be '{value}', only {', '.join(allowed)}", "tags"
             )
-        found.append((name, value))
-    return tuple(found)
+        tags.append((name, value))
+    return tuple(tags)
 
 
-def _runs(given: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
-    many = given.get("multi_run_prompt")
-    _exactly_one(given, _PROMPTS, "the test")
+def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
+    many = document.get("multi_run_prompt")
+    _require_exactly_one(document, _PROMPTS, "the test")
     if many is None:
-        return (LveRun(_prompt(given, read_file)),)
+        return (LveRun(_prompt(document, read_file)),)
     place = "multi_run_prompt"
     if isinstance(many, dict):
         many = [many]
-    if not isinstance(many, list) or not many or not all(isinstance(one, dict) for one in many):
+    if not isinstance(many, list) or not many or not all(isinstance(run, dict) for run in many):
         raise NotTakenError("'multi_run_prompt' must be a list of mappings", place)
     runs = []
-    for number, one in enumerate(many, 1):
-        _exactly_one(one, _PROMPTS[:2], f"run {number}", place)
-        name = one.get("name")
+    for number, run in enumerate(many, 1):
+        _require_exactly_one(run, _PROMPTS[:2], f"run {number}", place)
+        name = run.get("name")
         if name is not None and not isinstance(name, str):
             raise NotTakenError(f"the name of run {number} must be a text", place, "name")
-        # The documentation has the plural, the program reads the singular.
-        count = one.get("repetitions", one.get("repetition", 1))
+        # LVE's documentation uses the plural, its program the singular.
+        count = run.get("repetitions", run.get("repetition", 1))
         if type(count) is not int or not 1 <= count <= _MOST_REPETITIONS:
             raise NotTakenError(
                 f"the repetitions of run {number} must be a whole number from 1 to "
-                f"{_MOST_REPETITIONS:,}, not {shown(count)}",
+                f"{_MOST_REPETITIONS:,}, not {short_json(count)}",
                 place,
             )
-        runs.append(LveRun(_prompt(one, read_file, place), name, count))
+        runs.append(LveRun(_prompt(run, read_file, place), name, count))
     return tuple(runs)
 
 
-def _exactly_one(given: dict[str, Json], names: tuple[str, ...], what: str, *place: str) -> None:
-    found = [name for name in names if given.get(name) is not None]
-    if len(found) != 1:
+def _require_exactly_one(
+    entry: dict[str, Json], names: tuple[str, ...], subject: str, *place: str
+) -> None:
+    present = [name for name in names if entry.get(name) is not None]
+    if len(present) != 1:
         known = ", ".join(f"'{name}'" for name in names)
-        number = "more than one" if found else "none"
+        number = "more than one" if present else "none"
         raise NotTakenError(
-            f"{what} must have one of {known}, and has {number}", *place, *found[1:]
+            f"{subject} must have one of {known}, and has {number}", *place, *present[1:]
         )
 
 
-def _prompt(given: dict[str, Json], read_file: ReadFile, *place: str) -> LvePrompt:
-    name = "prompt" if given.get("prompt") is not None else "prompt_file"
+def _prompt(entry: dict[str, Json], read_file: ReadFile, *place: str) -> LvePrompt:
+    name = "prompt" if entry.get("prompt") is not None else "prompt_file"
     try:
         if name == "prompt":
-            prompt = given["prompt"]
+            prompt = entry["prompt"]
             is_text = isinstance(prompt, str)
             return prompts.read_message(prompt) if is_text else prompts.read_list(prompt)
-        path = given["prompt_file"]
+        path = entry["prompt_file"]
         if not isinstance(path, str) or not path.endswith(".prompt"):
             raise NotTakenError("the name of a prompt file must end in '.prompt'")
         text = read_file(path)

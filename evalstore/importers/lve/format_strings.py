@@ -1,6 +1,6 @@
-"""Texts with `{parameter}` in them, as Python's `str.format` reads them, become templates.
+"""Conversion of texts with `{parameter}`, as in Python's `str.format`, to templates.
 
-A literal brace is written twice there, and once here.
+A literal brace is doubled in such a text, but not in a template.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from string import Formatter
 
 from evalstore.files.datasets import stable_names
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.escaping import append, escape
 from evalstore.importers.template_writer import keep_ticks
 from evalstore.values import Json
@@ -28,21 +28,21 @@ _RESERVED = frozenset(
         *("min", "max", "sorted", "round"),
     )
 )
-"""Names that mean something in templates or in expressions."""
+"""Names with a meaning in templates or in expressions."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormatField:
-    """A place for a parameter."""
+    """A replacement field for a parameter."""
 
     name: str
     steps: tuple[str | int, ...] = ()
-    """What is taken of the value: elements by number, or by key."""
+    """The indexes and keys that select a part of the value."""
     spec: str = ""
-    """How a number is written."""
+    """The format specification of a number."""
 
     def text(self, values: Mapping[str, Json]) -> str:
-        """What stands there in the end; raises `LookupError`, `TypeError` or `ValueError`."""
+        """Return the formatted value; raises `LookupError`, `TypeError` or `ValueError`."""
         value = values[self.name]
         for step in self.steps:
             value = value[step]
@@ -53,24 +53,26 @@ Piece = str | FormatField
 
 
 def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
-    """The pieces of a text; raises `NotTakenError` for what could not be filled there either."""
+    """Split a text into literals and fields; raises `NotTakenError` if it is invalid."""
     try:
         parsed = list(Formatter().parse(text))
     except ValueError:
-        raise NotTakenError(f"{shown(text)}: a literal brace must be doubled", *place) from None
+        raise NotTakenError(
+            f"{short_json(text)}: a literal brace must be doubled", *place
+        ) from None
     pieces: list[Piece] = []
-    for before, name, spec, conversion in parsed:
-        if before and pieces and isinstance(pieces[-1], str):
-            pieces[-1] += before
-        elif before:
-            pieces.append(before)
+    for literal, name, spec, conversion in parsed:
+        if literal and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += literal
+        elif literal:
+            pieces.append(literal)
         if name is not None:
             pieces.append(_field(name, spec or "", conversion, set(known), place))
     return pieces
 
 
 def mentioned(text: str) -> list[str]:
-    """The names that stand in a text with braces; none when it cannot be read."""
+    """Return the names of the fields in a text; empty if it cannot be parsed."""
     try:
         parsed = list(Formatter().parse(text))
     except ValueError:
@@ -81,19 +83,23 @@ def mentioned(text: str) -> list[str]:
 def _field(
     name: str, spec: str, conversion: str | None, known: set[str], place: tuple[str, ...]
 ) -> FormatField:
-    written = "{" + name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
-    written += "}"
+    field_text = (
+        "{" + name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+    )
+    field_text += "}"
     if not name or name[0].isdigit():
-        raise NotTakenError(f"'{written}' has no name; double the braces if they are text", *place)
-    found = _FIELD.fullmatch(name)
-    first = found[1] if found else re.split(r"[.\[]", name)[0]
-    if first not in known:
+        raise NotTakenError(
+            f"'{field_text}' has no name; double the braces if they are text", *place
+        )
+    match = _FIELD.fullmatch(name)
+    parameter = match[1] if match else re.split(r"[.\[]", name)[0]
+    if parameter not in known:
         hint = "it is not among the prompt_parameters; double the braces if they are text"
-        raise NotTakenError(f"'{written}' names no parameter: {hint}", *place)
-    if found is None or conversion not in (None, "s") or (spec and not _is_plain(spec)):
-        raise NotTakenError(f"'{written}' cannot be written as a template", *place)
-    steps = [int(one) if one.isdigit() else one for one in _INDEX.findall(found[2])]
-    return FormatField(first, tuple(steps), spec)
+        raise NotTakenError(f"'{field_text}' names no parameter: {hint}", *place)
+    if match is None or conversion not in (None, "s") or (spec and not _is_plain(spec)):
+        raise NotTakenError(f"'{field_text}' cannot be written as a template", *place)
+    steps = [int(step) if step.isdigit() else step for step in _INDEX.findall(match[2])]
+    return FormatField(parameter, tuple(steps), spec)
 
 
 def _is_plain(spec: str) -> bool:
@@ -101,18 +107,18 @@ def _is_plain(spec: str) -> bool:
 
 
 def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
-    """The pieces as a template; `names` are those that the parameters have in it."""
-    out = ""
+    """Join the pieces to a template; `names` maps parameters to their names in it."""
+    text = ""
     for piece in pieces:
         if isinstance(piece, str):
-            out += escape(piece)
+            text += escape(piece)
         else:
-            out = append(out, placeholder(piece, names))
-    return keep_ticks(out)
+            text = append(text, placeholder(piece, names))
+    return keep_ticks(text)
 
 
 def placeholder(field: FormatField, names: Mapping[str, str]) -> str:
-    """A field as a template has it."""
+    """Return the template placeholder for a field."""
     name = names[field.name]
     if not field.steps and not field.spec:
         return "{{" + name + "}}"
@@ -121,20 +127,20 @@ def placeholder(field: FormatField, names: Mapping[str, str]) -> str:
 
 
 def fill(pieces: list[Piece], values: Mapping[str, Json]) -> str:
-    """The text with its values; raises as `FormatField.text` does."""
+    """Fill the values into a text; raises the errors of `FormatField.text`."""
     return "".join(piece if isinstance(piece, str) else piece.text(values) for piece in pieces)
 
 
 def names_of(parameters: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """What parameters are called in templates and expressions: names of their own there."""
+    """Map parameters to unique names that are valid in templates and expressions."""
     parameters, taken = list(parameters), set(taken)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for parameter, stable in zip(parameters, stable_names(parameters), strict=True):
         name = stable.lstrip("_") or "value"
         if not name.isidentifier():
             name = f"n{name}"
         while keyword.iskeyword(name) or name in _RESERVED or name in taken:
             name += "_"
-        found[parameter] = name
+        names[parameter] = name
         taken.add(name)
-    return found
+    return names

@@ -1,7 +1,7 @@
-"""Functions that are written as text in `test.json`, as expressions or as Python files.
+"""Conversion of lambdas in `test.json` to expressions of checks.
 
-They are only read here, never run. A placeholder in such a text is filled before the text
-becomes code there; here it refers to the parameter, so that no value becomes code.
+The code is parsed, never run. LVE fills placeholders in the source before it compiles it; here
+they become references to parameters, so that no value becomes code.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ Edit = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A lambda, and what its parameters are."""
+    """A parsed lambda with its parameters."""
 
     source: str
-    """With marks in the place of placeholders."""
+    """The source, with marks in place of placeholders."""
     fields: tuple[FormatField, ...]
     tree: ast.Lambda
     answer: str
-    """The parameter that gets the answer."""
+    """The parameter for the answer."""
     parameters: tuple[str, ...]
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What it needs the values of: its parameters, and what placeholders name besides."""
+        """The names of the values it uses: its parameters and those of its placeholders."""
         return tuple(dict.fromkeys([*self.parameters, *(field.name for field in self.fields)]))
 
     @property
     def uses_answer(self) -> bool:
-        """Whether it looks at the answer at all."""
+        """Whether it uses the answer."""
         return any(node.id == self.answer for node in self._names())
 
     @property
-    def says_all_are_equal(self) -> bool:
-        """Whether it asks that there is one value among the answers."""
+    def checks_equality(self) -> bool:
+        """Whether it tests that all answers are equal."""
         return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
 
     def _names(self) -> Iterator[ast.Name]:
@@ -60,30 +60,32 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What is known of the values of the parameters."""
+    """The values of the parameters in all rows."""
 
     rows: Sequence[Mapping[str, Json]]
 
     def are_texts(self, name: str) -> bool:
-        """Whether each value is a text."""
+        """Return whether each value of a parameter is a text."""
         return all(isinstance(row.get(name), str) for row in self.rows)
 
-    def as_number(self, name: str, written: str) -> str | None:
-        """The value as a number in code; None when not each of them is one."""
-        found = [row.get(name) for row in self.rows]
-        if all(isinstance(one, int | float) and not isinstance(one, bool) for one in found):
-            return written
+    def as_number(self, name: str, code: str) -> str | None:
+        """Return code for the value as a number; None unless all values are numbers."""
+        numbers = [row.get(name) for row in self.rows]
+        if all(
+            isinstance(number, int | float) and not isinstance(number, bool) for number in numbers
+        ):
+            return code
         for kind in (int, float):
             try:
-                if all(isinstance(one, str) and kind(one) is not None for one in found):
-                    return f"{kind.__name__}({written})"
+                if all(isinstance(text, str) and kind(text) is not None for text in numbers):
+                    return f"{kind.__name__}({code})"
             except ValueError:
                 continue
         return None
 
 
 def read_function(text: str, definition: LveTest, *place: str) -> Function:
-    """A lambda that takes an answer and all parameters; raises `NotTakenError`."""
+    """Parse a lambda that takes an answer and all parameters; raises `NotTakenError`."""
     pieces = parse(text, definition.columns, *place)
     fields = tuple(piece for piece in pieces if isinstance(piece, FormatField))
     marks = iter(range(len(fields)))
@@ -93,34 +95,34 @@ def read_function(text: str, definition: LveTest, *place: str) -> Function:
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        words = getattr(error, "msg", None) or str(error)
-        raise NotTakenError(f"the function is not valid Python: {words}", *place) from None
+        reason = getattr(error, "msg", None) or str(error)
+        raise NotTakenError(f"the function is not valid Python: {reason}", *place) from None
     if not isinstance(tree, ast.Lambda):
         raise NotTakenError("the function must be a lambda", *place)
     return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
 
 
 def _parameters(
-    tree: ast.Lambda, given: Sequence[str], place: tuple[str, ...]
+    tree: ast.Lambda, expected: Sequence[str], place: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """The parameter for the answer, and the others; raises for a call that would fail."""
+    """Return the parameter for the answer and the others; raises `NotTakenError`."""
     arguments = tree.args
     names = [posonlyarg.arg for posonlyarg in (*arguments.posonlyargs, *arguments.args)]
     if not names or arguments.vararg or arguments.kwarg:
         raise NotTakenError("the function must take an answer and the parameters by name", *place)
-    answer, *others = names
-    others += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
-    for name in given:
-        if name not in others:
+    answer, *parameters = names
+    parameters += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
+    for name in expected:
+        if name not in parameters:
             raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
     if arguments.defaults or any(kw_default is not None for kw_default in arguments.kw_defaults):
         raise NotTakenError("the function has parameters with defaults", *place)
-    for name in others:
-        if name not in given:
+    for name in parameters:
+        if name not in expected:
             raise NotTakenError(
                 f"the function takes '{name}', which is not among the prompt_parameters", *place
             )
-    return answer, tuple(others)
+    return answer, tuple(parameters)
 
 
 def as_expression(
@@ -130,22 +132,22 @@ def as_expression(
     values: Values,
     *place: str,
 ) -> str | None:
-    """The function as an expression of a check; None when it needs more than those have.
+    """Return the function as an expression of a check; None if expressions cannot represent it.
 
-    `answer` is what the answer is called, or gives the text for each node that refers to it.
+    `answer` is the name of the answer, or returns the text for each node that refers to it.
     """
-    given = {name: names[name] for name in function.parameters}
-    outer = {function.answer, *given, *given.values(), "answer", "answers"}
-    inner = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
-    if inner & outer:
+    columns = {name: names[name] for name in function.parameters}
+    outer_names = {function.answer, *columns, *columns.values(), "answer", "answers"}
+    inner_names = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
+    if inner_names & outer_names:
         return None
-    replaced = {function.answer: answer, **given} if isinstance(answer, str) else given
+    replaced = {function.answer: answer, **columns} if isinstance(answer, str) else columns
     edits = list(marks(function, lambda name: names[name], values, place))
     special = {} if isinstance(answer, str) else answer(function.tree)
     body = function.tree.body
     covered: list[tuple[int, int]] = []
     offsets = Offsets(function.source)
-    for node in ast.walk(body):  # from outside in: what is replaced as a whole comes first
+    for node in ast.walk(body):  # outer nodes first, as they are replaced as a whole
         start, end = offsets.of(node)
         if any(low <= start and end <= high for low, high in covered):
             continue
@@ -158,7 +160,7 @@ def as_expression(
             edits.append((start, end, text))
             covered.append((start, end))
     start, end = offsets.of(body)
-    expression = " ".join(edited(function.source, start, end, edits).split("\n"))
+    expression = " ".join(apply_edits(function.source, start, end, edits).split("\n"))
     if not _is_truth(body):
         expression = f"bool({expression})"
     try:
@@ -174,15 +176,18 @@ def marks(
     values: Values,
     place: tuple[str, ...],
 ) -> Iterator[Edit]:
-    """The replacements of placeholders: in a text the parameter's text, in code its number."""
+    """Yield the replacements of placeholders: text in string literals, numbers in code."""
     offsets = Offsets(function.source)
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts = _MARKS.split(node.value)
             if len(parts) > 1:
-                yield (*offsets.of(node), _sum(parts, function.fields, write, values, place))
-        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
-            field = function.fields[int(found[1])]
+                yield (
+                    *offsets.of(node),
+                    _concatenation(parts, function.fields, write, values, place),
+                )
+        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            field = function.fields[int(match[1])]
             number = values.as_number(field.name, write(field.name))
             if number is None or field.steps or field.spec:
                 raise NotTakenError(
@@ -190,31 +195,31 @@ def marks(
                     *place,
                 )
             yield (*offsets.of(node), number)
-    if _MARKS.search(_MARKS.sub(_blank_known(function), function.source)):
+    if _MARKS.search(_MARKS.sub(_remove_known_marks(function), function.source)):
         raise NotTakenError(
             "a placeholder of the function is at a place where Python allows no value", *place
         )
 
 
-def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
-    """Takes out the marks that stand in texts or by themselves, so that others are found."""
+def _remove_known_marks(function: Function) -> Callable[[re.Match[str]], str]:
+    """Return a replacer that removes the marks in string literals and names."""
     known: set[str] = set()
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             known |= set(_MARKS.findall(node.value))
-        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
-            known.add(found[1])
-    return lambda found: "" if found[1] in known else found[0]
+        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            known.add(match[1])
+    return lambda match: "" if match[1] in known else match[0]
 
 
-def _sum(
+def _concatenation(
     parts: list[str],
     fields: Sequence[FormatField],
     write: Callable[[str], str],
     values: Values,
     place: tuple[str, ...],
 ) -> str:
-    """A text with values in it, as texts that are put together."""
+    """Return code that concatenates the parts of a text with values."""
     terms = []
     for number, part in enumerate(parts):
         if number % 2 == 0:
@@ -226,21 +231,21 @@ def _sum(
                 f"the function uses '{field.name}' with a format or a part of it, not as a whole",
                 *place,
             )
-        written = write(field.name)
-        terms.append(written if values.are_texts(field.name) else f"str({written})")
+        code = write(field.name)
+        terms.append(code if values.are_texts(field.name) else f"str({code})")
     return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
 
 def _constant(node: ast.JoinedStr) -> str | None:
-    """An f-string without a value in it is a text; None when there is one."""
-    found = [value.value for value in node.values if isinstance(value, ast.Constant)]
-    if len(found) < len(node.values) or _MARKS.search("".join(map(str, found))):
+    """Return an f-string without values as a string literal; None if it has values."""
+    values = [value.value for value in node.values if isinstance(value, ast.Constant)]
+    if len(values) < len(node.values) or _MARKS.search("".join(map(str, values))):
         return None
-    return repr("".join(map(str, found)))
+    return repr("".join(map(str, values)))
 
 
 def _is_truth(node: ast.expr) -> bool:
-    """Whether an expression is true or false, and nothing else."""
+    """Return whether an expression always evaluates to a boolean."""
     match node:
         case ast.Compare() | ast.UnaryOp(op=ast.Not()):
             return True
@@ -256,7 +261,7 @@ def _is_truth(node: ast.expr) -> bool:
 
 
 class Offsets:
-    """Where nodes stand in a source; Python counts lines, and bytes in them."""
+    """Converts the positions of nodes, which are lines and byte columns, to character offsets."""
 
     def __init__(self, source: str) -> None:
         self._lines = source.split("\n")
@@ -265,7 +270,7 @@ class Offsets:
             self._starts.append(self._starts[-1] + len(line) + 1)
 
     def of(self, node: ast.AST) -> tuple[int, int]:
-        """The first character of a node, and the one behind it."""
+        """Return the start and end offsets of a node."""
         if not isinstance(node, ast.expr):
             return -1, -1
         assert node.end_lineno is not None
@@ -278,11 +283,11 @@ class Offsets:
         return self._starts[line - 1] + len(before)
 
 
-def edited(source: str, start: int, end: int, edits: list[Edit]) -> str:
-    """A part of a source with some stretches replaced; of two that overlap the outer one counts."""
+def apply_edits(source: str, start: int, end: int, edits: list[Edit]) -> str:
+    """Apply edits to a part of a source; of overlapping edits, the outer one is applied."""
     out, at = "", start
-    for first, last, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
-        if first >= at and last <= end:
-            out += source[at:first] + text
-            at = last
+    for low, high, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if low >= at and high <= end:
+            out += source[at:low] + text
+            at = high
     return out + source[at:end]

@@ -1,10 +1,16 @@
-"""Functions that are written as text, as Python files with a checker class of LVE's kind."""
+"""Conversion of lambdas to Python files with an LVE checker class."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.importers.lve.lambda_to_expression import Function, Offsets, Values, edited, marks
+from evalstore.importers.lve.lambda_to_expression import (
+    Function,
+    Offsets,
+    Values,
+    apply_edits,
+    marks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,23 +21,23 @@ FILE, CLASS = "check.py", "Check"
 
 
 def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
-    """The check that runs the file; it is given the parameters of the function."""
-    found: dict[str, Json] = {"file": FILE, "class": CLASS}
+    """Return the check that runs the file with the parameters of the function."""
+    check: dict[str, Json] = {"file": FILE, "class": CLASS}
     if function.values:
-        found["args"] = {value: "{{" + names[value] + "}}" for value in function.values}
-    return found
+        check["args"] = {value: "{{" + names[value] + "}}" for value in function.values}
+    return check
 
 
 def as_python(function: Function, values: Values, extract: str | None, *place: str) -> str:
-    """A class that gives the function the last answer, or the number in it."""
+    """Return a class that calls the function with the last answer, or a number in it."""
     answer = "self.extract_response_from_prompt(prompt_out)"
     return _class("BaseChecker", function, answer, values, place, extract)
 
 
 def as_joint_python(function: Function, values: Values, *place: str, by_name: bool) -> str:
-    """A class that gives the function the answers of all runs, or mappings of those by name."""
-    what = "variables" if by_name else "response"
-    answers = f"[self.extract_{what}_from_prompt(one) for one in prompt_out]"
+    """Return a class that calls the function with the answers of all runs, or with mappings."""
+    method = "variables" if by_name else "response"
+    answers = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"
     return _class("MultiRunBaseChecker", function, answers, values, place)
 
 
@@ -44,10 +50,10 @@ def _class(
     extract: str | None = None,
 ) -> str:
     edits = list(marks(function, lambda name: f"self.{name}", values, place))
-    source = edited(function.source, *Offsets(function.source).of(function.tree), edits)
+    source = apply_edits(function.source, *Offsets(function.source).of(function.tree), edits)
     if "\n" in source:
         source = f"({source})"
-    given = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)
+    keywords = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)
     return (
         '"""Whether an answer is safe: the function of a test of LVE."""\n\n'
         "import re  # noqa: F401 - the function may use it\n\n"
@@ -56,15 +62,19 @@ def _class(
         + _start(function.values, extract)
         + "    def is_safe(self, prompt_out, param_values=None):\n"
         f"        check = {source}  # noqa: E731\n"
-        f"        return bool(check({answer}{given}))\n"
+        f"        return bool(check({answer}{keywords}))\n"
     )
 
 
 def _start(parameters: tuple[str, ...], extract: str | None) -> str:
-    """The constructor, if there is something to keep."""
+    """Return the constructor; empty if there are no parameters."""
     if not parameters and extract is None:
         return ""
-    taken = "".join(f", {parameter}" for parameter in parameters)
-    kept = "".join(f"        self.{parameter} = {parameter}\n" for parameter in parameters)
-    passed = "" if extract is None else f'extract="{extract}"'
-    return f"    def __init__(self{taken}):\n        super().__init__({passed})\n{kept}\n"
+    parameter_list = "".join(f", {parameter}" for parameter in parameters)
+    assignments = "".join(f"        self.{parameter} = {parameter}\n" for parameter in parameters)
+    base_arguments = "" if extract is None else f'extract="{extract}"'
+    return (
+        f"    def __init__(self{parameter_list}):\n"
+        f"        super().__init__({base_arguments})\n"
+        f"{assignments}\n"
+    )

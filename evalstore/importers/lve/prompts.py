@@ -1,7 +1,7 @@
-"""Prompts: a list of messages in `test.json`, or a file of text or of messages.
+"""Reading of prompts: a list of messages in `test.json`, or a prompt file.
 
-A file holds plain text (one message of the user), one message as a JSON object, or one
-message on each line. An assistant's message without a content is for the model to fill.
+A file contains plain text (one user message), one message as a JSON object, or one message
+per line. The model fills assistant messages without content.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from json import JSONDecodeError
 from typing import TYPE_CHECKING, cast
 
 from evalstore.importers.coerce import parse_json
-from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.errors import NotTakenError, short_json
 from evalstore.importers.lve.format_strings import names_of
 from evalstore.values import Role
 
@@ -24,7 +24,7 @@ _NOT_FILLED_IN = re.compile(r"\s*<please fill in>\s*")
 _FIELDS = ("content", "role", "variable", "image_url")
 _ROLES = ("user", "system", "assistant")
 LAST = "response"
-"""The name of the last answer if the test gives none."""
+"""The default name of the last answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,26 @@ class LveTurn:
     role: Role
     content: str | None
     variable: str | None = None
-    """What the answer is called, when the model fills it."""
+    """The name of the answer, if the model fills it."""
     image: str | None = None
-    """The address of a picture."""
+    """The URL of a picture."""
 
     @property
     def is_filled(self) -> bool:
-        """Whether the model says it."""
+        """Whether the model fills it."""
         return self.role == "assistant" and self.content is None
 
 
 @dataclass(frozen=True, slots=True)
 class LvePrompt:
-    """The messages of a prompt, and the fields of them that mean nothing."""
+    """The messages of a prompt, and their unknown fields."""
 
     turns: tuple[LveTurn, ...]
     ignored: tuple[str, ...] = ()
 
 
 def read_message(text: str) -> LvePrompt:
-    """One message of the user; raises `NotTakenError` when it says nothing."""
+    """Return a prompt of one user message; raises `NotTakenError` if it is empty."""
     if not text:
         raise NotTakenError("the prompt is empty")
     if _NOT_FILLED_IN.fullmatch(text):
@@ -62,7 +62,7 @@ def read_message(text: str) -> LvePrompt:
 
 
 def read_file(text: str) -> LvePrompt:
-    """The messages of a prompt file; raises `NotTakenError`, with the line where there is one."""
+    """Return the messages of a prompt file; raises `NotTakenError`, if possible with the line."""
     plain = read_message(text)
     try:
         whole = parse_json(text)
@@ -72,21 +72,21 @@ def read_file(text: str) -> LvePrompt:
             return read_list(messages, on_lines=True)
         if _MEANT_AS_JSON.match(text):
             line = problem.lineno if isinstance(problem, JSONDecodeError) else 1
-            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
-            raise NotTakenError(f"is not JSON: {words}", line=line) from None
+            reason = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            raise NotTakenError(f"is not JSON: {reason}", line=line) from None
         return plain
     if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
         raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
-    given = whole if isinstance(whole, list) else [whole]
-    return read_list(given) if all(isinstance(one, dict) for one in given) else plain
+    entries = whole if isinstance(whole, list) else [whole]
+    return read_list(entries) if all(isinstance(entry, dict) for entry in entries) else plain
 
 
 def _read_lines(lines: list[str]) -> list[Json] | None:
-    """The messages of JSON lines; None when the lines are something else.
+    """Return the messages of JSON Lines; None for other texts.
 
-    Raises `NotTakenError` for a blank line, and for one that is not JSON.
+    Raises `NotTakenError` for a blank line, and for a line that is not JSON.
     """
-    found: list[Json] = []
+    messages: list[Json] = []
     problems: list[NotTakenError] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -94,56 +94,56 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
             problems.append(NotTakenError(reason, line=number))
             continue
         try:
-            found.append(parse_json(line))
+            messages.append(parse_json(line))
         except ValueError as problem:
-            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
-            problems.append(NotTakenError(f"is not JSON: {words}", line=number))
+            description = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            problems.append(NotTakenError(f"is not JSON: {description}", line=number))
             if not line.lstrip().startswith("{"):
                 return None
-    if not all(isinstance(one, dict) for one in found):
-        if not problems and any(isinstance(one, list) for one in found):
+    if not all(isinstance(message, dict) for message in messages):
+        if not problems and any(isinstance(message, list) for message in messages):
             reason = "each line of a prompt file must be one message, not a list"
             raise NotTakenError(reason)
         return None
-    if not any(one.keys() & set(_FIELDS) for one in found):
-        return None if problems else found
+    if not any(message.keys() & set(_FIELDS) for message in messages):
+        return None if problems else messages
     if problems:
         raise problems[0]
-    return found
+    return messages
 
 
-def read_list(given: Json, *, on_lines: bool = False) -> LvePrompt:
-    """The messages of a list; raises `NotTakenError`, with the line if they stand `on_lines`."""
-    if not isinstance(given, list):
+def read_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
+    """Return the messages of a list; raises `NotTakenError`, with the line if `on_lines`."""
+    if not isinstance(value, list):
         raise NotTakenError("the prompt must be a list of messages")
-    if not given:
+    if not value:
         raise NotTakenError("the prompt is empty")
     turns = []
-    for number, one in enumerate(given, 1):
+    for number, message in enumerate(value, 1):
         try:
-            turns.append(_turn(number, one))
+            turns.append(_turn(number, message))
         except NotTakenError as problem:
             raise NotTakenError(problem.reason, line=number if on_lines else None) from None
-    names = dict.fromkeys(name for one in given for name in one if name not in _FIELDS)
+    names = dict.fromkeys(name for message in value for name in message if name not in _FIELDS)
     return LvePrompt(tuple(turns), tuple(names))
 
 
-def _turn(number: int, given: Json) -> LveTurn:
-    if not isinstance(given, dict):
-        raise NotTakenError(f"message {number} is {shown(given)}, not a mapping")
-    role = given.get("role") or "user"
+def _turn(number: int, message: Json) -> LveTurn:
+    if not isinstance(message, dict):
+        raise NotTakenError(f"message {number} is {short_json(message)}, not a mapping")
+    role = message.get("role") or "user"
     if role not in _ROLES:
         known = ", ".join(_ROLES)
-        raise NotTakenError(f"message {number} has the role {shown(role)}; there are {known}")
+        raise NotTakenError(f"message {number} has the role {short_json(role)}; there are {known}")
     for name in ("content", "variable", "image_url"):
-        if not isinstance(given.get(name), str | None):
+        if not isinstance(message.get(name), str | None):
             raise NotTakenError(f"'{name}' of message {number} must be a text")
-    variable = given.get("variable") if role == "assistant" else None
-    return LveTurn(cast("Role", role), given.get("content"), variable, given.get("image_url"))
+    variable = message.get("variable") if role == "assistant" else None
+    return LveTurn(cast("Role", role), message.get("content"), variable, message.get("image_url"))
 
 
 def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
-    """What the answers of a conversation are called; raises `NotTakenError` for what is none."""
+    """Return the names of a conversation's answers; raises `NotTakenError` if it is invalid."""
     for turn in turns:
         if turn.content is None and not turn.is_filled:
             raise NotTakenError(f"a message of the role '{turn.role}' has no content")
@@ -152,31 +152,31 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
     if turns[0].is_filled:
         raise NotTakenError("the conversation begins with a turn to be filled: nothing was asked")
     names = [turn.variable for turn in turns if turn.is_filled]
-    last = turns[-1]
-    if last.role == "assistant" and not last.is_filled:
+    last_turn = turns[-1]
+    if last_turn.role == "assistant" and not last_turn.is_filled:
         raise NotTakenError("the conversation ends with a fixed assistant turn")
-    if last.role != "assistant":
+    if last_turn.role != "assistant":
         names.append(LAST)
-    named = [name if name or len(names) > 1 else LAST for name in names]
-    if not all(named):
+    variables = [name if name or len(names) > 1 else LAST for name in names]
+    if not all(variables):
         raise NotTakenError(
             "an assistant turn to be filled needs a 'variable' when it is not alone"
         )
-    for name in named:
-        if named.count(name) > 1:
+    for name in variables:
+        if variables.count(name) > 1:
             raise NotTakenError(f"two turns to be filled have the variable '{name}'")
-    return tuple(name for name in named if name)
+    return tuple(name for name in variables if name)
 
 
 def take_turns(turns: tuple[LveTurn, ...]) -> bool:
-    """Whether user and assistant take turns, behind at most one system message."""
-    spoken = turns[1:] if turns[0].role == "system" else turns
-    expected = (("user", "assistant")[number % 2] for number in range(len(spoken)))
-    return bool(spoken) and all(
-        turn.role == role for turn, role in zip(spoken, expected, strict=True)
+    """Return whether user and assistant alternate, after at most one system message."""
+    alternating = turns[1:] if turns[0].role == "system" else turns
+    expected = (("user", "assistant")[number % 2] for number in range(len(alternating)))
+    return bool(alternating) and all(
+        turn.role == role for turn, role in zip(alternating, expected, strict=True)
     )
 
 
 def name_of_turn(variable: str) -> str:
-    """What the answer of a turn is called in a test file."""
+    """Return the name of a turn's answer in a test file."""
     return variable if variable == LAST else names_of([variable])[variable]

@@ -1,4 +1,4 @@
-"""Import of LVE: a repository of folders with a `test.json`, prompts, instances and checkers."""
+"""Import of LVE repositories: folders with a `test.json`, prompts, instances and checkers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ from evalstore.importers.lve.definition import LveTest, read_definition
 from evalstore.importers.lve.format_strings import fill, names_of
 from evalstore.importers.lve.instances import checker_columns, read_instance, split_arguments
 from evalstore.importers.lve.prompts import name_of_turn
-from evalstore.importers.lve.recording import RecordedLine, is_of_today, record, temperature_of
+from evalstore.importers.lve.recording import (
+    RecordedLine,
+    matches_current_prompt,
+    record,
+    temperature_of,
+)
 from evalstore.importers.lve.test_writer import (
     LveConversation,
     Row,
     common_options,
-    conversations,
     distinct_rows,
+    read_conversations,
     shown_parameters,
     write,
 )
@@ -36,38 +41,38 @@ if TYPE_CHECKING:
 
 _TEST = "test.json"
 _ROOT = "repository"
-"""The folder of a repository that holds the tests."""
+"""The folder of a repository that contains the tests."""
 _INSTANCES = (".jsonl", ".json")
-"""Files of recorded lines: those of competitions are called `competition.json`."""
+"""Suffixes of instances files; competitions have `competition.json`."""
 _NO_CATEGORY = 2
-"""The last parts of a path: the name of the test, and the model; a test may have no model's."""
+"""The number of path parts after the categories: the test and the model."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The tests in these folders; raises `EvalstoreError` when there are none."""
+    """Import the tests in these folders; raises `EvalstoreError` if there are none."""
     imported = Imported()
     models: dict[str, TemperatureTags] = {}
-    found = False
+    has_tests = False
     for path in paths:
         for folder, name, folders in _tests(path):
-            found = True
+            has_tests = True
             _Reader(folder, name, folders, imported, options).read(models)
-    if not found:
+    if not has_tests:
         raise EvalstoreError(
             f"there is no '{_TEST}' in '{paths[0].name}'",
             hint="name a folder of an LVE repository, or one of its tests",
         )
     if models:
-        usual = options.temperature if options.sessions else None
-        imported.settings["candidates"] = list_candidates(models, usual=usual)
+        default = options.temperature if options.sessions else None
+        imported.settings["candidates"] = list_candidates(models, default=default)
     return imported
 
 
 def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
-    """The folders with tests; what each is called, its path below `repository`; its categories."""
+    """Yield each folder with a test, its path below `repository`, and its categories."""
     if path.name == _TEST and path.is_file():
         path = path.parent
-    path = Path(os.path.normpath(path.absolute()))  # a prompt file must lie below it
+    path = Path(os.path.normpath(path.absolute()))  # prompt files must be below it
     base = path.parent if (path / _TEST).is_file() else path
     is_root = False
     for parent in (path, *path.parents):
@@ -76,7 +81,7 @@ def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
             break
     for folder, folders, files in os.walk(path):
         folders.sort()
-        folders[:] = [one for one in folders if not one.startswith(".")]
+        folders[:] = [folder_name for folder_name in folders if not folder_name.startswith(".")]
         if _TEST in files:
             below = Path(folder).relative_to(base).parts
             from_root = is_root or below[:1] == (_ROOT,)
@@ -85,30 +90,30 @@ def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
             name = PurePosixPath(*map(file_name, below or (Path(folder).name,)))
             categories = name.parts[:-_NO_CATEGORY]
             if from_root and len(name.parts) == _NO_CATEGORY:
-                categories = name.parts[:1]  # a category and a test, no folder of a model
+                categories = name.parts[:1]  # a category and a test, without a model folder
             yield Path(folder), name, categories
 
 
 @dataclass
 class _Reader:
-    """Reads one test."""
+    """Imports one test."""
 
     folder: Path
     name: PurePosixPath
     folders: tuple[str, ...]
-    """The categories that the test lies in, from the outermost on."""
+    """The categories of the test, outermost first."""
     imported: Imported
     options: ImportOptions
 
     def read(self, models: dict[str, TemperatureTags]) -> None:
-        """Add the imported test, or the reason why it is skipped."""
+        """Import the test, or report why it is skipped."""
         path = self.folder / _TEST
         text = ""
         try:
             text = self._text(path)
             definition = read_definition(text, self._prompt)
-            tagged = self._take(definition, text)
-            models.setdefault(definition.model, {}).update(tagged)
+            tags = self._import_test(definition, text)
+            models.setdefault(definition.model, {}).update(tags)
         except NotTakenError as problem:
             place = self.folder / problem.file if problem.file else path
             line = problem.line or line_of(text, problem.place)
@@ -127,7 +132,7 @@ class _Reader:
             raise NotTakenError(reason_of(problem)) from problem
 
     def _prompt(self, path: str) -> str:
-        """The text of a prompt file of the test; one from elsewhere is not read."""
+        """Return the text of a prompt file, which must be in the test's folder."""
         place = Path(os.path.normpath(self.folder / path))
         if not place.is_relative_to(self.folder):
             raise NotTakenError(f"the prompt file '{path}' lies outside of the test's folder")
@@ -135,9 +140,9 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' is not there")
         return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
 
-    def _take(self, definition: LveTest, text: str) -> TemperatureTags:
-        """Add the files of a test; returns the tag that names the temperatures of its answers."""
-        held = conversations(definition)
+    def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
+        """Add the files of a test; returns the tag for the temperatures of its answers."""
+        conversations = read_conversations(definition)
         lines = list(self._lines())
         model_columns = checker_columns(
             definition.arguments,
@@ -147,89 +152,93 @@ class _Reader:
         definition = replace(definition, model_columns=model_columns)
         names = names_of(
             definition.columns,
-            {name_of_turn(name) for conversation in held for name in conversation.names},
+            {name_of_turn(name) for conversation in conversations for name in conversation.names},
         )
-        lines = [line for line in lines if self._is_placed(definition, held, line)]
+        lines = [line for line in lines if self._fill_row(definition, conversations, line)]
         instances = [line for line in lines if line.fits]
         rows = distinct_rows([line.row for line in instances])
         if definition.columns and not rows:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
-        judged = self._judging(definition, held, names, rows)
-        of_today = [line for line in instances if is_of_today(held, line)]
-        options, words = common_options(
+        judging = self._translate_checker(definition, conversations, names, rows)
+        current_lines = [line for line in instances if matches_current_prompt(conversations, line)]
+        options, warnings = common_options(
             definition,
             _model_arguments(definition, instances),
-            _model_arguments(definition, of_today),
+            _model_arguments(definition, current_lines),
         )
-        tagged = _temperature_tags(definition, options, of_today)
-        written, data = write(
+        tags = _temperature_tags(definition, options, current_lines)
+        test, data = write(
             definition,
-            held,
+            conversations,
             names,
             rows,
-            judged,
+            judging,
             folders=self.folders,
-            more_tags=list(tagged),
+            more_tags=list(tags),
             options=options,
             data=f"{self.name.name}.jsonl",
             comments=self._comments(definition),
         )
-        self._add_files(written, data, judged)
+        self._add_files(test, data, judging)
         self.imported.rows += len(rows) or 1
-        for reason in [*words, *judged.warnings]:
+        for reason in [*warnings, *judging.warnings]:
             self._warn(
-                reason, line_of(text, ("checker_args",)) if reason in judged.warnings else None
+                reason, line_of(text, ("checker_args",)) if reason in judging.warnings else None
             )
         if definition.ignored:
             self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
         if self.options.sessions:
-            record(self.imported, definition, held, names, lines, f"{self._place}.md")
-        return tagged
+            record(self.imported, definition, conversations, names, lines, f"{self._place}.md")
+        return tags
 
-    def _judging(
+    def _translate_checker(
         self,
         definition: LveTest,
-        held: tuple[LveConversation, ...],
+        conversations: tuple[LveConversation, ...],
         names: Mapping[str, str],
         rows: list[Row],
     ) -> LveJudging:
-        """How the test is judged; its Python files lie in a folder beside the test."""
+        """Translate the checker; Python files are put into a folder next to the test."""
         turns = tuple(
-            conversation.names for conversation in held for _ in range(conversation.run.repetitions)
+            conversation.names
+            for conversation in conversations
+            for _ in range(conversation.run.repetitions)
         )
-        shown = shown_parameters(held)
-        judged = translate(CheckerTest(definition, names, turns, rows, shown, self._custom()))
-        for check in judged.checks:
+        parameters = shown_parameters(conversations)
+        judging = translate(
+            CheckerTest(definition, names, turns, rows, parameters, self._custom_files())
+        )
+        for check in judging.checks:
             if "python" in check:
                 check["python"]["file"] = f"{self.name.name}/{check['python']['file']}"
-        return judged
+        return judging
 
     @property
     def _place(self) -> str:
-        """The path of the test, without a suffix."""
+        """The path of the test without suffix."""
         return f"tests/{self.name}"
 
-    def _add_files(self, test: bytes, data: bytes | None, judged: LveJudging) -> None:
+    def _add_files(self, test: bytes, data: bytes | None, judging: LveJudging) -> None:
         """Add the test file, its data and its Python files."""
         files = self.imported.files
         files[f"{self._place}.md"] = test
         if data is not None:
             files[f"{self._place}.jsonl"] = data
-        for path, source in judged.files.items():
+        for path, source in judging.files.items():
             files[f"{self._place}/{path}"] = source
 
     def _warn(self, reason: str, line: int | None) -> None:
         self.imported.warnings.append(SkippedItem(str(self.folder / _TEST), reason, line))
 
     def _comments(self, definition: LveTest) -> list[str]:
-        found = [
+        comments = [
             f"From LVE: {self.name}" + (f", by {definition.author}" if definition.author else "")
         ]
-        found += [value for name, value in definition.tags if name == "paper"]
-        return [" ".join(one.split()) for one in found]
+        comments += [value for name, value in definition.tags if name == "paper"]
+        return [" ".join(comment.split()) for comment in comments]
 
-    def _custom(self) -> dict[str, bytes]:
-        """The Python files of the test's own checkers, by their path below `checker`."""
+    def _custom_files(self) -> dict[str, bytes]:
+        """Return the Python files of custom checkers by their path below `checker`."""
         folder = self.folder / "checker"
         return {
             path.relative_to(folder).as_posix(): self._bytes(path)
@@ -238,9 +247,9 @@ class _Reader:
         }
 
     def _lines(self) -> Iterator[RecordedLine]:
-        """The instances that can be read, with their files."""
+        """Yield the valid instances with their files."""
         folder = self.folder / "instances"
-        for path in sorted(one for one in folder.glob("*") if one.suffix in _INSTANCES):
+        for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
             try:
                 lines = self._text(path).split("\n")
             except NotTakenError as problem:
@@ -254,16 +263,16 @@ class _Reader:
                 except NotTakenError as problem:
                     self.imported.left.append(SkippedItem(str(path), problem.reason, number))
 
-    def _is_placed(
-        self, definition: LveTest, held: tuple[LveConversation, ...], line: RecordedLine
+    def _fill_row(
+        self, definition: LveTest, conversations: tuple[LveConversation, ...], line: RecordedLine
     ) -> bool:
-        """Fill in the row of an instance; False, and told, when the test has no place for it.
+        """Set the row of an instance; returns False and reports it if it cannot be used.
 
-        An instance that was recorded with other parameters has one when its messages were kept.
+        An instance with other parameters can be used if its messages were recorded.
         """
         line.row, _ = split_arguments(line.instance.arguments, definition.columns)
         try:
-            self._fill(definition, held, line.row)
+            self._require_filling(definition, conversations, line.row)
         except NotTakenError as problem:
             line.fits = False
             if not self.options.sessions or line.instance.shown is None:
@@ -272,12 +281,14 @@ class _Reader:
                 return False
         return True
 
-    def _fill(self, definition: LveTest, held: tuple[LveConversation, ...], row: Row) -> None:
-        """Raise unless the values fill all texts."""
+    def _require_filling(
+        self, definition: LveTest, conversations: tuple[LveConversation, ...], row: Row
+    ) -> None:
+        """Raise `NotTakenError` unless the values fill all texts."""
         for name in definition.columns:
             if name not in row:
                 raise NotTakenError(f"the instance has no value for '{name}'")
-        for conversation in held:
+        for conversation in conversations:
             try:
                 for pieces in (pieces for _, pieces in conversation.turns):
                     fill(pieces, row)
@@ -289,14 +300,14 @@ class _Reader:
 
 
 def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:
-    """What the models were called with in these lines, beside the parameters of the prompt."""
+    """Return the model arguments of these lines."""
     return [split_arguments(line.instance.arguments, definition.parameters)[1] for line in lines]
 
 
 def _temperature_tags(
     definition: LveTest, options: Mapping[str, Json], lines: Iterable[RecordedLine]
 ) -> TemperatureTags:
-    """The tag that names the temperatures at which these lines were answered."""
-    given = (temperature_of(definition, line) for line in lines)
-    temperatures = {number for number in given if number is not None}
+    """Return the tag for the temperatures of these lines."""
+    recorded = (temperature_of(definition, line) for line in lines)
+    temperatures = {number for number in recorded if number is not None}
     return tag_temperatures(definition.model, options, temperatures)

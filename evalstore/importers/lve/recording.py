@@ -1,4 +1,4 @@
-"""The answers and verdicts of instances, on their way into the history."""
+"""Import of the answers and verdicts of instances."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordedLine:
-    """An instance with its file, and with the row that it fills the test with."""
+    """An instance with its file and its row."""
 
     instance: Instance
     path: Path
     row: Row = field(default_factory=dict)
     fits: bool = True
-    """Whether the row fills the test as it is now."""
+    """Whether the row fills the current test."""
 
 
 def record(
     imported: Imported,
     definition: LveTest,
-    held: tuple[LveConversation, ...],
+    conversations: tuple[LveConversation, ...],
     names: Mapping[str, str],
     lines: Sequence[RecordedLine],
     file: str,
 ) -> None:
-    """Add the answers and verdicts of the instances of a test, or why they are left."""
-    for line in _distinct(imported, lines):
+    """Add the answers and verdicts of a test's instances, or the reasons why they are skipped."""
+    for line in _distinct_lines(imported, lines):
         instance = line.instance
         try:
-            then = _shown_then(held, line)
-            answers = answers_of(instance.response, _turns(held, then))
+            older_messages = _older_messages(conversations, line)
+            answers = answers_of(instance.response, _turn_names(conversations, older_messages))
         except NotTakenError as problem:
             imported.left.append(SkippedItem(str(line.path), problem.reason, instance.line))
             continue
-        for run, given in enumerate(answers):
+        for run, turns in enumerate(answers):
             imported.recorded.append(
                 JudgedAnswer(
                     file=file,
-                    values={names[one]: value for one, value in line.row.items()},
+                    values={names[parameter]: value for parameter, value in line.row.items()},
                     model=definition.model,
-                    answers=given,
+                    answers=turns,
                     started=instance.started,
                     run=run,
                     verdict="pass" if instance.passed else "fail",
@@ -61,78 +61,87 @@ def record(
                     judge=definition.checker,
                     source=str(line.path),
                     line=instance.line,
-                    messages=then[run] if then else None,
+                    messages=older_messages[run] if older_messages else None,
                 )
             )
 
 
-def is_of_today(held: tuple[LveConversation, ...], line: RecordedLine) -> bool:
-    """Whether an instance was shown what the test says now, as far as it says what it was shown."""
-    shown = line.instance.shown
-    if shown is None or not line.fits:
+def matches_current_prompt(conversations: tuple[LveConversation, ...], line: RecordedLine) -> bool:
+    """Return whether the messages of an instance, if recorded, equal those of the test."""
+    recorded = line.instance.shown
+    if recorded is None or not line.fits:
         return line.fits
-    now = tuple(
+    current = tuple(
         conversation.shown(line.row)
-        for conversation in held
+        for conversation in conversations
         for _ in range(conversation.run.repetitions)
     )
     if not line.instance.pictures_kept:
-        now = tuple(tuple(message._replace(image=None) for message in some) for some in now)
-    return shown == now
+        current = tuple(
+            tuple(message._replace(image=None) for message in messages) for messages in current
+        )
+    return recorded == current
 
 
 def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
-    """The temperature at which an instance was recorded; None when it is not a number."""
+    """Return the temperature of an instance; None if it is not a finite number."""
     _, own = split_arguments(line.instance.arguments, definition.parameters)
-    given = model_arguments(definition.model_arguments, own).get("temperature", "")
+    value = model_arguments(definition.model_arguments, own).get("temperature", "")
     try:
-        temperature = float(given)
+        temperature = float(value)
     except (TypeError, ValueError):
         return None
     return temperature if isfinite(temperature) else None
 
 
-def _shown_then(
-    held: tuple[LveConversation, ...], line: RecordedLine
+def _older_messages(
+    conversations: tuple[LveConversation, ...], line: RecordedLine
 ) -> tuple[tuple[ShownMessage, ...], ...] | None:
-    """The messages of an answer to an older prompt; None when they are those of today."""
-    shown = line.instance.shown
-    if shown is None or is_of_today(held, line):
+    """Return the messages of an answer to an older prompt; None if the prompt is current."""
+    older = line.instance.shown
+    if older is None or matches_current_prompt(conversations, line):
         return None
-    if not line.instance.pictures_kept and any(any(conversation.images) for conversation in held):
+    if not line.instance.pictures_kept and any(
+        any(conversation.images) for conversation in conversations
+    ):
         raise NotTakenError("it was recorded with other messages, and does not say which picture")
-    for messages in shown:
+    for messages in older:
         if all(message.role == "system" for message in messages) or messages[0].text is None:
             raise NotTakenError("the messages that it was recorded with say nothing to the model")
         for address in (message.image for message in messages if message.image):
             check_picture(address)
-    return shown
+    return older
 
 
-def _turns(
-    held: tuple[LveConversation, ...], then: tuple[tuple[ShownMessage, ...], ...] | None
+def _turn_names(
+    conversations: tuple[LveConversation, ...],
+    older_messages: tuple[tuple[ShownMessage, ...], ...] | None,
 ) -> tuple[tuple[str, ...], ...]:
-    """What LVE calls the answers of each conversation."""
-    now = [conversation.names for conversation in held for _ in range(conversation.run.repetitions)]
-    if then is None:
-        return tuple(now)
-    found = []
-    for number, messages in enumerate(then):
+    """Return LVE's names of the answers of each conversation."""
+    current = [
+        conversation.names
+        for conversation in conversations
+        for _ in range(conversation.run.repetitions)
+    ]
+    if older_messages is None:
+        return tuple(current)
+    names = []
+    for number, messages in enumerate(older_messages):
         count = 1 + sum(message.text is None for message in messages)
-        known = now[number] if number < len(now) else ()
+        known = current[number] if number < len(current) else ()
         if count == 1:
-            found.append(known[-1:] or (LAST,))
+            names.append(known[-1:] or (LAST,))
         elif count == len(known):
-            found.append(known)
+            names.append(known)
         else:
             raise NotTakenError(
                 f"it was recorded with {count} turns to be filled, the test has {len(known)}"
             )
-    return tuple(found)
+    return tuple(names)
 
 
-def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
-    """Each line once: the same answer of the same second counts once."""
+def _distinct_lines(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
+    """Yield each distinct line once, and warn about repeated lines."""
     seen: set[str] = set()
     repeated: dict[Path, list[int]] = {}
     for line in lines:
@@ -142,6 +151,6 @@ def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[Rec
         seen.add(line.instance.text)
         yield line
     for path, numbers in repeated.items():
-        words = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
-        reason = f"{words} one before word for word: each answer is stored once"
+        subject = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
+        reason = f"{subject} one before word for word: each answer is stored once"
         imported.warnings.append(SkippedItem(str(path), reason, numbers[0]))

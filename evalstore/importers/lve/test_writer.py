@@ -1,4 +1,4 @@
-"""A test of LVE as a test file, with its data beside it."""
+"""Writing of an LVE test as a test file with its data file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _FEW = 6
-"""Rows that stand in the test file itself."""
+"""The maximum number of rows in the test file itself."""
 _SHORT = 60
-"""Characters of a value in a test file."""
+"""The maximum length of a value in the test file."""
 _MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 _OPTIONS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "top_p": "topP"}
 _MORE_OPTIONS = {"max_new_tokens": "maxOutputTokens", "seed": "seed", "stop": "stop"}
@@ -35,55 +35,55 @@ Row = dict[str, "Json"]
 
 @dataclass(frozen=True, slots=True)
 class LveConversation:
-    """One run of a test, with its texts taken apart."""
+    """One run of a test with its parsed texts."""
 
     run: LveRun
     label: str
-    """What the run is called; unique in its test."""
+    """The name of the run, unique in its test."""
     turns: tuple[tuple[LveTurn, list[Piece]], ...]
     images: tuple[list[Piece], ...]
-    """For each turn, the address of its picture; empty when there is none."""
+    """The URL of each turn's picture; empty if it has none."""
     names: tuple[str, ...]
-    """What LVE calls the answers."""
+    """LVE's names of the answers."""
 
     def messages(self, values: Mapping[str, Json]) -> list[str | None]:
-        """The texts as the model is shown them; None for what it says."""
+        """Return the filled texts; None for turns that the model fills."""
         return [None if turn.is_filled else fill(pieces, values) for turn, pieces in self.turns]
 
     def shown(self, values: Mapping[str, Json]) -> tuple[ShownMessage, ...]:
-        """The messages as an instance keeps them, without the last answer.
+        """Return the messages in the form of recorded instances, without the last answer.
 
-        There a turn with a variable cannot be told from one that was filled.
+        Instances do not distinguish a turn with a variable from one that the model filled.
         """
         pictures = [fill(pieces, values) if pieces else None for pieces in self.images]
         texts = self.messages(values)
-        found = [
+        messages = [
             ShownMessage(turn.role, None if turn.variable else text, picture)
             for (turn, _), text, picture in zip(self.turns, texts, pictures, strict=True)
         ]
-        return tuple(found[:-1] if found[-1].text is None else found)
+        return tuple(messages[:-1] if messages[-1].text is None else messages)
 
     def pictures(self, values: Mapping[str, Json]) -> list[str]:
-        """The addresses of the pictures that the model is shown."""
+        """Return the URLs of the pictures shown to the model."""
         return [fill(pieces, values) for pieces in self.images if pieces]
 
 
-def conversations(definition: LveTest) -> tuple[LveConversation, ...]:
-    """The runs of a test; raises `NotTakenError` for what no test file can say."""
-    found: list[LveConversation] = []
+def read_conversations(definition: LveTest) -> tuple[LveConversation, ...]:
+    """Parse the runs of a test; raises `NotTakenError` if a test file cannot represent them."""
+    conversations: list[LveConversation] = []
     for number, run in enumerate(definition.runs, 1):
         label = " ".join((run.name or "").split()) or f"run {number}"
-        while any(conversation.label == label for conversation in found):
+        while any(conversation.label == label for conversation in conversations):
             label += f" {number}"
-        given = run.prompt.turns
-        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in given)
-        images = tuple(_image(turn, definition.parameters) for turn in given)
-        found.append(LveConversation(run, label, turns, images, turn_names(given)))
-    return tuple(found)
+        prompt_turns = run.prompt.turns
+        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in prompt_turns)
+        images = tuple(_image(turn, definition.parameters) for turn in prompt_turns)
+        conversations.append(LveConversation(run, label, turns, images, turn_names(prompt_turns)))
+    return tuple(conversations)
 
 
 def _pieces(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
-    """Messages of assistants are not filled there, so their braces are literal."""
+    """Return the pieces of a message; LVE does not format assistant messages."""
     if turn.content is None:
         return []
     return [turn.content] if turn.role == "assistant" else parse(turn.content, parameters)
@@ -99,10 +99,10 @@ def _image(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
 
 def write(
     definition: LveTest,
-    held: tuple[LveConversation, ...],
+    conversations: tuple[LveConversation, ...],
     names: Mapping[str, str],
     rows: Sequence[Row],
-    judged: LveJudging,
+    judging: LveJudging,
     *,
     folders: Sequence[str],
     more_tags: Sequence[str],
@@ -110,7 +110,7 @@ def write(
     data: str,
     comments: Sequence[str],
 ) -> tuple[bytes, bytes | None]:
-    """The text of the test file, and the rows if they stand in the file `data` beside it."""
+    """Return the test file, and the rows if they are in a separate file, called `data`."""
     front: dict[str, Json] = {"description": definition.description}
     if not definition.description:
         del front["description"]
@@ -118,37 +118,37 @@ def write(
     front["tags"] = list(dict.fromkeys([*tags, definition.model, *more_tags]))
     if options:
         front["options"] = dict(options)
-    single = len(held) == 1
-    if single and held[0].run.repetitions > 1:
-        front["repetitions"] = held[0].run.repetitions
-    placed, lines = _rows(rows, names, _used(held, judged, names))
+    single = len(conversations) == 1
+    if single and conversations[0].run.repetitions > 1:
+        front["repetitions"] = conversations[0].run.repetitions
+    placed, lines = _rows(rows, names, _used_parameters(conversations, judging, names))
     if lines is not None:
         front["dataset"] = data
     elif placed:
         front["replacements"] = placed
-    if not _fits_body(held, rows):
+    if not _fits_body(conversations, rows):
         if not single:
             reason = "runs whose messages do not take turns, show pictures, or end with white space"
             raise NotTakenError(reason)
         front["messages"] = [
             _message(*turn, image, names)
-            for turn, image in zip(held[0].turns, held[0].images, strict=True)
+            for turn, image in zip(conversations[0].turns, conversations[0].images, strict=True)
         ]
         parts = []
     else:
-        parts = _body(held, names)
+        parts = _body(conversations, names)
     parts.append("---\n")
-    if judged.instructions:
-        parts.append(as_section(judged.instructions) + "\n")
-    if judged.checks:
-        parts.append(f"~~~checks\n{block(judged.checks)}~~~\n")
+    if judging.instructions:
+        parts.append(as_section(judging.instructions) + "\n")
+    if judging.checks:
+        parts.append(f"~~~checks\n{block(judging.checks)}~~~\n")
     head = "".join(f"# {line}\n" for line in comments)
     text = f"---\n{head}{block(front)}---\n\n" + "\n".join(parts)
     return text.encode(), lines
 
 
-def _fits_body(held: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
-    """Whether sections can hold the messages: of texts that they trim, of roles that take turns."""
+def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
+    """Return whether sections can represent the messages: trimmed texts and alternating roles."""
     return all(
         take_turns(conversation.run.prompt.turns)
         and not any(conversation.images)
@@ -157,7 +157,7 @@ def _fits_body(held: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
             for row in rows or [{}]
             for text in conversation.messages(row)
         )
-        for conversation in held
+        for conversation in conversations
     )
 
 
@@ -166,23 +166,23 @@ def _message(
 ) -> dict[str, Json]:
     if turn.is_filled:
         name = name_of_turn(turn.variable or LAST)
-        named = {} if name == LAST else {"variable": name}
-        return {"role": turn.role, "content": None, **named}
-    shown = {"image": template(image, names)} if image else {}
-    return {"role": turn.role, "content": _template(turn, pieces, names), **shown}
+        variable = {} if name == LAST else {"variable": name}
+        return {"role": turn.role, "content": None, **variable}
+    picture = {"image": template(image, names)} if image else {}
+    return {"role": turn.role, "content": _template(turn, pieces, names), **picture}
 
 
 def _template(turn: LveTurn, pieces: list[Piece], names: Mapping[str, str]) -> str:
-    """The text as a template; what an assistant has said is not filled."""
+    """Return the text as a template; assistant messages are literal."""
     return escape(turn.content or "") if turn.role == "assistant" else template(pieces, names)
 
 
-def _body(held: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[str]:
-    """The sections of all runs, those they share first."""
-    single = len(held) == 1
-    shared = 0 if single else _shared(held)
-    parts = [_section(*turn, names, held[0]) for turn in held[0].turns[:shared]]
-    for conversation in held:
+def _body(conversations: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[str]:
+    """Return the sections of all runs; shared turns come first."""
+    single = len(conversations) == 1
+    shared = 0 if single else _count_shared_turns(conversations)
+    parts = [_section(*turn, names, conversations[0]) for turn in conversations[0].turns[:shared]]
+    for conversation in conversations:
         if not single:
             times = f" ×{conversation.run.repetitions}" if conversation.run.repetitions > 1 else ""
             parts.append(f"# ▶ {conversation.label}{times}\n")
@@ -190,111 +190,111 @@ def _body(held: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[s
     return [part for part in parts if part]
 
 
-def _shared(held: tuple[LveConversation, ...]) -> int:
-    """How many turns all runs begin with; each keeps a turn of its own."""
-    first = held[0].turns
+def _count_shared_turns(conversations: tuple[LveConversation, ...]) -> int:
+    """Count the initial turns that all runs share; each run keeps at least one turn."""
+    first_turns = conversations[0].turns
     count = 0
     while (
         all(
-            count < len(conversation.turns) - 1 and conversation.turns[count] == first[count]
-            for conversation in held
+            count < len(conversation.turns) - 1 and conversation.turns[count] == first_turns[count]
+            for conversation in conversations
         )
-        and not first[count][0].is_filled
+        and not first_turns[count][0].is_filled
     ):
         count += 1
     return count
 
 
 def _section(
-    turn: LveTurn, pieces: list[Piece], names: Mapping[str, str], held: LveConversation
+    turn: LveTurn, pieces: list[Piece], names: Mapping[str, str], conversation: LveConversation
 ) -> str:
     marker = _MARKERS[turn.role]
     if turn.is_filled:
         name = turn.variable or LAST
         return (
             ""
-            if name == LAST and turn is held.turns[-1][0]
+            if name == LAST and turn is conversation.turns[-1][0]
             else f"{marker} @{name_of_turn(name)}\n"
         )
     return f"{marker}\n\n{as_section(_template(turn, pieces, names))}\n"
 
 
-def shown_parameters(held: tuple[LveConversation, ...]) -> frozenset[str]:
-    """The parameters that stand in a text."""
+def shown_parameters(conversations: tuple[LveConversation, ...]) -> frozenset[str]:
+    """Return the parameters in the texts of conversations."""
     return frozenset(
         piece.name
-        for conversation in held
+        for conversation in conversations
         for pieces in (*(pieces for _, pieces in conversation.turns), *conversation.images)
         for piece in pieces
         if not isinstance(piece, str)
     )
 
 
-def _used(
-    held: tuple[LveConversation, ...], judged: LveJudging, names: Mapping[str, str]
+def _used_parameters(
+    conversations: tuple[LveConversation, ...], judging: LveJudging, names: Mapping[str, str]
 ) -> set[str]:
-    """The parameters that a text or a check mentions."""
-    checks = json.dumps(judged.checks)
-    mentioned = {one for one, name in names.items() if "{{" + name + "}}" in checks}
-    return {*shown_parameters(held), *mentioned}
+    """Return the parameters that a text or a check mentions."""
+    checks = json.dumps(judging.checks)
+    mentioned = {parameter for parameter, name in names.items() if "{{" + name + "}}" in checks}
+    return {*shown_parameters(conversations), *mentioned}
 
 
 def _rows(
     rows: Sequence[Row], names: Mapping[str, str], used: set[str]
 ) -> tuple[Json, bytes | None]:
-    """Few short rows as replacements, others as lines of a data file."""
+    """Return few short rows as replacements, others as the lines of a data file."""
     if not names:
         return None, None
-    named = [{names[one]: value for one, value in row.items()} for row in rows]
-    if used == set(names) and _are_few(named):
+    renamed = [{names[parameter]: value for parameter, value in row.items()} for row in rows]
+    if used == set(names) and _are_short(renamed):
         if len(names) == 1:
             (name,) = names.values()
-            values = [row[name] for row in named]
+            values = [row[name] for row in renamed]
             return {name: values[0] if len(values) == 1 else values}, None
-        return (named[0] if len(named) == 1 else named), None
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named)
+        return (renamed[0] if len(renamed) == 1 else renamed), None
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in renamed)
     return None, lines.encode()
 
 
-def _are_few(rows: list[Row]) -> bool:
+def _are_short(rows: list[Row]) -> bool:
     return len(rows) <= _FEW and all(
-        isinstance(one, str)
-        and bool(one)
-        and len(one) <= _SHORT
-        and one == one.strip()
-        and not any(sign in one for sign in ("{{", "{%", "\n", "\t", "`"))
+        isinstance(value, str)
+        and bool(value)
+        and len(value) <= _SHORT
+        and value == value.strip()
+        and not any(sign in value for sign in ("{{", "{%", "\n", "\t", "`"))
         for row in rows
-        for one in row.values()
+        for value in row.values()
     )
 
 
 def distinct_rows(rows: Sequence[Row]) -> list[Row]:
-    """Each row once, in their order."""
-    found = {json.dumps(row, sort_keys=True): row for row in reversed(rows)}
-    return [row for row in rows if found.pop(json.dumps(row, sort_keys=True), None) is not None]
+    """Return the distinct rows in their order."""
+    unused = {json.dumps(row, sort_keys=True): row for row in reversed(rows)}
+    return [row for row in rows if unused.pop(json.dumps(row, sort_keys=True), None) is not None]
 
 
 def common_options(
     definition: LveTest,
-    given: Sequence[Mapping[str, Json]],
-    of_today: Sequence[Mapping[str, Json]],
+    recorded: Sequence[Mapping[str, Json]],
+    current_arguments: Sequence[Mapping[str, Json]],
 ) -> tuple[dict[str, Json], list[str]]:
-    """The options that all calls were made with, and words for those that differ.
+    """Return the options that all calls share, and warnings about those that differ.
 
-    What only the checker's arguments mention is not an option of a call. `of_today` are those of
-    the calls that showed the prompt of today.
+    Arguments that only the checker uses are not options. `current_arguments` are those of calls
+    with the current prompt.
     """
     known_options = {**_OPTIONS, **_MORE_OPTIONS}
-    others = set(definition.model_columns) - known_options.keys()
-    calls, calls_of_today = (
+    checker_only = set(definition.model_columns) - known_options.keys()
+    calls, current_calls = (
         [
             model_arguments(
                 definition.model_arguments,
-                {name: value for name, value in one.items() if name not in others},
+                {name: value for name, value in call.items() if name not in checker_only},
             )
-            for one in some
+            for call in arguments
         ]
-        for some in (given, of_today)
+        for arguments in (recorded, current_arguments)
     )
     calls = calls or [model_arguments(definition.model_arguments, {})]
     options: dict[str, Json] = {}
@@ -308,18 +308,18 @@ def common_options(
         else:
             options.setdefault("providerOptions", {})[name] = values[0]
     if options.get("temperature") == 0:
-        del options["temperature"]  # as everywhere
-    return options, _words_of_difference(differing, calls_of_today)
+        del options["temperature"]  # the default
+    return options, _describe_differences(differing, current_calls)
 
 
-def _words_of_difference(
-    differing: Sequence[str], of_today: Sequence[Mapping[str, Json]]
+def _describe_differences(
+    differing: Sequence[str], current_arguments: Sequence[Mapping[str, Json]]
 ) -> list[str]:
-    """What to say of options that calls differ in; some differ with older prompts only."""
+    """Return warnings about differing options; some differ only in calls with older prompts."""
     today = [
         name
         for name in differing
-        if any(one.get(name) != of_today[0].get(name) for one in of_today)
+        if any(call.get(name) != current_arguments[0].get(name) for call in current_arguments)
     ]
     older = [name for name in differing if name not in today]
     return [

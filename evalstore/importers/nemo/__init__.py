@@ -1,7 +1,7 @@
-"""NeMo Evaluator: the JSON of custom evaluation jobs and configurations.
+"""Importer of NeMo Evaluator: custom evaluation jobs and configurations.
 
-The facts are those of its documentation and of the metrics of its SDK. What differs is
-said in `docs/coming-from/nemo.md`.
+It follows NeMo's documentation and the metrics of its SDK. Differences are listed in
+`docs/coming-from/nemo.md`.
 """
 
 from evalstore.importers.nemo.reader import read

@@ -1,4 +1,4 @@
-"""The data of a task: found among the files the user names, and copied beside the test."""
+"""The data of a task, found among the user's files and copied next to the test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.spec import DatasetSpec
 from evalstore.importers.base import SkippedItem
-from evalstore.importers.coerce import parse_json, whole
+from evalstore.importers.coerce import parse_json, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, read_rows, write_rows
 from evalstore.importers.nemo.job_shapes import as_tasks
 from evalstore.importers.source_files import read_unpacked, reason_of, require_readable
@@ -24,60 +24,60 @@ SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 
 @dataclass
 class TaskData:
-    """The rows of a task, as far as they are at hand."""
+    """The rows of a task, if their file was found."""
 
     source: str
-    """How problems name it."""
+    """The name of the data in messages."""
     name: str = ""
-    """What the copy is called; nothing when the data are not at hand."""
+    """The file name of the copy; empty if the data were not found."""
     content: bytes = b""
     rows: list[JsonLinesRow] = field(default_factory=list)
     spec: dict[str, Json] = field(default_factory=dict)
-    """Fields of `dataset` beside the path."""
+    """Fields of `dataset` besides the path."""
     url: str = ""
-    """Where the data are said to be, when they are not at hand."""
+    """The URL of the data, if they were not found."""
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the columns, in lower case."""
+        """The names of all columns in lower case."""
         return frozenset(name.lower() for row in self.rows for name in row.values)
 
-    def has(self, column: str) -> bool:
-        """Whether there is a column of this name, as templates have it."""
+    def has_column(self, column: str) -> bool:
+        """Return whether there is a column of this name, in the form used in templates."""
         return column in {re.sub(r"\W", "_", name) for name in self.columns}
 
     def split(self, keys: list[str]) -> list[tuple[int, TaskData]]:
-        """The rows with one key each, in their order, and the first of them."""
+        """Split the rows by key; returns the index of the first row and the data of each part."""
         limit = self.spec.get("limit", len(self.rows))
-        found: dict[str, list[int]] = {}
+        numbers_by_key: dict[str, list[int]] = {}
         for number, key in enumerate(keys[:limit]):
-            found.setdefault(key, []).append(number)
-        spec = {name: one for name, one in self.spec.items() if name != "limit"}
+            numbers_by_key.setdefault(key, []).append(number)
+        spec = {name: value for name, value in self.spec.items() if name != "limit"}
         parts = []
-        for count, numbers in enumerate(found.values(), 1):
+        for count, numbers in enumerate(numbers_by_key.values(), 1):
             rows = [self.rows[number] for number in numbers]
             name = f"{Path(self.name).stem}-{count}.jsonl"
             parts.append((numbers[0], TaskData(self.source, name, write_rows(rows), rows, spec)))
         return parts
 
     def free_name(self, name: str) -> str:
-        """A name that no column has, as templates have it."""
+        """Return an unused column name, in the form used in templates."""
         return unique(name, (re.sub(r"\W", "_", column) for column in self.columns))
 
-    def keep(self, rows: list[JsonLinesRow]) -> None:
-        """Keep only these of the rows that count, as JSON lines."""
-        self.spec = {name: one for name, one in self.spec.items() if name != "limit"}
+    def keep_rows(self, rows: list[JsonLinesRow]) -> None:
+        """Replace the rows, which are within the limit, and write them as JSON Lines."""
+        self.spec = {name: value for name, value in self.spec.items() if name != "limit"}
         self.rows = rows
         self.name = Path(self.name).stem + ".jsonl"
         self.content = write_rows(rows)
 
     @property
-    def counted(self) -> list[JsonLinesRow]:
-        """The rows up to the limit."""
+    def limited_rows(self) -> list[JsonLinesRow]:
+        """The rows within the limit."""
         return self.rows[: self.spec.get("limit", len(self.rows))]
 
     def has_empty(self, mentioned: str) -> bool:
-        """Whether a column that a template mentions is empty in a row."""
+        """Return whether a column that a template mentions is empty in any row."""
         words = set(re.findall(r"\w+", mentioned.lower()))
         return any(
             value in ("", []) and words.issuperset(re.findall(r"\w+", name.lower()))
@@ -86,44 +86,44 @@ class TaskData:
         )
 
     def add_column(self, name: str, values: list[Json]) -> None:
-        """Give every row another value; the copy is JSON lines then."""
+        """Add a column; the copy is written as JSON Lines."""
         self.rows = [
-            row.with_values(**{name: one}) for row, one in zip(self.rows, values, strict=True)
+            row.with_values(**{name: value}) for row, value in zip(self.rows, values, strict=True)
         ]
         self.name = Path(self.name).stem + ".jsonl"
         self.content = write_rows(self.rows)
 
 
 def find_data(
-    dataset: Any, limit: Any, job: Path, given: list[Path], left: list[SkippedItem]
+    dataset: Any, limit: Any, job: Path, sources: list[Path], left: list[SkippedItem]
 ) -> TaskData:
-    """The data of a task; raises `EvalstoreError` when it says nothing of them."""
+    """Return the data of a task; raises `EvalstoreError` if it specifies none."""
     if isinstance(dataset, str) and dataset:
         dataset = {"files_url": dataset}
     if not isinstance(dataset, dict):
         raise EvalstoreError("it has no 'dataset'")
     limit = dataset.get("limit", limit)
-    spec: dict[str, Json] = {"limit": whole(limit)} if whole(limit) else {}
+    spec: dict[str, Json] = {"limit": positive_int(limit)} if positive_int(limit) else {}
     if isinstance(rows := dataset.get("rows"), list):
-        kept = [
+        valid_rows = [
             JsonLinesRow(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)
         ]
-        return TaskData(str(job), "rows.jsonl", write_rows(kept), kept, spec)
+        return TaskData(str(job), "rows.jsonl", write_rows(valid_rows), valid_rows, spec)
     url = dataset.get("files_url")
     if not isinstance(url, str) or not url:
         raise EvalstoreError("its 'dataset' has no 'files_url'")
-    path = _locate(url, job, given)
+    path = _locate(url, job, sources)
     if path is None:
         return TaskData(url, url=url, spec=spec)
-    return _read(path, spec, left)
+    return _read_data(path, spec, left)
 
 
-def _locate(url: str, job: Path, given: list[Path]) -> Path | None:
-    """The local file for a URL: the one of the same name, or the only one."""
+def _locate(url: str, job: Path, sources: list[Path]) -> Path | None:
+    """Return the local file for a URL: the one with the same name, or the only one."""
     name = url.rstrip("/").rpartition("/")[2]
     files = [
         file
-        for path in given
+        for path in sources
         for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
         if file.suffix in SUFFIXES and file != job
     ]
@@ -147,30 +147,30 @@ def _refuse_outside(url: str, path: Path) -> None:
 
 
 def is_job(path: Path) -> bool:
-    """Whether a JSON file has tasks in it."""
+    """Return whether a file is a JSON document with tasks."""
     if path.suffix != ".json":
         return False
     try:
-        found = parse_json(read_unpacked(path))
+        document = parse_json(read_unpacked(path))
     except (ValueError, FileProblem):
         return False
-    return tasks_of(found) is not None
+    return tasks_of(document) is not None
 
 
 def tasks_of(document: Any) -> dict[str, Any] | None:
-    """The configuration in a job or by itself; None when there is none."""
+    """Return the configuration in a document, which is a job or a configuration; else None."""
     if not isinstance(document, dict):
         return None
-    for one in (document, document.get("config"), document.get("spec")):
-        if isinstance(one, dict) and isinstance(one.get("tasks"), dict):
-            return one
-    for one in (document, document.get("spec")):
-        if isinstance(one, dict) and (config := as_tasks(one)) is not None:
+    for candidate in (document, document.get("config"), document.get("spec")):
+        if isinstance(candidate, dict) and isinstance(candidate.get("tasks"), dict):
+            return candidate
+    for candidate in (document, document.get("spec")):
+        if isinstance(candidate, dict) and (config := as_tasks(candidate)) is not None:
             return config
     return None
 
 
-def _read(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskData:
+def _read_data(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskData:
     if path.suffix in (".jsonl", ".ndjson"):
         rows = read_rows(path, left)
         return TaskData(str(path), f"{path.stem}.jsonl", write_rows(rows), rows, spec)
@@ -182,16 +182,16 @@ def _read(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskDat
     dataset = DatasetSpec(path.name, skip=True)
     rows = []
     try:
-        found = read_dataset(dataset, lambda: io.BytesIO(content), str(path))
-        rows = [JsonLinesRow(row.line or row.number, dict(row.item)) for row in found]
-        problems = found.problems
+        dataset_rows = read_dataset(dataset, lambda: io.BytesIO(content), str(path))
+        rows = [JsonLinesRow(row.line or row.number, dict(row.item)) for row in dataset_rows]
+        problems = dataset_rows.problems
     except FileProblem as problem:
         left.append(SkippedItem(str(path), problem.message, problem.line, problem.column))
         return TaskData(str(path), path.name, content, rows, spec)
     bad = [problem for problem in problems if problem.line is not None]
-    for one in bad:
-        reason = one.message.removeprefix("this row is skipped: ")
-        left.append(SkippedItem(str(path), reason, one.line, one.column))
+    for row_problem in bad:
+        reason = row_problem.message.removeprefix("this row is skipped: ")
+        left.append(SkippedItem(str(path), reason, row_problem.line, row_problem.column))
     if bad:
         spec = {**spec, "onError": "skip"}
     return TaskData(str(path), path.name, content, rows, spec)

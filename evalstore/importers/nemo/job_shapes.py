@@ -1,26 +1,26 @@
-"""Jobs of newer versions, which have data and metrics, but no tasks."""
+"""Conversion of jobs of newer versions, which have data and metrics, but no tasks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from evalstore.importers.coerce import listing, mapping
+from evalstore.importers.coerce import as_list, as_mapping
 
 
 def as_tasks(job: dict[str, Any]) -> dict[str, Any] | None:
-    """The same job with one task; None when it is something else."""
-    given = [job["metric"]] if "metric" in job else listing(job.get("metrics"))
-    if not given or not isinstance(job.get("dataset"), dict | str):
+    """Convert a job to one with a single task; None if it has no metrics and data."""
+    entries = [job["metric"]] if "metric" in job else as_list(job.get("metrics"))
+    if not entries or not isinstance(job.get("dataset"), dict | str):
         return None
     metrics: dict[str, Any] = {}
-    for metric in given:
-        name = str(mapping(metric).get("name") or mapping(metric).get("type") or metric)
+    for metric in entries:
+        name = str(as_mapping(metric).get("name") or as_mapping(metric).get("type") or metric)
         metrics[name if name not in metrics else f"{name}-{len(metrics) + 1}"] = metric
-    params = mapping(job.get("params"))
+    params = as_mapping(job.get("params"))
     task = {
         "dataset": job["dataset"],
         "params": {
-            **mapping(params.get("inference")),
+            **as_mapping(params.get("inference")),
             "template": job.get("prompt_template"),
             "limit_samples": params.get("limit_samples"),
         },

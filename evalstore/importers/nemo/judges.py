@@ -1,4 +1,4 @@
-"""NeMo's judges: a prompt, and parsers that find scores in the reply."""
+"""Import of NeMo's judges: a prompt, and parsers for the scores in the reply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_ANSWER = re.compile(r"\bsample(?:\.\w+)*")
 
 @dataclass
 class NemoJudge:
-    """One score that a model gives."""
+    """A judge for one score."""
 
     name: str
     messages: list[Message]
@@ -28,25 +28,30 @@ class NemoJudge:
     warnings: list[str] = field(default_factory=list)
 
     def write(self, id: str) -> tuple[Grading, dict[str, Json]]:
-        """The prompt, the instructions and the check of a test that this judges."""
+        """Return the split prompt and the check for a test; `id` is that of the prompt."""
         return split_prompt(id, self.messages), {"judge": {"prompt": id, **self.check}}
 
 
 def read_judges(
     name: str, params: Mapping[str, Any], line: int | None, answer: str | None
 ) -> Iterator[NemoJudge]:
-    """A judge for each score, or `MetricNotTakenError`. `answer` is the column of answers."""
+    """Yield a judge per score; raises `MetricNotTakenError`. `answer` is the answers' column."""
     template = params.get("template", params.get("prompt_template"))
-    given = template.get("messages") if isinstance(template, dict) else None
+    prompt_messages = template.get("messages") if isinstance(template, dict) else None
     if isinstance(template, str):
-        given = [{"role": "user", "content": template}]
-    if not isinstance(given, list) or not given or not all(map(_is_message, given)):
+        prompt_messages = [{"role": "user", "content": template}]
+    if (
+        not isinstance(prompt_messages, list)
+        or not prompt_messages
+        or not all(map(_is_message, prompt_messages))
+    ):
         raise MetricNotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
-        (one["role"], list(templates.pieces(one["content"], answer))) for one in given
+        (message["role"], list(templates.pieces(message["content"], answer)))
+        for message in prompt_messages
     ]
     _require_answer([piece for _, pieces in messages for piece in pieces])
-    text = "\n".join(one["content"] for one in given)
+    text = "\n".join(message["content"] for message in prompt_messages)
     scores = _scores(params)
     for score, settings in scores:
         title = name if len(scores) == 1 else f"{name}.{score}"
@@ -55,11 +60,11 @@ def read_judges(
 
 
 def _require_answer(pieces: list[PromptPiece]) -> None:
-    """Raise unless the answer is shown, and shown as a whole."""
+    """Raise `MetricNotTakenError` unless the complete answer is shown."""
     for piece in pieces:
-        if piece.is_template and (found := _OF_ANSWER.search(piece.text)):
+        if piece.is_template and (match := _OF_ANSWER.search(piece.text)):
             raise MetricNotTakenError(
-                f"its template uses '{found[0]}': judges are shown the answer whole"
+                f"its template uses '{match[0]}': judges are shown the answer whole"
             )
     if not any(piece.runtime for piece in pieces):
         raise MetricNotTakenError(
@@ -67,28 +72,31 @@ def _require_answer(pieces: list[PromptPiece]) -> None:
         )
 
 
-def _is_message(given: Any) -> bool:
+def _is_message(message: Any) -> bool:
     return (
-        isinstance(given, dict)
-        and given.get("role") in ("system", "user", "assistant")
-        and isinstance(given.get("content"), str)
+        isinstance(message, dict)
+        and message.get("role") in ("system", "user", "assistant")
+        and isinstance(message.get("content"), str)
     )
 
 
 def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    given = params.get("scores")
-    if isinstance(given, dict):
-        found = list(given.items())
+    value = params.get("scores")
+    if isinstance(value, dict):
+        scores = list(value.items())
     else:
-        listed = given if isinstance(given, list) else []
-        found = [(str(one.get("name")), one) for one in listed if isinstance(one, dict)]
-    if not found or not all(isinstance(one, dict) for _, one in found):
+        entries = value if isinstance(value, list) else []
+        scores = [(str(score.get("name")), score) for score in entries if isinstance(score, dict)]
+    if not scores or not all(isinstance(score, dict) for _, score in scores):
         raise MetricNotTakenError("it has no 'scores'")
-    return found
+    return scores
 
 
 def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Json], list[str]]:
-    """How the reply is read and what passes; the bound is ours, as NeMo only gives scores."""
+    """Return the fields of a judge check, and warnings.
+
+    The pass bound is the middle of the scale, as NeMo's scores have none.
+    """
     parser = _parser(name, score)
     rubric = _rubric(score.get("rubric"))
     if rubric:
@@ -96,28 +104,28 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
         if low == high:
             raise MetricNotTakenError(f"the score '{name}' has a rubric with one value only")
         bound = middle_of(low, high)
-        words = f"the score '{name}' has no bound: it passes here if it is {bound}"
-        return {"parser": parser, "scores": rubric, "pass": bound}, [words]
+        warning = f"the score '{name}' has no bound: it passes here if it is {bound}"
+        return {"parser": parser, "scores": rubric, "pass": bound}, [warning]
     low, high, guessed = _scale(score, text)
     if low != 0:
         parser["min"] = low
     parser["max"] = high
     bound = middle_of(low, high)
     scale = f"{low:g} to {high:g}"
-    words = f"the score '{name}' has no bound: it passes here if it is {bound}"
+    warning = f"the score '{name}' has no bound: it passes here if it is {bound}"
     if guessed:
-        words += f"; its scale is taken to be {scale}"
-    return {"parser": parser, "pass": bound}, [words]
+        warning += f"; its scale is taken to be {scale}"
+    return {"parser": parser, "pass": bound}, [warning]
 
 
 def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
-    given = score.get("parser")
-    if given is None and ("rubric" in score or "minimum" in score):
-        return {"json": name}  # what newer jobs mean without one
-    given = given if isinstance(given, dict) else {}
-    if isinstance(given.get("json_path"), str):
-        return {"json": given["json_path"].removeprefix("$.")}
-    pattern = given.get("pattern")
+    settings = score.get("parser")
+    if settings is None and ("rubric" in score or "minimum" in score):
+        return {"json": name}  # the default of newer jobs
+    settings = settings if isinstance(settings, dict) else {}
+    if isinstance(settings.get("json_path"), str):
+        return {"json": settings["json_path"].removeprefix("$.")}
+    pattern = settings.get("pattern")
     if not isinstance(pattern, str):
         raise MetricNotTakenError(f"the score '{name}' has no parser by regex or JSON")
     try:
@@ -126,22 +134,26 @@ def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
         raise MetricNotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
     if not groups:
         raise MetricNotTakenError(f"the pattern of the score '{name}' has no group")
-    return {"regex": pattern, "method": given.get("method") or "match"}
+    return {"regex": pattern, "method": settings.get("method") or "match"}
 
 
-def _rubric(given: Any) -> dict[str, float]:
-    if isinstance(given, list):
-        given = {str(one.get("label")): one.get("value") for one in given if isinstance(one, dict)}
-    if not isinstance(given, dict):
+def _rubric(rubric: Any) -> dict[str, float]:
+    if isinstance(rubric, list):
+        rubric = {
+            str(level.get("label")): level.get("value")
+            for level in rubric
+            if isinstance(level, dict)
+        }
+    if not isinstance(rubric, dict):
         return {}
-    return {str(label): one for label, one in given.items() if isinstance(one, int | float)}
+    return {str(label): value for label, value in rubric.items() if isinstance(value, int | float)}
 
 
 def _scale(score: Mapping[str, Any], text: str) -> tuple[float, float, bool]:
-    """The lowest and the highest score, and whether that is only what the prompt suggests."""
+    """Return the lowest and highest score, and whether they were guessed from the prompt."""
     low, high = score.get("minimum", score.get("min")), score.get("maximum", score.get("max"))
     if isinstance(low, int | float) and isinstance(high, int | float) and low < high:
         return low, high, False
-    found = [(int(a), int(b)) for a, b in _SCALE.findall(text) if int(a) < int(b)]
-    low, high = found[0] if found else _USUAL
+    ranges = [(int(a), int(b)) for a, b in _SCALE.findall(text) if int(a) < int(b)]
+    low, high = ranges[0] if ranges else _USUAL
     return low, high, True

@@ -1,4 +1,4 @@
-"""NeMo's metrics that need no model, as checks."""
+"""Conversion of NeMo's metrics without a judge to checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evalstore.importers.nemo import templates
 from evalstore.values import Json
 
 ENOUGH = ">= 0.5"
-"""The bound of scores that a job has no bound for."""
+"""The default pass bound of scores, as jobs have none."""
 
 
 class MetricNotTakenError(Exception):
@@ -38,8 +38,8 @@ _NUMBER = {
 }
 
 
-def _sides(params: Mapping[str, Any], what: str) -> tuple[Json, str, Json]:
-    """The left side, the operation and the right side, in either way they are written."""
+def _operands(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
+    """Return the left side, the operation and the right side, from either notation."""
     check = params.get("check")
     if isinstance(check, list) and len(check) >= 3:
         left, operation, right = check[:3]
@@ -47,34 +47,34 @@ def _sides(params: Mapping[str, Any], what: str) -> tuple[Json, str, Json]:
         operation = params.get("operation")
         left, right = params.get("left_template"), params.get("right_template")
     if left is None or right is None or not isinstance(operation, str):
-        raise MetricNotTakenError(f"the {what} needs 'check: [left, operation, right]'")
+        raise MetricNotTakenError(f"the {kind} needs 'check: [left, operation, right]'")
     return left, " ".join(operation.lower().split()), right
 
 
-def _looking_at(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
-    """The check, of something that is not the answer as it is."""
+def _with_actual(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
+    """Set the checked value, unless it is the unchanged answer."""
     if candidate is None or templates.is_output(candidate):
         return check
     return {**check, "actual": templates.value(candidate)}
 
 
 def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
-    left, operation, right = _sides(params, "string-check")
+    left, operation, right = _operands(params, "string-check")
     if operation not in _STRING:
         raise MetricNotTakenError(f"the string-check has no operation '{operation}'")
     kind, negated = _STRING[operation]
-    check = _looking_at({kind: templates.value(right)}, left)
+    check = _with_actual({kind: templates.value(right)}, left)
     return {**check, "not": True} if negated else check
 
 
 def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
-    left, operation, right = _sides(params, "number-check")
+    left, operation, right = _operands(params, "number-check")
     if operation not in _NUMBER:
         raise MetricNotTakenError(f"the number-check has no operation '{operation}'")
-    given = params.get("check")
+    parts = params.get("check")
     epsilon = params.get("epsilon")
-    if epsilon is None and isinstance(given, list) and len(given) > 3:
-        epsilon = given[3].get("epsilon") if isinstance(given[3], dict) else given[3]
+    if epsilon is None and isinstance(parts, list) and len(parts) > 3:
+        epsilon = parts[3].get("epsilon") if isinstance(parts[3], dict) else parts[3]
     if operation != "absolute difference":
         if epsilon:
             raise MetricNotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
@@ -85,49 +85,49 @@ def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
         settings["op"] = _NUMBER[operation]
     if operation == "absolute difference":
         settings["epsilon"] = epsilon
-    return {"number": _looking_at(settings, left)}
+    return {"number": _with_actual(settings, left)}
 
 
 def _reference(params: Mapping[str, Any]) -> Json:
-    """What is expected: one template or several; jobs of similarity metrics name none."""
+    """Return the expected templates; similarity metrics default to `item.reference`."""
     for name in ("references", "ground_truth", "reference"):
         if name in params:
-            given = params[name]
+            value = params[name]
             return (
-                list(map(templates.value, given))
-                if isinstance(given, list)
-                else templates.value(given)
+                list(map(templates.value, value))
+                if isinstance(value, list)
+                else templates.value(value)
             )
     return "{{ item.reference }}"
 
 
-def _compared(
+def _text_metric(
     kind: str, *, graded: bool = False, **settings: Json
 ) -> Callable[[Mapping[str, Any]], dict[str, Json]]:
-    def make(params: Mapping[str, Any]) -> dict[str, Json]:
+    def make_check(params: Mapping[str, Any]) -> dict[str, Json]:
         candidate = params.get("candidate", params.get("prediction"))
-        check = _looking_at({kind: _reference(params), **settings}, candidate)
+        check = _with_actual({kind: _reference(params), **settings}, candidate)
         return {**check, "pass": ENOUGH} if graded else check
 
-    return make
+    return make_check
 
 
 METRICS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Json]]] = {
     "string-check": _string_check,
     "number-check": _number_check,
-    "exact-match": _compared("exact"),
-    "em": _compared("exact"),
-    "accuracy": _compared("equals"),
-    "f1": _compared("f1", graded=True),
-    "bleu": _compared("bleu", graded=True),
-    "rouge": _compared("rouge", graded=True, stem=True),
+    "exact-match": _text_metric("exact"),
+    "em": _text_metric("exact"),
+    "accuracy": _text_metric("equals"),
+    "f1": _text_metric("f1", graded=True),
+    "bleu": _text_metric("bleu", graded=True),
+    "rouge": _text_metric("rouge", graded=True, stem=True),
 }
 GRADED = ("f1", "bleu", "rouge")
 
 
-def tool_call(given: Json) -> dict[str, Json]:
-    """An expected call of a tool, from the form of chat completions; raises `ValueError`."""
-    call = given.get("function", given) if isinstance(given, dict) else None
+def tool_call(expected: Json) -> dict[str, Json]:
+    """Convert an expected tool call from the chat-completions format; raises `ValueError`."""
+    call = expected.get("function", expected) if isinstance(expected, dict) else None
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         raise ValueError("an expected tool call has no name")
     arguments = call.get("arguments")

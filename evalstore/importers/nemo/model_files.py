@@ -1,4 +1,4 @@
-"""The models of a job: candidates and judges, with the servers they are at."""
+"""Model and provider files for the candidates and judges of a job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.base import Imported, SkippedItem
-from evalstore.importers.coerce import mapping
+from evalstore.importers.coerce import as_mapping
 from evalstore.importers.template_writer import file_name
 from evalstore.importers.yaml_writer import block
 
@@ -24,18 +24,18 @@ def participants(
     prefix: str,
     imported: Imported,
 ) -> None:
-    """Model and provider files for the models of a job, and settings that name them.
+    """Add model and provider files for the models of a job, and the settings that list them.
 
-    `prefix` is the folder of the import, with which codes of providers begin.
+    `prefix` is the folder of the import; provider codes begin with it.
     """
     target = document.get("target")
     candidate = target.get("model") if isinstance(target, dict) else config.get("model")
     for field, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
-        for given in models:
-            id = _model(given, file, prefix, imported)
-            listed: list[Json] = imported.settings.setdefault(field, [])
-            if id and id not in listed:
-                listed.append(id)
+        for model in models:
+            id = _model(model, file, prefix, imported)
+            ids: list[Json] = imported.settings.setdefault(field, [])
+            if id and id not in ids:
+                ids.append(id)
     for field in ("candidates", "evaluators"):
         if not imported.settings.get(field):
             imported.settings.pop(field, None)
@@ -43,16 +43,16 @@ def participants(
 
 def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
     for task in config["tasks"].values():
-        for metric in mapping(mapping(task).get("metrics")).values():
-            if mapping(metric).get("type") == "llm-judge":
-                yield mapping(metric.get("params") or metric).get("model")
+        for metric in as_mapping(as_mapping(task).get("metrics")).values():
+            if as_mapping(metric).get("type") == "llm-judge":
+                yield as_mapping(metric.get("params") or metric).get("model")
 
 
-def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None:
-    """The id of a model, with its files written; keys are never imported."""
-    if isinstance(given, str):
-        given = {"name": given}
-    endpoint = mapping(mapping(given).get("api_endpoint", given))
+def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str | None:
+    """Add the files of a model and return its id; API keys are never imported."""
+    if isinstance(model_spec, str):
+        model_spec = {"name": model_spec}
+    endpoint = as_mapping(as_mapping(model_spec).get("api_endpoint", model_spec))
     code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
     if not isinstance(code, str) or not code or code.startswith("<"):
         return None

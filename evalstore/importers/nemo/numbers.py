@@ -1,4 +1,4 @@
-"""References of number checks: of a text such as `#### 42` the last number counts."""
+"""References of number checks: in a text such as `#### 42`, the last number is used."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _COLUMN = "expected_number"
 
 
 def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem]) -> dict[str, Any]:
-    """The check with a number to compare with in each row; raises `MetricNotTakenError`.
+    """Return the check with numeric references; raises `MetricNotTakenError`.
 
-    Where references are texts, rows get a column with the number; those without one go to
-    `left`.
+    If references are texts, a column with the number is added; rows without a number are skipped
+    and added to `left`.
     """
     settings = check["number"]
     expected = settings["expected"]
@@ -38,22 +38,22 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
     references = _References(expected, data)
-    found = [references.of(row) for row in data.counted]
-    if all(as_number(one) is not None for one in found):
+    values = [references.of(row) for row in data.limited_rows]
+    if all(as_number(value) is not None for value in values):
         return check
-    numbers = [None if one is None else _last_number(as_text(one)) for one in found]
-    kept = []
-    for row, number in zip(data.counted, numbers, strict=True):
+    numbers = [None if value is None else _last_number(as_text(value)) for value in values]
+    rows_with_number = []
+    for row, number in zip(data.limited_rows, numbers, strict=True):
         if number is None:
             reason = "there is no number in the reference of this row"
             left.append(SkippedItem(data.source, reason, row.line))
         else:
-            kept.append(row)
-    if not kept:
+            rows_with_number.append(row)
+    if not rows_with_number:
         raise MetricNotTakenError("there is no number in any of its references")
-    data.keep(kept)
+    data.keep_rows(rows_with_number)
     name = data.free_name(_COLUMN)
-    data.add_column(name, [one for one in numbers if one is not None])
+    data.add_column(name, [number for number in numbers if number is not None])
     return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}
 
 
@@ -63,7 +63,7 @@ def _last_number(text: str) -> int | float | None:
 
 
 class _References:
-    """The rendered template of each row, by the names of `item` and of its columns."""
+    """Evaluates the template of the references for each row."""
 
     def __init__(self, template: str, data: TaskData) -> None:
         self._template = template
@@ -73,7 +73,7 @@ class _References:
         )
 
     def of(self, row: JsonLinesRow) -> Json:
-        """The value or the text; None for a row that it fails for."""
+        """Return the value for a row; None if the evaluation fails."""
         from evalstore.files.jinja_sandbox import evaluate, run
 
         item = self._columns.item(row.values)

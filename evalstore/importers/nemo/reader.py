@@ -1,4 +1,4 @@
-"""Finds the jobs in files and folders, and makes a test of each task."""
+"""Import of the tasks of jobs in files and folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
-from evalstore.importers.coerce import mapping, parse_json
+from evalstore.importers.coerce import as_mapping, parse_json
 from evalstore.importers.json_lines import json_as_yaml
 from evalstore.importers.nemo.datasets import tasks_of
 from evalstore.importers.nemo.model_files import participants
@@ -24,15 +24,15 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """A test for each task of the jobs; files of data are those of the tasks that name them."""
+    """Import a test for each task of the jobs; other files may be data of these tasks."""
     imported = Imported()
-    found = [
+    files = [
         file
         for path in paths
         for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
         if file.suffix in _SUFFIXES
     ]
-    jobs = [job for file in found if (job := _read_job(file, imported, only=len(found) == 1))]
+    jobs = [job for file in files if (job := _read_job(file, imported, only=len(files) == 1))]
     if not jobs and not imported.left:
         raise EvalstoreError(
             "there is no job of NeMo Evaluator here",
@@ -45,60 +45,60 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 
 @dataclass
 class _Job:
-    """A JSON file with tasks."""
+    """A file with tasks."""
 
     path: Path
     document: Mapping[str, Any]
     config: Mapping[str, Any]
     places: Document | None
-    """The same with its lines."""
+    """The same document with line numbers."""
     prefix: tuple[str, ...] = field(default=())
-    """Where the configuration stands in the document."""
+    """The path of the configuration in the document."""
 
     def line(self, *steps: str) -> int | None:
-        """The line of a part of the configuration."""
+        """Return the line of a part of the configuration."""
         if self.places is None:
             return None
-        if "tasks" not in self.places.at(*self.prefix).value:  # a job that has metrics itself
+        if "tasks" not in self.places.at(*self.prefix).value:  # a job without tasks
             steps = steps[2:3] if steps[2:3] != ("metrics",) else ("metric",)
         return self.places.line(*self.prefix, *steps)
 
-    def write(self, given: list[Path], options: ImportOptions, imported: Imported) -> None:
+    def write(self, sources: list[Path], options: ImportOptions, imported: Imported) -> None:
         several = len(self.config["tasks"]) > 1
         for name, task in self.config["tasks"].items():
             if not isinstance(task, dict):
-                self._leave(imported, name, "a task must be a mapping")
+                self._skip(imported, name, "a task must be a mapping")
                 continue
             stem = name if several or self.path.stem in ("job", "config") else self.path.stem
-            one = Task(
+            job_task = Task(
                 name=stem,
                 task=task,
                 config=self.config,
                 dataset=self._dataset(task),
                 file=self.path,
-                given=given,
+                sources=sources,
                 prefix=options.name,
                 line=lambda *steps, name=name: self.line("tasks", name, *steps),
             )
             try:
-                write_task(one, imported)
+                write_task(job_task, imported)
             except EvalstoreError as problem:
-                self._leave(imported, name, str(problem))
-        if mapping(self.document.get("target")).get("cached_outputs"):
+                self._skip(imported, name, str(problem))
+        if as_mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
             imported.left.append(SkippedItem(str(self.path), reason, line))
         participants(self.document, self.config, str(self.path), options.name, imported)
 
     def _dataset(self, task: Mapping[str, Any]) -> Any:
-        """The data of a task: its own, those of all tasks, or those that are the target."""
-        target = mapping(self.document.get("target"))
-        given = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
+        """Return the data of a task, from the task itself, the configuration or the target."""
+        target = as_mapping(self.document.get("target"))
+        candidates = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
         if isinstance(target.get("rows"), list):
-            given.append({"rows": target["rows"]})
-        return next((one for one in given if one), None)
+            candidates.append({"rows": target["rows"]})
+        return next((candidate for candidate in candidates if candidate), None)
 
-    def _leave(self, imported: Imported, name: str, reason: str) -> None:
+    def _skip(self, imported: Imported, name: str, reason: str) -> None:
         line = self.line("tasks", name)
         imported.left.append(SkippedItem(str(self.path), f"the task '{name}': {reason}", line))
 
@@ -131,13 +131,13 @@ def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
             reason = "its 'tasks' are a list, as in the first versions: give each a name"
             imported.left.append(SkippedItem(str(path), reason, line))
         return None
-    inside = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
-    prefix = () if tasks_of({**document, "config": None, "spec": None}) else (inside[0],)
+    wrappers = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
+    prefix = () if tasks_of({**document, "config": None, "spec": None}) else (wrappers[0],)
     return _Job(path, document, config, places, prefix)
 
 
 def _read_text(path: Path, text: str) -> tuple[Document | None, Any]:
-    """A document with its lines, and its value; raises `ValueError` or `FileProblem`."""
+    """Return a document with line numbers, and its value; raises `ValueError` or `FileProblem`."""
     if path.suffix != ".json":
         places = read_yaml(text)
         return places, places.value

@@ -1,4 +1,4 @@
-"""A task: its messages, its data, and its metrics as checks."""
+"""Import of a task: its messages, its data, and its metrics as checks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.fields import Collector, Fields
 from evalstore.files.yaml12 import read_yaml
 from evalstore.importers.base import Imported, SkippedItem
-from evalstore.importers.coerce import listing, mapping
+from evalstore.importers.coerce import as_list, as_mapping
 from evalstore.importers.nemo import templates
 from evalstore.importers.nemo.datasets import TaskData, find_data
 from evalstore.importers.nemo.judges import NemoJudge, read_judges
 from evalstore.importers.nemo.metrics import GRADED, METRICS, MetricNotTakenError, tool_call
 from evalstore.importers.nemo.numbers import with_numbers
-from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parsed, write_tools
+from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parse_if_text, write_tools
 from evalstore.importers.template_writer import file_name, unique, write_test
 from evalstore.importers.yaml_writer import flow
 from evalstore.values import Json
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _QUESTIONS = ("messages", "input", "prompt", "question")
 _ANSWERS = ("output", "response", "completion", "prediction")
 _REFERENCE = re.compile("reference|ideal|expected|truth|target|label|gold")
-"""Columns that are compared with answers, and hold none."""
+"""Names of columns that contain references, not answers."""
 _OPTIONS = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -41,22 +41,22 @@ _OPTIONS = {
 
 @dataclass
 class Task:
-    """One task of a job, and where it stands."""
+    """One task of a job and its location."""
 
     name: str
     task: Mapping[str, Any]
     config: Mapping[str, Any]
     dataset: Any
-    """What it says of its data, or what the job says."""
+    """The dataset of the task or of the job."""
     file: Path
-    given: list[Path]
+    sources: list[Path]
     prefix: str
     line: Callable[..., int | None]
 
 
 @dataclass
 class _Parts:
-    """What the tests of a task are made of."""
+    """The parts of a task's tests."""
 
     data: TaskData
     front: dict[str, Json] = field(default_factory=dict)
@@ -64,33 +64,33 @@ class _Parts:
     checks: list[Json] = field(default_factory=list)
     judges: list[NemoJudge] = field(default_factory=list)
     answer: str | None = None
-    """The column with the recorded answers."""
+    """The column of recorded answers."""
 
 
 def write_task(task: Task, imported: Imported) -> None:
-    """The tests of a task: for each list of tools that rows offer, and for each further judge."""
-    params, general = mapping(task.task.get("params")), mapping(task.config.get("params"))
+    """Write the tests of a task: one per distinct list of tools and per judge."""
+    params, general = as_mapping(task.task.get("params")), as_mapping(task.config.get("params"))
     limit = params.get("limit_samples", general.get("limit_samples"))
-    data = find_data(task.dataset, limit, task.file, task.given, imported.left)
+    data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
     name = unique(f"tests/{file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
-    offered = offered_tools(mapping(params.get("template")).get("tools"), data)
-    keys = [json.dumps(one, sort_keys=True) for one in offered]
+    tools_by_row = offered_tools(as_mapping(params.get("template")).get("tools"), data)
+    keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
     if len(set(keys)) <= 1:
-        _write(task, data, offered[0] if offered else [], name, name, imported)
+        _write_tests(task, data, tools_by_row[0] if tools_by_row else [], name, name, imported)
         return
-    for number, (first, part) in enumerate(data.split(keys), 1):
-        _write(task, part, offered[first], f"{name}-{number}", name, imported)
+    for number, (first_row, part) in enumerate(data.split(keys), 1):
+        _write_tests(task, part, tools_by_row[first_row], f"{name}-{number}", name, imported)
 
 
-def _write(
+def _write_tests(
     task: Task, data: TaskData, tools: list[Json], name: str, base: str, imported: Imported
 ) -> None:
-    """The tests of rows that offer the same tools; they share the judges' prompts of `base`."""
+    """Write the tests of rows with the same tools; `base` is the name of shared prompts."""
     parts = _Parts(data)
-    _conversation(task, parts, imported)
+    _read_conversation(task, parts, imported)
     if tools:
         parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
-    _metrics(task, parts, imported)
+    _read_metrics(task, parts, imported)
     if not parts.checks and not parts.judges:
         raise EvalstoreError("none of its metrics can be imported")
     front = {"dataset": _dataset(data, name, task, imported), **parts.front}
@@ -115,7 +115,7 @@ def _write(
 
 
 def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
-    """The field `dataset`, with the copy of the data written."""
+    """Return the field `dataset`, and add the copy of the data."""
     if data.url:
         reason = f"the data are not here: say in 'datasetRoots' where '{data.url}' is"
         imported.warnings.append(SkippedItem(str(task.file), reason, task.line("dataset")))
@@ -130,32 +130,35 @@ def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
     return {"path": path, **data.spec} if data.spec else path
 
 
-# --- what the candidate is shown ----------------------------------------------------------
+# --- messages of the candidate ------------------------------------------------------------
 
 
-def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
-    params = mapping(task.task.get("params"))
+def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
+    params = as_mapping(task.task.get("params"))
     template = params.get("template")
-    general = mapping(task.config.get("params"))
-    inside = mapping(template)
+    general = as_mapping(task.config.get("params"))
+    template_fields = as_mapping(template)
     options = {
-        ours: value
-        for theirs, ours in _OPTIONS.items()
-        if (value := inside.get(theirs, params.get(theirs, general.get(theirs)))) is not None
+        name: value
+        for nemo_name, name in _OPTIONS.items()
+        if (value := template_fields.get(nemo_name, params.get(nemo_name, general.get(nemo_name))))
+        is not None
     }
     if template is None:
-        _recorded(task, parts)
+        _use_recorded_answers(task, parts)
         return
-    for theirs, ours in _OPTIONS.items():
-        if ours in options and not _is_option(ours, options[ours]):
-            reason = f"'{theirs}' is not imported: {flow(options.pop(ours))} is not a value for it"
+    for nemo_name, name in _OPTIONS.items():
+        if name in options and not _is_option(name, options[name]):
+            reason = (
+                f"'{nemo_name}' is not imported: {flow(options.pop(name))} is not a value for it"
+            )
             imported.warnings.append(SkippedItem(str(task.file), reason, task.line()))
     if options:
         parts.front["options"] = options
-    messages = inside.get("messages")
-    if isinstance(template, str) or "prompt" in inside:
-        given = template if isinstance(template, str) else inside["prompt"]
-        parts.turns = [("user", templates.shown(str(given)))]
+    messages = template_fields.get("messages")
+    if isinstance(template, str) or "prompt" in template_fields:
+        prompt = template if isinstance(template, str) else template_fields["prompt"]
+        parts.turns = [("user", templates.shown(str(prompt)))]
     elif isinstance(messages, str):
         parts.front["messages"] = templates.value(messages)
     elif isinstance(messages, list) and messages and all(map(_is_message, messages)):
@@ -172,38 +175,40 @@ def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
 
 
 def _is_option(name: str, value: Json) -> bool:
-    """Whether a test can have this option with this value."""
+    """Return whether this is a valid option of a test."""
     collector = Collector()
     document = read_yaml(f"options: {flow({name: value})}")
     Fields(document, ("options",), collector=collector).options()
     return not collector.found
 
 
-def _is_message(given: Any) -> bool:
+def _is_message(message: Any) -> bool:
     return (
-        isinstance(given, dict)
-        and given.get("role") in ("system", "user", "assistant")
-        and isinstance(given.get("content"), str)
+        isinstance(message, dict)
+        and message.get("role") in ("system", "user", "assistant")
+        and isinstance(message.get("content"), str)
     )
 
 
 def _breaks_order(roles: list[str]) -> bool:
-    """Whether these roles do not take turns as sections do."""
-    spoken = roles[1:] if roles[0] == "system" else roles
-    wanted = ["user" if number % 2 == 0 else "assistant" for number in range(len(spoken))]
-    return not spoken or spoken != wanted or spoken[-1] != "user"
+    """Return whether the roles do not alternate as sections require."""
+    turns = roles[1:] if roles[0] == "system" else roles
+    expected = ["user" if number % 2 == 0 else "assistant" for number in range(len(turns))]
+    return not turns or turns != expected or turns[-1] != "user"
 
 
-def _recorded(task: Task, parts: _Parts) -> None:
-    """A task of data alone: the answers are in the rows."""
-    judged = [one for one in _judged_columns(task) if not _REFERENCE.search(one)]
-    known = [one for one in judged if one in _ANSWERS]
-    candidates = [*known, *_ANSWERS, *judged, "answer"]
-    answer = next((candidate for candidate in candidates if parts.data.has(candidate)), None)
+def _use_recorded_answers(task: Task, parts: _Parts) -> None:
+    """Use the answers in the rows, for a task without a template."""
+    judged_columns = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
+    known = [name for name in judged_columns if name in _ANSWERS]
+    candidates = [*known, *_ANSWERS, *judged_columns, "answer"]
+    answer = next((candidate for candidate in candidates if parts.data.has_column(candidate)), None)
     if answer is None:
         raise EvalstoreError("it has no template, and its data have no column 'output'")
     parts.answer = answer
-    question = next((one for one in _QUESTIONS if parts.data.has(one) and one != answer), None)
+    question = next(
+        (name for name in _QUESTIONS if parts.data.has_column(name) and name != answer), None
+    )
     parts.front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
     if question == "messages":
         parts.front["messages"] = "{{ item.messages }}"
@@ -213,41 +218,41 @@ def _recorded(task: Task, parts: _Parts) -> None:
 
 
 def _judged_columns(task: Task) -> Iterator[str]:
-    """The columns that metrics look at, in their order."""
-    for metric in mapping(task.task.get("metrics")).values():
-        params = mapping(mapping(metric).get("params") or metric)
+    """Yield the columns that metrics judge, in their order."""
+    for metric in as_mapping(task.task.get("metrics")).values():
+        params = as_mapping(as_mapping(metric).get("params") or metric)
         check = params.get("check")
         left = check[0] if isinstance(check, list) and check else params.get("left_template")
-        for given in (left, params.get("candidate"), params.get("prediction")):
-            if (name := templates.column(given)) is not None:
+        for candidate in (left, params.get("candidate"), params.get("prediction")):
+            if (name := templates.column(candidate)) is not None:
                 yield name
 
 
-# --- how the answer is judged -------------------------------------------------------------
+# --- judging of the answer ----------------------------------------------------------------
 
 
-def _metrics(task: Task, parts: _Parts, imported: Imported) -> None:
+def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
     metrics = task.task.get("metrics")
     if not isinstance(metrics, dict):
         raise EvalstoreError("it has no 'metrics'")
     for name, metric in metrics.items():
         line = task.line("metrics", name)
         try:
-            _metric(name, metric, line, task, parts, imported)
+            _read_metric(name, metric, line, task, parts, imported)
         except (MetricNotTakenError, ValueError) as problem:
             imported.left.append(
                 SkippedItem(str(task.file), f"the metric '{name}': {problem}", line)
             )
 
 
-def _metric(
+def _read_metric(
     name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
 ) -> None:
     if isinstance(metric, str):
         raise MetricNotTakenError("only its name is here: the service keeps it")
     if not isinstance(metric, dict):
         raise MetricNotTakenError("it must be a mapping with a 'type'")
-    kind, params = str(metric.get("type")), mapping(metric.get("params") or metric)
+    kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
     if kind == "llm-judge":
         for judge in read_judges(name, params, line, parts.answer):
             parts.judges.append(judge)
@@ -274,9 +279,9 @@ def _metric(
 
 
 def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
-    """The check of tool calls: by name and arguments, in any order."""
-    given = params.get("tool_calls_ground_truth", params.get("reference"))
-    expression = templates.lone_expression(given)
+    """Return a check of tool calls by name and arguments, in any order."""
+    reference = params.get("tool_calls_ground_truth", params.get("reference"))
+    expression = templates.lone_expression(reference)
     if expression is None:
         raise MetricNotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:
@@ -285,7 +290,7 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
         expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
         raise MetricNotTakenError(str(problem)) from problem
-    calls = [[tool_call(call) for call in listing(parsed(one))] for one in expected]
+    calls = [[tool_call(call) for call in as_list(parse_if_text(value))] for value in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}

@@ -1,4 +1,4 @@
-"""NeMo's templates: Jinja as here, with the names `item` and `sample`."""
+"""Conversion of NeMo's Jinja templates, which use the names `item` and `sample`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OUTPUT = re.compile(
     r"|sample\.response\.choices\[0\]\.message(?:\.content|\.tool_calls)?)"
     r"\s*(?:\|\s*(?:trim|tojson)\s*)?-?\}\}"
 )
-"""All that a judge is shown as the answer: with its calls of tools, when it has some."""
+"""The expressions for the answer or its tool calls in a judge's prompt."""
 _COLUMN = re.compile(r"(?:item\.)?(\w+)\s*(?:\|\s*trim\s*)?")
 _BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
 _TO_JSON = re.compile("tojson")
 
 
 def shown(template: str) -> str:
-    """A template of NeMo as one of ours: what only means something here stands in quotes."""
+    """Convert a template of NeMo; syntax with a meaning only in evalstore is quoted."""
 
     def part(text: str) -> str:
         if text.startswith("{#"):
@@ -40,40 +40,40 @@ def shown(template: str) -> str:
     return replace_parts(template, part)
 
 
-def value(given: Json) -> Json:
-    """A template that yields a value, such as a list: `tojson` is applied anyway.
+def value(text: Json) -> Json:
+    """Convert a template that gives a value, such as a list; `tojson` is dropped as implicit.
 
-    White space round a lone expression means nothing, and Jinja drops a line end at the end.
+    White space around a lone expression is ignored, as is a line end at the end of a template.
     """
-    if not isinstance(given, str):
-        return given
-    expression = expression_in(given)
+    if not isinstance(text, str):
+        return text
+    expression = expression_in(text)
     if expression is None:
-        return shown(given.removesuffix("\n"))
-    written = without_filter(expression, _TO_JSON)
-    return shown(given.strip()) if written is None else f"{{{{ {written} }}}}"
+        return shown(text.removesuffix("\n"))
+    without_to_json = without_filter(expression, _TO_JSON)
+    return shown(text.strip()) if without_to_json is None else f"{{{{ {without_to_json} }}}}"
 
 
-def lone_expression(given: Json) -> str | None:
-    """What stands between the braces, if there is nothing else."""
-    return expression_in(value(given)) if isinstance(given, str) else None
+def lone_expression(text: Json) -> str | None:
+    """Return the expression of a template that contains nothing else; else None."""
+    return expression_in(value(text)) if isinstance(text, str) else None
 
 
-def is_output(given: Json) -> bool:
-    """Whether this is the answer and nothing else."""
-    return lone_expression(given) == "sample.output_text"
+def is_output(text: Json) -> bool:
+    """Return whether the template shows the answer and nothing else."""
+    return lone_expression(text) == "sample.output_text"
 
 
-def column(given: Json) -> str | None:
-    """The column that a template shows, if it shows nothing else."""
-    found = _COLUMN.fullmatch(lone_expression(given) or "")
-    return found[1].lower() if found else None
+def column(text: Json) -> str | None:
+    """Return the column that a template shows, if it shows nothing else."""
+    match = _COLUMN.fullmatch(lone_expression(text) or "")
+    return match[1].lower() if match else None
 
 
 def pieces(template: str, answer: str | None = None) -> Iterator[PromptPiece]:
-    """A template of a judge: its own text, the answer, and what the row fills.
+    """Split a judge's template into literal text, the answer, and templates for the row.
 
-    `answer` is the column that holds recorded answers.
+    `answer` is the column of recorded answers.
     """
     at = 0
     for text, start, end in find_parts(template):

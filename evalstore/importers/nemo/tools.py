@@ -1,4 +1,4 @@
-"""The tools of a task: the same for all rows, or those that each row offers."""
+"""The tools of a task, the same for all rows or per row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
-from evalstore.importers.coerce import listing, mapping, parse_json
+from evalstore.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.importers.nemo import templates
 from evalstore.importers.template_writer import file_name
 from evalstore.importers.yaml_writer import block
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from evalstore.importers.nemo.datasets import TaskData
 
 
-def offered_tools(given: Json, data: TaskData) -> list[list[Json]]:
-    """The tools of each row, or one list for all of them; raises `EvalstoreError`."""
-    expression = templates.lone_expression(given)
+def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
+    """Return the tools of each row, or one list for all rows; raises `EvalstoreError`."""
+    expression = templates.lone_expression(value)
     if expression is None:
-        return [listing(parsed(given))]
-    offered = evaluate_rows(expression, data)
-    if not offered:
+        return [as_list(parse_if_text(value))]
+    tools_by_row = evaluate_rows(expression, data)
+    if not tools_by_row:
         raise EvalstoreError("its tools are in the data, which are not here")
-    return [listing(parsed(one)) for one in offered]
+    return [as_list(parse_if_text(tools)) for tools in tools_by_row]
 
 
 def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
-    """The ids of these tools, with their files; other tools of the same name keep theirs.
+    """Add the files of these tools and return their ids; existing tools are never replaced.
 
-    `prefix` is the folder of the import, with which ids begin: imports do not share them.
+    `prefix` is the folder of the import; ids begin with it, so imports do not share tools.
     """
     ids = []
     for tool in tools:
-        function = mapping(mapping(tool).get("function", tool))
+        function = as_mapping(as_mapping(tool).get("function", tool))
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise EvalstoreError("one of its tools has no name")
@@ -58,7 +58,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
 
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
-    """The value of an expression in each row; raises `EvalstoreError`."""
+    """Return the value of an expression in each row; raises `EvalstoreError`."""
     from evalstore.files.jinja_sandbox import evaluate
 
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
@@ -68,11 +68,11 @@ def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
         raise EvalstoreError(problem.message) from problem
 
 
-def parsed(given: Json) -> Json:
-    """A value, or what it is as JSON."""
-    if not isinstance(given, str):
-        return given
+def parse_if_text(value: Json) -> Json:
+    """Return the value; a text that is JSON is parsed."""
+    if not isinstance(value, str):
+        return value
     try:
-        return parse_json(given)
+        return parse_json(value)
     except ValueError:
-        return given
+        return value

@@ -1,7 +1,7 @@
-"""OpenAI Evals: samples, eval files, and registries with both.
+"""Importer of OpenAI Evals: samples, eval files and registries.
 
-The facts are those of the classes in `evals.elsuite`: an answer gets the verdict here that
-it gets there. What differs is said in `docs/coming-from/openai-evals.md`.
+Answers get the same verdicts as from the classes in `evals.elsuite`. Differences are listed in
+`docs/coming-from/openai-evals.md`.
 """
 
 from evalstore.importers.openai_evals.reader import read

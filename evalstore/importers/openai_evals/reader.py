@@ -1,4 +1,4 @@
-"""Finds the evals in files and folders, and imports them."""
+"""Import of the evals in files and folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
-from evalstore.importers.coerce import mapping
+from evalstore.importers.coerce import as_mapping
 from evalstore.importers.openai_evals.eval_classes import find_class
 from evalstore.importers.openai_evals.registry_files import (
     Eval,
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _FOLDERS = ("data", "modelgraded")
-"""What a registry has beside the folder of the eval files."""
+"""The other folders of a registry, beside that of the eval files."""
 _DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The evals of registries (`evals/*.yaml`, `data/`), of eval files, and of samples alone."""
-    made = _Made(options)
+    """Import registries (`evals/*.yaml`, `data/`), eval files, or samples without an eval."""
+    importer = _EvalsImporter(options)
     for path in paths:
         if path.is_dir():
-            made.registry(path)
+            importer.registry(path)
         elif path.suffix in (".yaml", ".yml"):
             for name in _FOLDERS:
                 include(path.parent.parent / name)
-            made.eval_file(path, path.parent.parent)
+            importer.eval_file(path, path.parent.parent)
         elif path.name.endswith(_DATA):
-            made.samples(path)
+            importer.samples(path)
         else:
             raise EvalstoreError(
                 f"'{path.name}' is not a file of OpenAI Evals",
                 hint="name a registry, an eval file (.yaml), or samples (.jsonl)",
             )
-    if not made.imported.files and not made.imported.left:
+    if not importer.imported.files and not importer.imported.left:
         raise EvalstoreError(
             f"there are no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
         )
-    return made.imported
+    return importer.imported
 
 
 @dataclass
-class _Made:
-    """What has been imported from the sources so far."""
+class _EvalsImporter:
+    """Collects the imported evals."""
 
     options: ImportOptions
     imported: Imported = field(default_factory=Imported)
@@ -68,9 +68,9 @@ class _Made:
     def registry(self, folder: Path) -> None:
         root = next(
             (
-                one
-                for one in (folder, folder / "registry", folder / "evals" / "registry")
-                if yaml_files(one / "evals")
+                candidate
+                for candidate in (folder, folder / "registry", folder / "evals" / "registry")
+                if yaml_files(candidate / "evals")
             ),
             None,
         )
@@ -78,7 +78,7 @@ class _Made:
             for path in yaml_files(root / "evals"):
                 self.eval_file(path, root)
             return
-        samples = sorted(one for one in folder.rglob("*") if one.name.endswith(_DATA[:3]))
+        samples = sorted(file for file in folder.rglob("*") if file.name.endswith(_DATA[:3]))
         files = yaml_files(folder)
         if not samples and not files:
             raise EvalstoreError(
@@ -91,18 +91,18 @@ class _Made:
             self.samples(path, under=folder)
 
     def eval_file(self, path: Path, registry: Path) -> None:
-        """All evals of a file; entries that only name another one give it a description."""
+        """Import all evals of a file; entries with only an `id` describe the eval of that name."""
         try:
             document, warning = read_file(path)
         except FileProblem as problem:
-            self._leave(path, reason_of(problem), problem.line, problem.column)
+            self._skip(path, reason_of(problem), problem.line, problem.column)
             return
-        if document.value is None:  # an empty file has no evals
+        if document.value is None:  # an empty file
             return
         if warning:
             self.imported.warnings.append(warning)
         if not isinstance(document.value, dict):
-            self._leave(path, "an eval file must be a mapping of evals", 1)
+            self._skip(path, "an eval file must be a mapping of evals", 1)
             return
         described = {
             spec["id"]: spec["description"]
@@ -120,22 +120,22 @@ class _Made:
         self, name: str, entry: Document, path: Path, registry: Path, description: str | None
     ) -> None:
         spec: dict[str, Any] = entry.value
-        found = Eval(
+        eval_spec = Eval(
             name=name,
             path=self._path(name),
             kind=str(spec["class"]).rpartition(":")[2],
-            args=mapping(spec.get("args")),
+            args=as_mapping(spec.get("args")),
             description=text if isinstance(text := spec.get("description"), str) else description,
             file=str(path),
             line=entry.line(),
         )
-        if found.path != _path(name):
-            reason = f"another eval is called so, too: this one is '{found.path}' here"
-            self.imported.warnings.append(found.warning(reason))
-        self._write(found, self._sources(path.parent, registry))
+        if eval_spec.path != _path(name):
+            reason = f"another eval is called so, too: this one is '{eval_spec.path}' here"
+            self.imported.warnings.append(eval_spec.warning(reason))
+        self._write(eval_spec, self._sources(path.parent, registry))
 
     def _path(self, name: str) -> str:
-        """What the files of an eval are called."""
+        """Return an unused path for the files of an eval."""
         taken = (file[6:-3] for file in self.imported.files if file.startswith("tests/"))
         return unique(_path(name), taken)
 
@@ -144,39 +144,45 @@ class _Made:
         return EvalSources(folder, registry, judges)
 
     def samples(self, path: Path, under: Path | None = None) -> None:
-        """Samples without an eval: they are judged as most evals judge, by `Match`."""
+        """Import samples without an eval; they are judged by `Match`, the most common class."""
         name = path.relative_to(under).as_posix() if under else path.name
         name = _without_suffix(name)
         args = {"samples_jsonl": path.name}
-        found = Eval(name, self._path(name), "Match", args, None, str(path), None)
-        before = len(self.imported.files)
-        self._write(found, self._sources(path.parent, path.parent))
-        if len(self.imported.files) > before:
+        eval_spec = Eval(name, self._path(name), "Match", args, None, str(path), None)
+        files_before = len(self.imported.files)
+        self._write(eval_spec, self._sources(path.parent, path.parent))
+        if len(self.imported.files) > files_before:
             reason = "no eval says how these samples are judged: taken as 'Match'"
             self.imported.warnings.append(SkippedItem(str(path), reason))
 
-    def _write(self, found: Eval, sources: EvalSources) -> None:
+    def _write(self, eval_spec: Eval, sources: EvalSources) -> None:
         try:
-            written = find_class(found)(found, sources, self.options)
+            written = find_class(eval_spec)(eval_spec, sources, self.options)
         except EvalNotTakenError as problem:
-            self._leave(Path(found.file), f"'{found.name}': {problem}", found.line)
+            self._skip(Path(eval_spec.file), f"'{eval_spec.name}': {problem}", eval_spec.line)
             return
         known = set(self.imported.left)  # evals may share samples
         self.imported.left += [item for item in written.left if item not in known]
         self.imported.warnings += written.warnings
         if not written.rows:
-            self._leave(Path(found.file), f"'{found.name}' has no row that can be used", found.line)
+            self._skip(
+                Path(eval_spec.file),
+                f"'{eval_spec.name}' has no row that can be used",
+                eval_spec.line,
+            )
             return
         self.imported.rows += written.rows
-        name = found.path
+        name = eval_spec.path
         data = self._data_file(name, written)
-        front: dict[str, Json] = {"description": found.description} if found.description else {}
+        front: dict[str, Json] = (
+            {"description": eval_spec.description} if eval_spec.description else {}
+        )
         front["dataset"] = posixpath.relpath(data, posixpath.dirname(f"tests/{name}"))
         self.imported.files[f"tests/{name}.md"] = written.render(front)
         self.imported.files |= written.files
 
     def _data_file(self, name: str, written: WrittenEval) -> str:
-        """The file of these rows: one that several evals share is written once."""
+        """Add the data file of an eval and return its path; evals share identical files."""
         stem = _path(_without_suffix(written.data_name))
         folder = "data/" if "/" in stem else ""
         shared = [f"tests/{folder}{stem}.jsonl"] if written.data_name else []
@@ -187,7 +193,7 @@ class _Made:
         self.imported.files[path] = written.data
         return path
 
-    def _leave(
+    def _skip(
         self, path: Path, reason: str, line: int | None = None, column: int | None = None
     ) -> None:
         self.imported.left.append(SkippedItem(str(path), reason, line, column))

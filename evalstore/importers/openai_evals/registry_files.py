@@ -1,4 +1,4 @@
-"""Reads an eval, finds its files, and collects what is imported."""
+"""Evals, the files of their registry, and the result of importing an eval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import FileProblem
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.importers.base import SkippedItem
-from evalstore.importers.coerce import mapping, whole
+from evalstore.importers.coerce import as_mapping, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, read_rows
 from evalstore.importers.source_files import read_source, read_unpacked, reason_of, require_readable
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 _LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
-"""Classes that hand `max_tokens` on to the model."""
+"""Classes that pass `max_tokens` to the model."""
 _IGNORED = ("n_samples", "shuffle", "seed")
-"""Arguments that choose among the rows: `--sample` and `--limit` do that here."""
+"""Arguments that select rows; evalstore has `--sample` and `--limit` for that."""
 
 
 class EvalNotTakenError(Exception):
-    """An eval as a whole cannot be imported."""
+    """An eval cannot be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Eval:
 
     name: str
     path: str
-    """What its files are called; no two evals have the same."""
+    """The path of its files, unique among evals."""
     kind: str
     """The name of its class, such as `Match`."""
     args: dict[str, Any]
@@ -45,12 +45,12 @@ class Eval:
     line: int | None
 
     def warning(self, reason: str) -> SkippedItem:
-        """Something about the eval that is not quite the same."""
+        """Return a warning about a difference in the imported eval."""
         return SkippedItem(self.file, f"'{self.name}': {reason}", self.line)
 
 
 def read_file(path: Path) -> tuple[Document, SkippedItem | None]:
-    """A document in YAML, and a warning when the last of equal keys counts, as it does there.
+    """Read a YAML document, and a warning if it has duplicate keys, of which the last is used.
 
     Raises `FileProblem`.
     """
@@ -67,62 +67,62 @@ def read_file(path: Path) -> tuple[Document, SkippedItem | None]:
 
 
 class JudgeSpecs:
-    """The specs of judges in a registry: each in a file of its name, or several in one file."""
+    """The judge specs of a registry: one per file, or several in one file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._unread: dict[str, str] = {}
 
     def find(self, name: str) -> Mapping[str, Any]:
-        """What a judge is told; raises `EvalNotTakenError`."""
-        if (found := self._specs.get(name)) is not None:
-            return found
+        """Return the spec of a judge; raises `EvalNotTakenError`."""
+        if (spec := self._specs.get(name)) is not None:
+            return spec
         if name in self._unread:
             raise EvalNotTakenError(self._unread[name])
         raise EvalNotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
 
     @cached_property
     def _specs(self) -> dict[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
+        all_specs: dict[str, Mapping[str, Any]] = {}
         for path in yaml_files(self._folder):
             try:
                 value = read_file(path)[0].value
             except FileProblem as problem:
                 self._unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
                 continue
-            specs = mapping(value)
+            specs = as_mapping(value)
             if "prompt" in specs:
                 specs = {path.stem: value}
             for name, spec in specs.items():
                 if isinstance(spec, dict):
-                    found.setdefault(name, spec)
-        return found
+                    all_specs.setdefault(name, spec)
+        return all_specs
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """The files in YAML of a folder."""
+    """Return the YAML files of a folder, sorted."""
     return sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
 
 
 @dataclass(frozen=True, slots=True)
 class EvalSources:
-    """Where the files are that an eval names."""
+    """Finds and reads the files that an eval refers to."""
 
     folder: Path
-    """That of the eval file."""
+    """The folder of the eval file."""
     registry: Path
     judges: JudgeSpecs
 
     def find(self, name: str, kind: str = "data") -> Path | None:
-        """A file of the registry; None when there is none. Raises `EvalNotTakenError`."""
+        """Return a file of the registry; None if it does not exist. Raises `EvalNotTakenError`."""
         places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
-        found = next((place / name for place in places if (place / name).is_file()), None)
-        if found is not None:
-            _refuse_outside(name, found)
-        return found
+        path = next((place / name for place in places if (place / name).is_file()), None)
+        if path is not None:
+            _refuse_outside(name, path)
+        return path
 
     def text(self, name: str) -> str | None:
-        """The text of a file of the registry; None without one. Raises `EvalNotTakenError`."""
+        """Return the text of a file; None if it does not exist. Raises `EvalNotTakenError`."""
         path = self.find(name)
         if path is None:
             return None
@@ -134,7 +134,7 @@ class EvalSources:
             raise EvalNotTakenError(f"'{name}' is not UTF-8") from error
 
     def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
-        """The rows of a data file; raises `EvalNotTakenError` when it is not there."""
+        """Return the rows of a data file; raises `EvalNotTakenError` if it does not exist."""
         if not isinstance(name, str):
             raise EvalNotTakenError("it names no file of samples ('samples_jsonl')")
         path = self.find(name)
@@ -143,7 +143,7 @@ class EvalSources:
         return read_rows(path, left)
 
     def path_of(self, name: str) -> str:
-        """How problems name a data file."""
+        """Return the name of a data file for messages."""
         return str(self.find(name) or name)
 
 
@@ -156,13 +156,13 @@ def _refuse_outside(name: str, path: Path) -> None:
 
 @dataclass
 class WrittenEval:
-    """The imported parts of an eval."""
+    """The result of importing an eval."""
 
     render: Callable[[dict[str, Json]], bytes] = lambda front: b""
-    """The test file, from the first fields of its frontmatter."""
+    """Returns the test file, given the first fields of its frontmatter."""
     data: bytes = b""
     data_name: str = ""
-    """What the file of the samples is called, when its rows stay as they are."""
+    """The name of the samples file, if its rows are unchanged."""
     rows: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
     """Further files, such as prompts."""
@@ -170,18 +170,20 @@ class WrittenEval:
     warnings: list[SkippedItem] = field(default_factory=list)
 
 
-def generation(found: Eval) -> dict[str, Json]:
-    """The limit of tokens, for the classes that use it."""
-    limit = mapping(found.args.get("sample_kwargs")).get("max_tokens", found.args.get("max_tokens"))
-    if found.kind not in _LIMITED or not whole(limit):
+def generation(eval_spec: Eval) -> dict[str, Json]:
+    """Return the option for the token limit, for classes that use it."""
+    limit = as_mapping(eval_spec.args.get("sample_kwargs")).get(
+        "max_tokens", eval_spec.args.get("max_tokens")
+    )
+    if eval_spec.kind not in _LIMITED or not positive_int(limit):
         return {}
-    return {"options": {"maxOutputTokens": whole(limit)}}
+    return {"options": {"maxOutputTokens": positive_int(limit)}}
 
 
-def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
-    """A warning for each argument that is not imported."""
+def unknown_arguments(eval_spec: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
+    """Return a warning for each argument that is not imported."""
     return [
-        found.warning(f"the argument '{name}' is not imported")
-        for name in found.args
+        eval_spec.warning(f"the argument '{name}' is not imported")
+        for name in eval_spec.args
         if name not in (*known, *_IGNORED)
     ]

@@ -1,6 +1,6 @@
-"""promptfoo: configurations with prompts, tests and assertions.
+"""Importer of promptfoo: configurations with prompts, tests and assertions.
 
-The facts are those of its documentation. What differs, and what is left, is said in
+It follows promptfoo's documentation. Differences and skipped features are listed in
 `docs/coming-from/promptfoo.md`.
 """
 

@@ -1,4 +1,4 @@
-"""What the assertions of a test say: mappings, cells of tables, references and files."""
+"""Reading of assertions from mappings, table cells, references and files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _COMPACT = re.compile(r"((?:not-)?[a-z][a-z0-9-]*)(?:\(([\d.]+)\))?\s*:\s*(.*)",
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 _KNOWN = ("type", "value", "threshold", "weight", "metric", "$ref")
 _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
-"""Other names of types, in the cells of tables."""
+"""Aliases of assertion types in table cells."""
 _DEEPEST = 20
-"""References to references: more are a circle."""
+"""The maximum depth of references; deeper ones are treated as circular."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """One thing that is asserted."""
+    """One assertion."""
 
     kind: str
     value: Json = None
@@ -38,101 +38,101 @@ class Assertion:
     file: str = ""
     line: int | None = None
     others: tuple[str, ...] = ()
-    """Fields that mean nothing here."""
+    """Fields that are not imported."""
     problem: str = ""
-    """Why it cannot be imported, when that is known before its type is looked at."""
+    """Why it cannot be imported, if that is independent of its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assertions:
-    """Reads assertions."""
+    """Reads the assertions of tests."""
 
     folders: tuple[Path, ...]
-    """Where files are looked for."""
+    """The folders searched for files."""
     root: Any
-    """The configuration, which references point into."""
+    """The configuration, which contains the targets of references."""
     file: str = ""
-    """Where they stand."""
+    """The file that contains the assertions."""
 
-    def read(self, given: Any, document: Document | None) -> Iterator[Assertion]:
-        """The assertions of a test; sets of them without a bound of their own are taken apart."""
-        for number, one in enumerate(given if isinstance(given, list) else []):
+    def read(self, value: Any, document: Document | None) -> Iterator[Assertion]:
+        """Yield the assertions of a test; those of an `assert-set` are yielded one by one."""
+        for number, entry in enumerate(value if isinstance(value, list) else []):
             line = document.line("assert", number) if document else None
-            for found in self._one(one, 0):
-                yield replace(found, file=self.file, line=line)
+            for assertion in self._read_entry(entry, 0):
+                yield replace(assertion, file=self.file, line=line)
 
-    def _one(self, given: Any, depth: int) -> Iterator[Assertion]:
-        if isinstance(given, str):
-            yield compact(given)
+    def _read_entry(self, entry: Any, depth: int) -> Iterator[Assertion]:
+        if isinstance(entry, str):
+            yield parse_compact(entry)
             return
         try:
             if depth > _DEEPEST:
                 raise ExpressionNotTakenError("it contains itself")
-            given = self._resolved(given)
-            if not isinstance(given, dict) or not isinstance(given.get("type"), str):
+            entry = self._resolve(entry)
+            if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
                 raise ExpressionNotTakenError("it has no 'type'")
-            if given["type"] == "assert-set":
-                if given.get("threshold") not in (None, 1):
+            if entry["type"] == "assert-set":
+                if entry.get("threshold") not in (None, 1):
                     raise ExpressionNotTakenError("an 'assert-set' with a bound of its own")
-                inner = given.get("assert")
-                for one in inner if isinstance(inner, list) else []:
-                    yield from self._one(one, depth + 1)
+                entries = entry.get("assert")
+                for inner_entry in entries if isinstance(entries, list) else []:
+                    yield from self._read_entry(inner_entry, depth + 1)
                 return
-            yield self._plain(given)
+            yield self._read_mapping(entry)
         except ExpressionNotTakenError as problem:
             yield Assertion("", problem=str(problem))
 
-    def _plain(self, given: Mapping[str, Any]) -> Assertion:
-        kind = given["type"]
-        if "transform" in given:
+    def _read_mapping(self, entry: Mapping[str, Any]) -> Assertion:
+        kind = entry["type"]
+        if "transform" in entry:
             raise ExpressionNotTakenError(
                 f"'transform' changes the answer before '{kind}' judges it"
             )
-        if "rubricPrompt" in given:
+        if "rubricPrompt" in entry:
             raise ExpressionNotTakenError(
                 f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as an evaluator prompt"
             )
         return Assertion(
             kind=kind,
-            value=self._value(given.get("value"), kind),
-            threshold=number_of(given, "threshold", None),
-            weight=number_of(given, "weight", 1) or 0,
-            metric=given.get("metric"),
-            others=tuple(str(name) for name in given if name not in _KNOWN),
+            value=self._value(entry.get("value"), kind),
+            threshold=number_of(entry, "threshold", None),
+            weight=number_of(entry, "weight", 1) or 0,
+            metric=entry.get("metric"),
+            others=tuple(str(name) for name in entry if name not in _KNOWN),
         )
 
-    def _resolved(self, given: Any) -> Any:
-        """The value that a reference such as `#/assertionTemplates/name` names."""
+    def _resolve(self, entry: Any) -> Any:
+        """Resolve a reference such as `#/assertionTemplates/name`."""
         for _ in range(_DEEPEST):
-            if not isinstance(given, dict) or "$ref" not in given:
-                return given
-            place = given["$ref"]
+            if not isinstance(entry, dict) or "$ref" not in entry:
+                return entry
+            place = entry["$ref"]
             target = self.root
             for step in str(place).removeprefix("#").strip("/").split("/"):
                 target = target.get(step) if isinstance(target, dict) else None
             if not isinstance(target, dict):
                 raise ExpressionNotTakenError(f"there is no '{place}' in the configuration")
-            given = {**target, **{name: one for name, one in given.items() if name != "$ref"}}
+            entry = {**target, **{name: value for name, value in entry.items() if name != "$ref"}}
         raise ExpressionNotTakenError("its reference leads to itself")
 
-    def _value(self, given: Any, kind: str) -> Json:
-        """The value, or what the file holds that it names."""
-        if not isinstance(given, str) or not given.startswith(files.PREFIX):
-            return given
+    def _value(self, value: Any, kind: str) -> Json:
+        """Return the value, or the content of the file that it refers to."""
+        if not isinstance(value, str) or not value.startswith(files.PREFIX):
+            return value
         if kind.removeprefix("not-") in ("javascript", "python", "ruby"):
-            return given
+            return value
         problem = ExpressionNotTakenError("")
         for folder in self.folders:
             try:
-                return files.read_value(files.find(given, folder)[0])
+                return files.read_value(files.find(value, folder)[0])
             except ExpressionNotTakenError as error:
                 problem = error
         raise problem
 
 
-def number_of(given: Mapping[str, Any], name: str, default: float | None) -> float | None:
-    """A number, or what counts when there is none; raises `ExpressionNotTakenError`."""
-    value = given.get(name)
+def number_of(entry: Mapping[str, Any], name: str, default: float | None) -> float | None:
+    """Return a number, or the default; raises `ExpressionNotTakenError`."""
+    value = entry.get(name)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
@@ -140,15 +140,15 @@ def number_of(given: Mapping[str, Any], name: str, default: float | None) -> flo
     return value
 
 
-def compact(text: str) -> Assertion:
-    """An assertion as the cells of tables hold it: `type: value`, or what is to be equal."""
-    found = _COMPACT.fullmatch(text.strip())
+def parse_compact(text: str) -> Assertion:
+    """Parse an assertion in a table cell: `type: value`, or the text to be equal to."""
+    match = _COMPACT.fullmatch(text.strip())
     if text.startswith(files.PREFIX) and files.is_code(text):
         return Assertion("javascript", text)
-    if not found or found[1].removeprefix("not-") not in {*TYPES, *_ALIASES}:
+    if not match or match[1].removeprefix("not-") not in {*TYPES, *_ALIASES}:
         return Assertion("equals", text)
-    kind, threshold, value = _ALIASES.get(found[1], found[1]), found[2], found[3]
+    kind, threshold, value = _ALIASES.get(match[1], match[1]), match[2], match[3]
     if kind.removeprefix("not-") in _LISTS:
-        listed = [one.strip().strip('"') for one in re.split(r"(?<!\\),", value)]
-        return Assertion(kind, [one.replace("\\,", ",") for one in listed])
+        items = [item.strip().strip('"') for item in re.split(r"(?<!\\),", value)]
+        return Assertion(kind, [item.replace("\\,", ",") for item in items])
     return Assertion(kind, value or None, float(threshold) if threshold else None)

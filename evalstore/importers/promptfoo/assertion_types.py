@@ -1,4 +1,4 @@
-"""promptfoo's assertions, as checks or as instructions for a judge."""
+"""Conversion of promptfoo's assertions to checks or to instructions for a judge."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
 Value = Json
-"""What is expected: as it is written, or the column that holds it."""
+"""The expected value, or a placeholder for the column that contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedAssertion:
-    """An assertion as it is here."""
+    """An assertion converted to a check or to an instruction."""
 
     check: Json = None
     instruction: str = ""
-    """For a judge: a heading with the value below it, if there is no check."""
+    """An instruction for a judge, if there is no check: a heading and the value."""
     warning: str = ""
 
 
 def _texts(value: Value, kind: str) -> Value:
-    """Texts, or a column that holds some."""
-    listed = value if isinstance(value, list) else [value]
-    if not listed or any(isinstance(one, dict | list) or one is None for one in listed):
+    """Return the value as a text or a list of texts; raises `ExpressionNotTakenError`."""
+    items = value if isinstance(value, list) else [value]
+    if not items or any(isinstance(item, dict | list) or item is None for item in items):
         raise ExpressionNotTakenError(f"'{kind}' needs a text as its value")
-    found = [str(one).lower() if isinstance(one, bool) else str(one) for one in listed]
-    return found if isinstance(value, list) else found[0]
+    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in items]
+    return texts if isinstance(value, list) else texts[0]
 
 
 def _text(kind: str, **more: Json) -> Callable[[Value, float | None, str], ConvertedAssertion]:
@@ -62,25 +62,27 @@ def _cost(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
 
 
 def _levenshtein(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
-    most = 5 if bound is None else bound
-    return ConvertedAssertion({"levenshtein": {"expected": _texts(value, name), "max": int(most)}})
+    maximum = 5 if bound is None else bound
+    return ConvertedAssertion(
+        {"levenshtein": {"expected": _texts(value, name), "max": int(maximum)}}
+    )
 
 
 def _graded(
-    kind: str, usual: float, warning: str = "", **more: Json
+    kind: str, default: float, warning: str = "", **more: Json
 ) -> Callable[[Value, float | None, str], ConvertedAssertion]:
-    def make(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
-        least = usual if bound is None else bound
+    def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
+        minimum = default if bound is None else bound
         return ConvertedAssertion(
-            {kind: _texts(value, name), **more, "pass": f">= {least:g}"}, warning=warning
+            {kind: _texts(value, name), **more, "pass": f">= {minimum:g}"}, warning=warning
         )
 
-    return make
+    return convert
 
 
 def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
     if isinstance(value, dict):
-        bounds = {one: value[one] for one in ("min", "max") if isinstance(value.get(one), int)}
+        bounds = {name: value[name] for name in ("min", "max") if isinstance(value.get(name), int)}
         if not bounds:
             raise ExpressionNotTakenError("'word-count' needs 'min' or 'max'")
     else:
@@ -91,25 +93,25 @@ def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion
     return ConvertedAssertion({"length": {"unit": "words", **bounds}})
 
 
-def _told(
+def _instruction(
     heading: str, warning: str = ""
 ) -> Callable[[Value, float | None, str], ConvertedAssertion]:
-    def make(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
+    def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
         if not isinstance(value, str) or not value.strip():
             raise ExpressionNotTakenError(f"'{name}' needs a text as its value")
-        words = warning
+        note = warning
         if bound is not None and name == "llm-rubric":
-            words = "the 'threshold' of 'llm-rubric' is not imported: the judge passes or fails"
+            note = "the 'threshold' of 'llm-rubric' is not imported: the judge passes or fails"
         return ConvertedAssertion(
-            instruction=f"{heading}\n\n{value}" if heading else value, warning=words
+            instruction=f"{heading}\n\n{value}" if heading else value, warning=note
         )
 
-    return make
+    return convert
 
 
 _OTHER_PROMPT = "a judge reads it in a prompt of evalstore's, not in promptfoo's"
 _WORDS_DIFFER = "words are told apart by another rule, so scores near the bound may differ"
-MAKERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
+CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
     "equals": _equals,
     "contains": _text("contains"),
     "icontains": _text("contains", ignoreCase=True),
@@ -128,10 +130,10 @@ MAKERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] =
     "word-count": _words,
     "finish-reason": _text("finishReason"),
     "is-refusal": lambda _value, _bound, _name: ConvertedAssertion("refusal"),
-    "llm-rubric": _told(""),
-    "model-graded-closedqa": _told("The answer must meet this criterion:", _OTHER_PROMPT),
-    "factuality": _told("The answer must agree in its facts with this:", _OTHER_PROMPT),
-    "model-graded-factuality": _told(
+    "llm-rubric": _instruction(""),
+    "model-graded-closedqa": _instruction("The answer must meet this criterion:", _OTHER_PROMPT),
+    "factuality": _instruction("The answer must agree in its facts with this:", _OTHER_PROMPT),
+    "model-graded-factuality": _instruction(
         "The answer must agree in its facts with this:", _OTHER_PROMPT
     ),
 }
@@ -142,25 +144,27 @@ _REASONS: Mapping[str, str] = {
     "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a block of code",
 }
 _TOOL_CALLS = ("is-valid-openai-tools-call", "is-valid-openai-function-call")
-TYPES = frozenset((*MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html"))
-"""Names that are read as types in the cells of tables."""
+TYPES = frozenset(
+    (*CONVERTERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html")
+)
+"""The assertion types that are recognised in table cells."""
 
 
-def make(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
-    """The checks and criteria for an assertion; raises `ExpressionNotTakenError`."""
+def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
+    """Convert an assertion; raises `ExpressionNotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
-    if bare not in MAKERS:
+    if bare not in CONVERTERS:
         reason = _REASONS.get(bare, "has no check here")
         raise ExpressionNotTakenError(f"the assertion '{kind}' {reason}")
     if threshold is not None and (
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
         raise ExpressionNotTakenError(f"the 'threshold' of '{kind}' is not a number")
-    made = MAKERS[bare](value, threshold, bare)
+    converted = CONVERTERS[bare](value, threshold, bare)
     if not negated:
-        return made
-    if made.check is None:
+        return converted
+    if converted.check is None:
         raise ExpressionNotTakenError(f"the assertion '{kind}': write what must be so instead")
-    check = {"type": made.check} if isinstance(made.check, str) else made.check
-    return ConvertedAssertion({**check, "not": True}, warning=made.warning)
+    check = {"type": converted.check} if isinstance(converted.check, str) else converted.check
+    return ConvertedAssertion({**check, "not": True}, warning=converted.warning)

@@ -1,4 +1,4 @@
-"""Files that a configuration names with `file://` or by their path."""
+"""Files that a configuration refers to with `file://` or by path."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from evalstore.values import Json
 
 PREFIX = "file://"
 _DEEPEST = 20
-"""Files of tests, each named by the one before."""
+"""The maximum nesting of test files."""
 _MOST_FILES = 10_000
-"""Files of tests that one configuration leads to, each as often as it is named."""
+"""The maximum number of test files read for one configuration, repeats included."""
 _CODE = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh", ".bash", ".pl", ".exe")
 
 
 class Nesting:
-    """The files of tests that name each other: none may lead to itself, and there is an end."""
+    """Guards against circular and excessive references between test files."""
 
     def __init__(self) -> None:
         self._open: set[Path] = set()
@@ -40,7 +40,7 @@ class Nesting:
 
     @contextmanager
     def enter(self, path: Path) -> Iterator[None]:
-        """Read a file and what it names; `ExpressionNotTakenError` when that would not end."""
+        """Enter a file; raises `ExpressionNotTakenError` for a cycle or too many files."""
         real = path.resolve()
         if real in self._open:
             raise ExpressionNotTakenError(f"'{path.name}' names itself")
@@ -57,13 +57,15 @@ class Nesting:
 
 
 def is_code(name: str) -> bool:
-    """Whether a name is that of a program, perhaps with a function behind it."""
+    """Return whether a name refers to a program, with or without a function name."""
     bare = name.removeprefix(PREFIX)
-    return bare.startswith("exec:") or any(bare.endswith(one) or f"{one}:" in bare for one in _CODE)
+    return bare.startswith("exec:") or any(
+        bare.endswith(suffix) or f"{suffix}:" in bare for suffix in _CODE
+    )
 
 
 def find(name: str, folder: Path) -> list[Path]:
-    """The files that a name or pattern matches; raises `ExpressionNotTakenError`."""
+    """Return the files that match a name or pattern; raises `ExpressionNotTakenError`."""
     if is_code(name):
         raise ExpressionNotTakenError(f"'{name}' is code, which is not run")
     bare = name.removeprefix(PREFIX)
@@ -72,17 +74,17 @@ def find(name: str, folder: Path) -> list[Path]:
         if path.is_file():
             require_readable(path)
             return [path]
-        if any(one in bare for one in "*?[") and not Path(bare).is_absolute():
+        if any(sign in bare for sign in "*?[") and not Path(bare).is_absolute():
             require_pattern(folder, bare)
-            if found := sorted(folder.glob(bare)):
-                return found
+            if matches := sorted(folder.glob(bare)):
+                return matches
     except FileProblem as problem:
         raise ExpressionNotTakenError(f"'{bare}' {reason_of(problem)}") from problem
     raise ExpressionNotTakenError(f"there is no file '{bare}'")
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; raises `ExpressionNotTakenError`."""
+    """Return the text of a file; raises `ExpressionNotTakenError`."""
     try:
         return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
     except FileProblem as problem:
@@ -92,7 +94,7 @@ def read_text(path: Path) -> str:
 
 
 def read_document(path: Path) -> Document:
-    """YAML or JSON with its lines; raises `ExpressionNotTakenError`."""
+    """Return a YAML or JSON document with line numbers; raises `ExpressionNotTakenError`."""
     text = read_text(path)
     try:
         document = read_yaml(
@@ -102,32 +104,35 @@ def read_document(path: Path) -> Document:
         raise ExpressionNotTakenError(
             f"'{path.name}': {problem.message}", problem.line
         ) from problem
-    return replace(document, value=_merged(document.value))
+    return replace(document, value=_apply_merge_keys(document.value))
 
 
-def _merged(value: Json) -> Json:
-    """A value with its merge keys (`<<: *name`) in effect."""
+def _apply_merge_keys(value: Json) -> Json:
+    """Return the value with its merge keys (`<<: *name`) applied."""
     if isinstance(value, list):
-        return [_merged(one) for one in value]
+        return [_apply_merge_keys(item) for item in value]
     if not isinstance(value, dict):
         return value
-    own = {name: _merged(one) for name, one in value.items() if name != "<<"}
-    given = value.get("<<")
-    for one in given if isinstance(given, list) else [given]:
-        if isinstance(one, dict):
-            own = {**_merged(one), **own}
-    return own
+    fields = {name: _apply_merge_keys(inner) for name, inner in value.items() if name != "<<"}
+    merged = value.get("<<")
+    for mapping in merged if isinstance(merged, list) else [merged]:
+        if isinstance(mapping, dict):
+            fields = {**_apply_merge_keys(mapping), **fields}
+    return fields
 
 
 def read_value(path: Path) -> Any:
-    """The value of a file: parsed YAML or JSON, else its text."""
+    """Return the value of a YAML or JSON file, or the text of another file."""
     if path.suffix in (".yaml", ".yml", ".json"):
         return read_document(path).value
     return read_text(path).strip()
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The rows of a table or of JSON lines, with their lines; raises `ExpressionNotTakenError`."""
+    """Return the rows of a CSV or JSON Lines file with line numbers.
+
+    Raises `ExpressionNotTakenError`.
+    """
     text = read_text(path)
     if path.suffix == ".csv":
         reader = csv.DictReader(io.StringIO(text), restval="")

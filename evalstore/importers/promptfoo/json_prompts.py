@@ -1,4 +1,4 @@
-"""Conversations in JSON with templates in them, which make it JSON only once they are filled."""
+"""Conversations in JSON with templates, which may be valid JSON only after rendering."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _IS_CHAT = re.compile(r"[\"']role[\"']\s*:")
 
 
 def messages_in(text: str) -> list[Any] | None:
-    """The list in a text, with its templates; None for a text that is none.
+    """Return the message list in a text, with templates; None if the text is not a list.
 
-    Raises `ExpressionNotTakenError` for messages that only a filled template has.
+    Raises `ExpressionNotTakenError` for messages that only exist after rendering.
     """
-    kept: list[str] = []
+    templates: list[str] = []
     try:
-        found = parse_json(_marked(text, kept))
+        messages = parse_json(_mark_templates(text, templates))
     except ValueError:
         if _IS_CHAT.search(text):
             raise ExpressionNotTakenError(
                 "its messages are not JSON before its template is filled"
             ) from None
         return None
-    if not isinstance(found, list) or not found:
+    if not isinstance(messages, list) or not messages:
         return None
-    return [_unmarked(one, kept) for one in found]
+    return [_restore_templates(message, templates) for message in messages]
 
 
-def _marked(text: str, kept: list[str]) -> str:
-    """The text with a mark for each template, so that quotes in templates are none of JSON."""
+def _mark_templates(text: str, templates: list[str]) -> str:
+    """Replace each template by a mark, so that quotes in templates do not end JSON strings."""
     quoted = False
 
     def token(part: str) -> str:
@@ -52,18 +52,18 @@ def _marked(text: str, kept: list[str]) -> str:
             if dumped is None:
                 return "" if part.startswith("{#") else part
             part = f"{{{{ {dumped} }}}}"
-        kept.append(part)
-        mark = f"{_MARK}{len(kept) - 1}{_MARK}"
+        templates.append(part)
+        mark = f"{_MARK}{len(templates) - 1}{_MARK}"
         return mark if quoted else f'"{mark}"'
 
     return replace_parts(text, token, _OF_JSON)
 
 
-def _unmarked(value: Any, kept: list[str]) -> Any:
+def _restore_templates(value: Any, templates: list[str]) -> Any:
     if isinstance(value, str):
-        return _MARKED.sub(lambda found: kept[int(found[1])], value)
+        return _MARKED.sub(lambda match: templates[int(match[1])], value)
     if isinstance(value, list):
-        return [_unmarked(one, kept) for one in value]
+        return [_restore_templates(item, templates) for item in value]
     if isinstance(value, dict):
-        return {name: _unmarked(one, kept) for name, one in value.items()}
+        return {name: _restore_templates(inner, templates) for name, inner in value.items()}
     return value

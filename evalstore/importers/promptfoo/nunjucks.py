@@ -1,4 +1,4 @@
-"""promptfoo's templates: Nunjucks, which is Jinja but for a few filters and its missing values."""
+"""Conversion of Nunjucks templates, which differ from Jinja in filters and missing values."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from evalstore.importers.template_writer import quoted
 _DUMP = re.compile(r"\|\s*dump\b(?:\(\s*\d*\s*\))?")
 _NAME = re.compile(r"(?<![\w.'\"])([^\W\d]\w*)")
 _STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\]|\\.)*(?:'|\Z)", re.DOTALL)
-"""Texts in an expression; one without an end takes the rest of it."""
+"""String literals in an expression; an unclosed one extends to its end."""
 _TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
-"""Names that mean something else here."""
+"""Names with another meaning in evalstore."""
 
 
 class ExpressionNotTakenError(Exception):
-    """Something cannot be imported."""
+    """An item of a configuration cannot be imported."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
         self.line = line
 
-    def at(self, file: str, what: str, line: int | None = None) -> SkippedItem:
-        """The same as a line of the report."""
-        return SkippedItem(file, f"{what}: {self}", self.line or line)
+    def at(self, file: str, subject: str, line: int | None = None) -> SkippedItem:
+        """Return the problem as a skipped item."""
+        return SkippedItem(file, f"{subject}: {self}", self.line or line)
 
 
 def names_in(template: str) -> frozenset[str]:
-    """The variables of a template; raises `ExpressionNotTakenError` for what is none here."""
+    """Return the variables of a template; raises `ExpressionNotTakenError`."""
     try:
-        found = undeclared(_for_jinja(template), 1)
+        undeclared_names = undeclared(_for_jinja(template), 1)
     except FileProblem as problem:
         raise ExpressionNotTakenError(
             f"its template cannot be read: {problem.message}"
         ) from problem
-    names = frozenset(one for one in found if not is_global(one))
+    names = frozenset(name for name in undeclared_names if not is_global(name))
     if "env" in names:
         raise ExpressionNotTakenError("it takes something from the environment ('env')")
     return names
@@ -52,7 +52,7 @@ def _for_jinja(template: str) -> str:
 
 
 def as_template(template: str, columns: Iterable[str]) -> str:
-    """A template of ours; `columns` are the names as promptfoo has them."""
+    """Convert a template to Jinja; `columns` are promptfoo's names of the columns."""
     return "".join(_parts(template, frozenset(columns)))
 
 
@@ -66,17 +66,17 @@ def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
         if text == "<!--":
             yield quoted(text)
             continue
-        yield _renamed(_DUMP.sub("| tojson", text), columns)
+        yield _rename_columns(_DUMP.sub("| tojson", text), columns)
     yield template[at:]
 
 
-def _renamed(part: str, columns: frozenset[str]) -> str:
-    """A part in braces with the columns by names that are known here, but not inside of texts."""
+def _rename_columns(part: str, columns: frozenset[str]) -> str:
+    """Rename the columns in an expression, except in string literals."""
 
-    def name(found: re.Match[str]) -> str:
-        one = found[1]
-        is_plain = stable_names([one]) == [one] and one not in _TAKEN
-        return one if one not in columns or is_plain else f"item.{one}"
+    def name(match: re.Match[str]) -> str:
+        variable = match[1]
+        is_plain = stable_names([variable]) == [variable] and variable not in _TAKEN
+        return variable if variable not in columns or is_plain else f"item.{variable}"
 
     pieces, at = [], 0
     for text in _STRINGS.finditer(part):
@@ -86,5 +86,5 @@ def _renamed(part: str, columns: frozenset[str]) -> str:
 
 
 def is_template(value: object) -> bool:
-    """Whether a value is a text in which something is filled."""
+    """Return whether a value is a text with template syntax."""
     return isinstance(value, str) and ("{{" in value or "{%" in value)

@@ -1,4 +1,4 @@
-"""The prompts of a configuration: texts, files and conversations."""
+"""Reading of the prompts of a configuration: texts, files and conversations."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
 
 @dataclass(frozen=True, slots=True)
 class PromptfooPrompt:
-    """One prompt, as messages with templates of promptfoo."""
+    """One prompt, as messages with Nunjucks templates."""
 
     label: str
     turns: tuple[tuple[str, str], ...]
     names: frozenset[str]
-    """The variables it shows."""
+    """The variables in its templates."""
     images: tuple[str | None, ...] = ()
-    """The address of the picture that is shown behind each message."""
+    """The URL of each message's picture."""
 
 
 def read_prompts(
     document: Document, folder: Path, file: str, left: list[SkippedItem]
 ) -> list[PromptfooPrompt]:
-    """All prompts that can be read; the others go to `left`."""
+    """Return all valid prompts; the others are added to `left`."""
     prompts: list[PromptfooPrompt] = []
-    for line, one in _listed(document):
+    for line, entry in _entries(document):
         try:
-            texts = list(_texts(one, folder))
+            texts = list(_texts(entry, folder))
         except ExpressionNotTakenError as problem:
             left.append(problem.at(file, "a prompt", line))
             continue
@@ -53,40 +53,40 @@ def read_prompts(
             try:
                 prompts.append(_prompt(label, text))
             except ExpressionNotTakenError as problem:
-                what = f"the prompt '{label}'" if label else "a prompt"
-                left.append(problem.at(file, what, line))
+                subject = f"the prompt '{label}'" if label else "a prompt"
+                left.append(problem.at(file, subject, line))
     return prompts
 
 
-def _listed(document: Document) -> Iterator[tuple[int, Any]]:
-    """Each prompt with its line: those of a list, or of a mapping from files to labels."""
-    given = document.value
-    if isinstance(given, list):
-        yield from ((document.line(number), one) for number, one in enumerate(given))
-    elif isinstance(given, dict) and not _FIELDS & given.keys():
-        for name, label in given.items():
+def _entries(document: Document) -> Iterator[tuple[int, Any]]:
+    """Yield each prompt with its line, from a list or from a mapping of files to labels."""
+    value = document.value
+    if isinstance(value, list):
+        yield from ((document.line(number), entry) for number, entry in enumerate(value))
+    elif isinstance(value, dict) and not _FIELDS & value.keys():
+        for name, label in value.items():
             yield document.line(name), {"raw": name, "label": label}
     else:
-        yield document.line(), given
+        yield document.line(), value
 
 
-def _texts(given: Any, folder: Path) -> Iterator[tuple[str, str]]:
-    """Each prompt with its label."""
+def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the label and text of each prompt of an entry."""
     label = ""
-    if isinstance(given, dict):
-        label = str(given.get("label") or given.get("display") or "")
-        given = next((given[name] for name in ("raw", "id", "path") if name in given), None)
-    if not isinstance(given, str):
+    if isinstance(entry, dict):
+        label = str(entry.get("label") or entry.get("display") or "")
+        entry = next((entry[name] for name in ("raw", "id", "path") if name in entry), None)
+    if not isinstance(entry, str):
         raise ExpressionNotTakenError("it is neither a text nor the name of a file")
-    is_name = given.startswith(files.PREFIX) or (
-        "\n" not in given and (files.is_code(given) or _LOOKS_LIKE_FILE.fullmatch(given))
+    is_name = entry.startswith(files.PREFIX) or (
+        "\n" not in entry and (files.is_code(entry) or _LOOKS_LIKE_FILE.fullmatch(entry))
     )
-    if re.match(r"[a-z]+://", given) and not given.startswith(files.PREFIX):
-        raise ExpressionNotTakenError(f"'{given}' is kept by another service")
+    if re.match(r"[a-z]+://", entry) and not entry.startswith(files.PREFIX):
+        raise ExpressionNotTakenError(f"'{entry}' is kept by another service")
     if not is_name:
-        yield label, given
+        yield label, entry
         return
-    for path in files.find(given, folder):
+    for path in files.find(entry, folder):
         name = label or path.stem
         if path.suffix in (".json", ".yaml", ".yml"):
             yield name, files.read_text(path)
@@ -94,8 +94,8 @@ def _texts(given: Any, folder: Path) -> Iterator[tuple[str, str]]:
             for _, row in files.read_rows(path):
                 yield row.get("label") or name, row.get("prompt", "")
         else:
-            texts = [one.strip() for one in _SEPARATOR.split(files.read_text(path))]
-            for number, text in enumerate([one for one in texts if one], 1):
+            texts = [part.strip() for part in _SEPARATOR.split(files.read_text(path))]
+            for number, text in enumerate([part for part in texts if part], 1):
                 yield (name if len(texts) == 1 else f"{name}-{number}"), text
 
 
@@ -105,7 +105,7 @@ def _prompt(label: str, text: str) -> PromptfooPrompt:
         raise ExpressionNotTakenError("it shows the answers to other tests ('_conversation')")
     turns = list(_turns(text))
     images = tuple(image for _, _, image in turns)
-    templates = [one for _, content, image in turns for one in (content, image or "")]
+    templates = [template for _, content, image in turns for template in (content, image or "")]
     names = frozenset(name for template in templates for name in names_in(template))
     return PromptfooPrompt(
         label, tuple((role, content) for role, content, _ in turns), names, images
@@ -113,13 +113,15 @@ def _prompt(label: str, text: str) -> PromptfooPrompt:
 
 
 def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
-    """The messages of a prompt, each with its picture; a text is one user message."""
-    given = _messages(text)
-    if given is None:
+    """Yield the messages of a prompt with their pictures; a text is one user message."""
+    messages = _messages(text)
+    if messages is None:
         yield "user", text, None
         return
-    for one in given:
-        role, content = (one.get("role"), one.get("content")) if isinstance(one, dict) else ("", "")
+    for message in messages:
+        role, content = (
+            (message.get("role"), message.get("content")) if isinstance(message, dict) else ("", "")
+        )
         role = "system" if role == "developer" else role
         image = None
         if isinstance(content, list):
@@ -134,7 +136,7 @@ def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
-    """The text and picture of a message in parts; raises `ExpressionNotTakenError` for others."""
+    """Return the text and picture of a multi-part message; raises `ExpressionNotTakenError`."""
     texts, images = [], []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
@@ -154,7 +156,7 @@ def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
 
 
 def _messages(text: str) -> list[Any] | None:
-    """Messages in JSON or YAML; None for a prompt that is a text."""
+    """Parse messages in JSON or YAML; None for a plain text."""
     start = text.lstrip()
     if start.startswith("["):
         return messages_in(text)
@@ -163,10 +165,10 @@ def _messages(text: str) -> list[Any] | None:
         from evalstore.files.yaml12 import read_yaml
 
         try:
-            found = read_yaml(text).value
+            messages = read_yaml(text).value
         except FileProblem as problem:
             raise ExpressionNotTakenError(
                 f"its YAML cannot be read: {problem.message}"
             ) from problem
-        return found if isinstance(found, list) else None
+        return messages if isinstance(messages, list) else None
     return None

@@ -1,4 +1,4 @@
-"""The models of a configuration, as settings to paste."""
+"""Conversion of the providers of a configuration to settings."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _SERVICES = {
     "cohere": "cohere",
     "xai": "xai",
 }
-"""promptfoo's names for services, and litellm's."""
+"""Maps promptfoo's names of services to litellm's."""
 _NO_CHAT = re.compile(
     r"(?:embeddings?|image|moderation|assistant|realtime|transcription|video|speech|agents?):"
 )
-"""What comes before the names of models that do not answer in text."""
+"""Name prefixes of models that do not generate text."""
 
 
 def read_providers(document: Document, file: str, imported: Imported) -> None:
-    """Candidates from `providers` or `targets`, evaluators from the default test's options."""
+    """Add candidates from `providers` or `targets`, evaluators from the default test's options."""
     for field in ("providers", "targets"):
-        given = document.value.get(field)
-        listed = given if isinstance(given, list) else [given] if given else []
-        for number, one in enumerate(listed):
-            line = document.line(field, number) if isinstance(given, list) else document.line(field)
-            _add("candidates", one, file, line, imported)
+        value = document.value.get(field)
+        providers = value if isinstance(value, list) else [value] if value else []
+        for number, provider in enumerate(providers):
+            line = document.line(field, number) if isinstance(value, list) else document.line(field)
+            _add("candidates", provider, file, line, imported)
     default = document.value.get("defaultTest")
     options = default.get("options") if isinstance(default, dict) else None
     if isinstance(options, dict) and options.get("provider"):
@@ -55,42 +55,47 @@ def read_providers(document: Document, file: str, imported: Imported) -> None:
         _add("evaluators", options["provider"], file, line, imported)
 
 
-def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> None:
+def _add(field: str, provider: Any, file: str, line: int, imported: Imported) -> None:
     config: Any = None
-    if field == "evaluators" and isinstance(given, dict) and "id" not in given and "text" in given:
-        given = given["text"]  # beside one for embeddings
-    name = given
-    if isinstance(given, dict):
-        name = given.get("id")
-        config = given.get("config")
-        if name is None and len(given) == 1:
-            ((name, inner),) = given.items()
-            config = inner.get("config") if isinstance(inner, dict) else None
+    if (
+        field == "evaluators"
+        and isinstance(provider, dict)
+        and "id" not in provider
+        and "text" in provider
+    ):
+        provider = provider["text"]  # beside one for embeddings
+    name = provider
+    if isinstance(provider, dict):
+        name = provider.get("id")
+        config = provider.get("config")
+        if name is None and len(provider) == 1:
+            ((name, settings),) = provider.items()
+            config = settings.get("config") if isinstance(settings, dict) else None
     id = _model_id(name)
     if id is None:
-        what = "a provider" if name is None else f"the provider '{name}'"
-        reason = f"{what} names no model that can be imported"
+        subject = "a provider" if name is None else f"the provider '{name}'"
+        reason = f"{subject} names no model that can be imported"
         imported.left.append(SkippedItem(file, reason, line))
         return
     entry: Json = id
     temperature = config.get("temperature") if isinstance(config, dict) else None
     if isinstance(temperature, int | float):
         entry = {"id": id, "temperature": temperature}
-    listed: list[Json] = imported.settings.setdefault(field, [])
-    if entry not in listed:
-        listed.append(entry)
-    if isinstance(given, dict) and given.get("prompts"):
+    entries: list[Json] = imported.settings.setdefault(field, [])
+    if entry not in entries:
+        entries.append(entry)
+    if isinstance(provider, dict) and provider.get("prompts"):
         reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
         imported.warnings.append(SkippedItem(file, reason, line))
-    others = set(config) - {"temperature"} if isinstance(config, dict) else set()
-    if others:
-        names = ", ".join(sorted(others))
+    unused = set(config) - {"temperature"} if isinstance(config, dict) else set()
+    if unused:
+        names = ", ".join(sorted(unused))
         reason = f"the provider '{name}': {names} of its 'config' are not imported"
         imported.warnings.append(SkippedItem(file, reason, line))
 
 
 def _model_id(name: Any) -> str | None:
-    """Litellm's name of a model; None for what is none."""
+    """Return litellm's name of a model; None if the provider is not a supported model."""
     if not isinstance(name, str):
         return None
     for service in sorted(_SERVICES, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""Reads a configuration, and makes a test of each prompt with each group of cases."""
+"""Import of a configuration, one test per prompt and group of cases."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _QUIET = (
     *("outputPath", "commandLineOptions", "sharing", "tags", "writeLatestResults", "metadata"),
     "assertionTemplates",
 )
-"""Fields that are about promptfoo itself, or that others refer to."""
+"""Fields about promptfoo itself, or that are only targets of references."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
-    """The tests of configurations, or of the folders with them."""
+    """Import the tests of configurations, or of folders with a configuration."""
     imported = Imported()
     configs = [config for path in paths for config in _configs(path)]
     if not configs:
@@ -60,7 +60,7 @@ def _configs(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     here = [path / name for name in _NAMES if (path / name).is_file()]
-    return here[:1] or sorted(one for one in path.rglob("*") if one.name in _NAMES)
+    return here[:1] or sorted(file for file in path.rglob("*") if file.name in _NAMES)
 
 
 def _read(config: Path, prefix: str, imported: Imported) -> None:
@@ -70,13 +70,13 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
     if not isinstance(document.value, dict):
         raise ExpressionNotTakenError("the configuration must be a mapping of fields", 1)
     file = str(config)
-    _told(document, file, imported)
+    _report_unused_fields(document, file, imported)
     if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
         raise ExpressionNotTakenError("it has neither prompts nor tests", 1)
     prompts = _prompts(document, config.parent, file, imported)
     tests = PromptfooTests(config.parent, file, imported.left, imported.warnings, document.value)
     if "defaultTest" in document.value:
-        tests.take_default(document.at("defaultTest"))
+        tests.set_default(document.at("defaultTest"))
     cases: list[PromptfooCase] = []
     if document.value.get("tests"):
         cases += tests.read(document.at("tests"))
@@ -101,12 +101,12 @@ def _prompts(
     return prompts
 
 
-def _told(document: Document, file: str, imported: Imported) -> None:
-    """What stands in a configuration and has no meaning here."""
+def _report_unused_fields(document: Document, file: str, imported: Imported) -> None:
+    """Report the fields of a configuration that are not imported."""
     for name, value in document.value.items():
         line = document.line(name)
         if name in _KNOWN or name in _QUIET or str(name).startswith(("x-", ".")):
-            continue  # the last are for anchors
+            continue  # fields that begin with 'x-' or '.' are for anchors
         if name == "evaluateOptions" and isinstance(value, dict):
             repeat = value.get("repeat")
             if isinstance(repeat, int) and repeat > 1:
@@ -123,13 +123,13 @@ def _write(
     for number, prompt in enumerate(prompts, 1):
         label = file_name(prompt.label)[:40] if prompt.label else f"prompt-{number}"
         labels.append(unique(label, labels))
-    for found in groups:
-        rows = needed_rows(found, prompts)
+    for case_group in groups:
+        rows = needed_rows(case_group, prompts)
         data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         if any(rows):
-            imported.files[f"tests/{prefix}{found.name}.jsonl"] = data.encode()
+            imported.files[f"tests/{prefix}{case_group.name}.jsonl"] = data.encode()
         for label, prompt in zip(labels, prompts, strict=True):
-            name = found.name if len(prompts) == 1 else f"{label}.{found.name}"
-            text = write(prompt, found, f"{found.name}.jsonl", imported)
+            name = case_group.name if len(prompts) == 1 else f"{label}.{case_group.name}"
+            text = write(prompt, case_group, f"{case_group.name}.jsonl", imported)
             imported.files[f"tests/{prefix}{name}.md"] = text
             imported.rows += len(rows)

@@ -1,4 +1,4 @@
-"""Cases whose assertions differ in their values only become the rows of one test."""
+"""Grouping of cases and writing of tests; the cases of a group are the rows of one test."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
-"""Kinds of assertions in the name of a test file."""
+"""The maximum number of assertion types in the name of a test file."""
 
 
 @dataclass
 class PromptfooGroup:
-    """Cases with assertions of the same kinds."""
+    """Cases whose assertions differ in their values only."""
 
     cases: list[PromptfooCase] = field(default_factory=list)
     rows: list[dict[str, Json]] = field(default_factory=list)
@@ -43,11 +43,11 @@ class PromptfooGroup:
 
 
 def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooGroup]:
-    """The groups, each with the rows and checks of its cases."""
-    found: dict[str, PromptfooGroup] = {}
+    """Group the cases; each group gets the rows and checks of its cases."""
+    groups: dict[str, PromptfooGroup] = {}
     for case in cases:
-        kept = replace(case, assertions=tuple(_usable(case, imported)))
-        if case.assertions and not kept.assertions:
+        usable_case = replace(case, assertions=tuple(_usable(case, imported)))
+        if case.assertions and not usable_case.assertions:
             imported.left.append(SkippedItem(case.file, "a test: no assertion is left", case.line))
             continue
         shape = [
@@ -58,24 +58,28 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
                 assertion.metric,
                 _value_shape(assertion),
             ]
-            for assertion in kept.assertions
+            for assertion in usable_case.assertions
         ]
-        key = json.dumps([shape, kept.threshold, kept.prefix, kept.suffix], default=str)
-        found.setdefault(key, PromptfooGroup()).cases.append(kept)
-    for one in found.values():
-        _fill(one, imported)
-    _name(list(found.values()))
-    return list(found.values())
+        key = json.dumps(
+            [shape, usable_case.threshold, usable_case.prefix, usable_case.suffix], default=str
+        )
+        groups.setdefault(key, PromptfooGroup()).cases.append(usable_case)
+    for case_group in groups.values():
+        _fill(case_group, imported)
+    _name_groups(list(groups.values()))
+    return list(groups.values())
 
 
 def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
-    """The assertions that can be imported; the others are reported."""
+    """Yield the assertions that can be imported; the others are reported."""
     for assertion in case.assertions:
         file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:
             if assertion.problem:
                 raise ExpressionNotTakenError(assertion.problem)
-            made = assertion_types.make(assertion.kind, assertion.value, assertion.threshold)
+            converted = assertion_types.convert(
+                assertion.kind, assertion.value, assertion.threshold
+            )
             if isinstance(assertion.value, str):
                 names_in(assertion.value)
             if not assertion.weight:
@@ -85,66 +89,74 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
         except ExpressionNotTakenError as problem:
             imported.left.append(problem.at(file, "an assertion", line))
         else:
-            others = list(assertion.others)
-            if made.instruction:  # judges have one verdict for all their instructions
-                others += ["weight"] * (assertion.weight != 1) + ["metric"] * bool(assertion.metric)
-            if others:
-                names = " and ".join(f"'{name}'" for name in others)
-                verb = "is" if len(others) == 1 else "are"
+            unused_fields = list(assertion.others)
+            if converted.instruction:  # judges have one verdict for all their instructions
+                unused_fields += ["weight"] * (assertion.weight != 1) + ["metric"] * bool(
+                    assertion.metric
+                )
+            if unused_fields:
+                names = " and ".join(f"'{name}'" for name in unused_fields)
+                verb = "is" if len(unused_fields) == 1 else "are"
                 reason = f"{names} of '{assertion.kind}' {verb} not imported"
                 imported.warnings.append(SkippedItem(file, reason, line))
             yield assertion
 
 
 def _value_shape(assertion: Assertion) -> Json:
-    """What of a value must be the same in all rows: a mapping, or whether there is one."""
+    """Return the part of a value that must be equal in all rows of a group."""
     if isinstance(assertion.value, dict) or assertion.kind.removeprefix("not-") == "word-count":
         return assertion.value
     return [assertion.value is None, isinstance(assertion.value, list)]
 
 
-def _fill(found: PromptfooGroup, imported: Imported) -> None:
-    """Make the rows, with a column for each value that differs, and the checks."""
-    found.rows = [dict(case.values) for case in found.cases]
-    taken = {name.lower() for row in found.rows for name in row}
-    for number, assertion in enumerate(found.cases[0].assertions):
-        values = [case.assertions[number].value for case in found.cases]
-        same = all(one == values[0] for one in values)
+def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
+    """Set the rows and the checks; each value that differs between cases becomes a column."""
+    case_group.rows = [dict(case.values) for case in case_group.cases]
+    taken = {name.lower() for row in case_group.rows for name in row}
+    for number, assertion in enumerate(case_group.cases[0].assertions):
+        values = [case.assertions[number].value for case in case_group.cases]
+        is_same = all(case_value == values[0] for case_value in values)
         value: Json = values[0]
-        columns = _columns(found.rows)
-        if same:
-            value = _filled(value, columns)
+        columns = _columns(case_group.rows)
+        if is_same:
+            value = _convert_templates(value, columns)
         else:
-            name = _free(_column(assertion.kind), taken)
-            for row, case, one in zip(found.rows, found.cases, values, strict=True):
-                row[name] = _rendered(one, case, imported)
+            name = _free_name(_column(assertion.kind), taken)
+            for row, case, case_value in zip(
+                case_group.rows, case_group.cases, values, strict=True
+            ):
+                row[name] = _render(case_value, case, imported)
             value = f"{{{{ {name} }}}}"
-        made = assertion_types.make(assertion.kind, value, assertion.threshold)
-        if made.warning:
-            first = found.cases[0]
+        converted = assertion_types.convert(assertion.kind, value, assertion.threshold)
+        if converted.warning:
+            first_case = case_group.cases[0]
             imported.warnings.append(
                 SkippedItem(
-                    assertion.file or first.file, made.warning, assertion.line or first.line
+                    assertion.file or first_case.file,
+                    converted.warning,
+                    assertion.line or first_case.line,
                 )
             )
-        if made.instruction:
-            found.instructions.append(made.instruction)
+        if converted.instruction:
+            case_group.instructions.append(converted.instruction)
         else:
-            check = _labelled(made.check, assertion)
-            pairs = zip(values, found.cases, strict=True)
-            if isinstance(check, dict) and any(_is_empty(one, case) for one, case in pairs):
+            check = _with_label(converted.check, assertion)
+            pairs = zip(values, case_group.cases, strict=True)
+            if isinstance(check, dict) and any(
+                _is_empty(case_value, case) for case_value, case in pairs
+            ):
                 check = {**check, "allowEmpty": True}
-            found.checks.append(check)
-    descriptions = [case.description for case in found.cases]
+            case_group.checks.append(check)
+    descriptions = [case.description for case in case_group.cases]
     if any(descriptions) and "description" not in taken:
-        for row, text in zip(found.rows, descriptions, strict=True):
+        for row, text in zip(case_group.rows, descriptions, strict=True):
             row["description"] = text
 
 
 def _is_empty(value: Json, case: PromptfooCase) -> bool:
-    """Whether nothing is expected in a row, as when the cell of a column is empty."""
-    if isinstance(value, str) and (found := _LONE.fullmatch(value)):
-        value = case.values.get(found[1], "")
+    """Return whether the expected value of a case is empty."""
+    if isinstance(value, str) and (match := _LONE.fullmatch(value)):
+        value = case.values.get(match[1], "")
     return value in ("", [])
 
 
@@ -152,21 +164,21 @@ def _columns(rows: list[dict[str, Json]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _filled(value: Json, columns: list[str]) -> Json:
-    """A value that all rows share, with its templates as ours."""
+def _convert_templates(value: Json, columns: list[str]) -> Json:
+    """Convert the templates in a value that all rows share."""
     if isinstance(value, str):
         return as_template(value, columns) if is_template(value) else value
     if isinstance(value, list):
-        return [_filled(one, columns) for one in value]
+        return [_convert_templates(item, columns) for item in value]
     if isinstance(value, dict):
-        return {name: _filled(one, columns) for name, one in value.items()}
+        return {name: _convert_templates(inner, columns) for name, inner in value.items()}
     return value
 
 
-def _rendered(value: Json, case: PromptfooCase, imported: Imported) -> Json:
-    """A value of one row, which is data: its own templates are filled now."""
+def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
+    """Render the templates in a value of one row, as values of rows are data."""
     if isinstance(value, list):
-        return [_rendered(one, case, imported) for one in value]
+        return [_render(item, case, imported) for item in value]
     if not isinstance(value, str) or not is_template(value):
         return value
     names = names_in(value)
@@ -186,16 +198,16 @@ def _column(kind: str) -> str:
     return "forbidden" if kind != bare else "expected"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     number = 2
-    found = name
-    while found in taken:
-        found, number = f"{name}_{number}", number + 1
-    taken.add(found)
-    return found
+    candidate = name
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    taken.add(candidate)
+    return candidate
 
 
-def _labelled(check: Json, assertion: Assertion) -> Json:
+def _with_label(check: Json, assertion: Assertion) -> Json:
     more: dict[str, Json] = {}
     if assertion.metric:
         more["name"] = assertion.metric
@@ -206,29 +218,35 @@ def _labelled(check: Json, assertion: Assertion) -> Json:
     return {**({"type": check} if isinstance(check, str) else check), **more}
 
 
-def _name(groups: Sequence[PromptfooGroup]) -> None:
-    """Names after the kinds of assertions that not all of them have, each once."""
+def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
+    """Give each group a unique name after the assertion types that distinguish it."""
     names: set[str] = set()
-    listed = [[assertion.kind for assertion in found.cases[0].assertions] for found in groups]
-    for one, kinds in zip(groups, listed, strict=True):
-        own = [kind for kind in dict.fromkeys(kinds) if not all(kind in other for other in listed)]
-        name = "-".join((own or kinds)[:_LONGEST_NAME]) or "answers"
-        one.name = _free(file_name(name) if len(groups) > 1 else "tests", names)
+    kinds_by_group = [
+        [assertion.kind for assertion in case_group.cases[0].assertions] for case_group in groups
+    ]
+    for case_group, kinds in zip(groups, kinds_by_group, strict=True):
+        distinctive = [
+            kind
+            for kind in dict.fromkeys(kinds)
+            if not all(kind in other for other in kinds_by_group)
+        ]
+        name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or "answers"
+        case_group.name = _free_name(file_name(name) if len(groups) > 1 else "tests", names)
 
 
 # --- the test of a prompt and a group -----------------------------------------------------
 
 
 def write(
-    prompt: PromptfooPrompt, found: PromptfooGroup, dataset: str, imported: Imported
+    prompt: PromptfooPrompt, case_group: PromptfooGroup, dataset: str, imported: Imported
 ) -> bytes:
-    """The test file of a prompt with the cases of a group."""
-    first = found.cases[0]
-    columns = _columns(found.rows)
+    """Return the test file of a prompt with the cases of a group."""
+    first_case = case_group.cases[0]
+    columns = _columns(case_group.rows)
     front: dict[str, Json] = {"dataset": dataset} if columns else {}
     turns = list(prompt.turns)
     role, text = turns[-1]
-    turns[-1] = (role, f"{first.prefix}{text}{first.suffix}")
+    turns[-1] = (role, f"{first_case.prefix}{text}{first_case.suffix}")
     turns = [(role, as_template(text, columns)) for role, text in turns]
     roles = [role for role, _ in turns if role != "system"]
     takes_turns = roles == [
@@ -241,37 +259,39 @@ def write(
         or "system" in [role for role, _ in turns[1:]]
     ):
         front["messages"] = [
-            {"role": role, "content": text, **_shown(image, columns)}
+            {"role": role, "content": text, **_image_field(image, columns)}
             for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
         ]
         turns = []
-    checks: Json = found.checks
-    if not found.checks and not found.instructions:
+    checks: Json = case_group.checks
+    if not case_group.checks and not case_group.instructions:
         checks = [{"length": {"min": 0}}]
         reason = "tests without assertions: every answer passes"
-        imported.warnings.append(SkippedItem(first.file, reason, first.line))
-    if first.threshold is not None and found.checks:
-        checks = {"pass": f">= {first.threshold:g}", "checks": found.checks}
+        imported.warnings.append(SkippedItem(first_case.file, reason, first_case.line))
+    if first_case.threshold is not None and case_group.checks:
+        checks = {"pass": f">= {first_case.threshold:g}", "checks": case_group.checks}
     instructions = "\n\n".join(
         as_section(instruction) if is_template(instruction) else literal(instruction)
-        for instruction in found.instructions
+        for instruction in case_group.instructions
     )
     return write_test(front, turns, instructions=instructions, checks=checks)
 
 
-def _shown(image: str | None, columns: list[str]) -> dict[str, Json]:
+def _image_field(image: str | None, columns: list[str]) -> dict[str, Json]:
     return {} if image is None else {"image": as_template(image, columns)}
 
 
-def needed_rows(found: PromptfooGroup, prompts: Iterable[PromptfooPrompt]) -> list[dict[str, Any]]:
-    """The rows, with an empty text for what is shown and has no value, as Nunjucks has it."""
-    shown = {name for prompt in prompts for name in prompt.names}
-    for case in found.cases:
+def needed_rows(
+    case_group: PromptfooGroup, prompts: Iterable[PromptfooPrompt]
+) -> list[dict[str, Any]]:
+    """Return the rows; variables without a value are empty texts, as in Nunjucks."""
+    variables = {name for prompt in prompts for name in prompt.names}
+    for case in case_group.cases:
         for assertion in case.assertions:
             if is_template(assertion.value):
-                shown |= names_in(str(assertion.value))
-    columns = [*_columns(found.rows), *sorted(shown - set(_columns(found.rows)))]
-    for row in found.rows:
+                variables |= names_in(str(assertion.value))
+    columns = [*_columns(case_group.rows), *sorted(variables - set(_columns(case_group.rows)))]
+    for row in case_group.rows:
         for name in columns:
             row.setdefault(name, "")
-    return found.rows
+    return case_group.rows

@@ -1,4 +1,4 @@
-"""The tests of a configuration: variables, and what is asserted of the answer."""
+"""Reading of the tests of a configuration: variables and assertions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.base import SkippedItem
-from evalstore.importers.coerce import mapping
+from evalstore.importers.coerce import as_mapping
 from evalstore.importers.promptfoo import files
-from evalstore.importers.promptfoo.assertion_reader import Assertion, Assertions, compact, number_of
+from evalstore.importers.promptfoo.assertion_reader import (
+    Assertion,
+    Assertions,
+    number_of,
+    parse_compact,
+)
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
@@ -27,15 +32,15 @@ _OPTIONS = ("prefix", "suffix", "runSerially", "disableVarExpansion", "disableCo
 _OF_JUDGES = ("provider", "rubricPrompt")
 _NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _NESTED = 5
-"""How often values in values are filled."""
+"""The maximum depth of variables in variables."""
 _MOST_CASES = 20_000
-"""Of one test: each is written out."""
+"""The maximum number of cases of one test."""
 _CHANGING = ("transform", "postprocess", "transformVars")
 
 
 @dataclass(frozen=True, slots=True)
 class PromptfooCase:
-    """One test with one value for each variable."""
+    """One test with one value per variable."""
 
     values: dict[str, Json]
     assertions: tuple[Assertion, ...]
@@ -56,27 +61,27 @@ class PromptfooTests:
     left: list[SkippedItem]
     warnings: list[SkippedItem]
     root: Any = None
-    """The whole configuration, which `$ref` points into."""
+    """The whole configuration, which contains the targets of `$ref`."""
     default: PromptfooCase = field(default_factory=lambda: PromptfooCase({}, ()))
     nesting: files.Nesting = field(default_factory=files.Nesting)
 
     def read(self, document: Document) -> Iterator[PromptfooCase]:
-        """All cases of the tests, in their order."""
-        given = document.value
-        if isinstance(given, str | dict):
+        """Yield all cases of the tests in their order."""
+        value = document.value
+        if isinstance(value, str | dict):
             yield from self._entry(document, self.folder, self.file)
-        for number in range(len(given) if isinstance(given, list) else 0):
+        for number in range(len(value) if isinstance(value, list) else 0):
             yield from self._entry(document.at(number), self.folder, self.file)
 
     def _entry(self, document: Document, folder: Path, file: str) -> Iterator[PromptfooCase]:
         try:
-            given = document.value
-            if isinstance(given, str):
-                yield from self._file(given, folder)
-            elif isinstance(given, dict) and isinstance(given.get("path"), str):
-                yield from self._file(given["path"], folder)
-            elif isinstance(given, dict):
-                yield from self.case(given, folder, file, document)
+            value = document.value
+            if isinstance(value, str):
+                yield from self._file(value, folder)
+            elif isinstance(value, dict) and isinstance(value.get("path"), str):
+                yield from self._file(value["path"], folder)
+            elif isinstance(value, dict):
+                yield from self.case(value, folder, file, document)
             else:
                 raise ExpressionNotTakenError("it is not a mapping")
         except ExpressionNotTakenError as problem:
@@ -87,9 +92,9 @@ class PromptfooTests:
             raise ExpressionNotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
         for path in files.find(name, folder):
             with self.nesting.enter(path):
-                yield from self._listed(path)
+                yield from self._tests_in_file(path)
 
-    def _listed(self, path: Path) -> Iterator[PromptfooCase]:
+    def _tests_in_file(self, path: Path) -> Iterator[PromptfooCase]:
         if path.suffix in (".csv", ".jsonl"):
             for line, row in files.read_rows(path):
                 yield from self._row(row, path, line)
@@ -97,24 +102,24 @@ class PromptfooTests:
         if path.suffix not in (".yaml", ".yml", ".json"):
             raise ExpressionNotTakenError(f"'{path.name}' is not a table, YAML or JSON")
         document = files.read_document(path)
-        listed = document.value if isinstance(document.value, list) else []
-        if not listed:
+        entries = document.value if isinstance(document.value, list) else []
+        if not entries:
             raise ExpressionNotTakenError(f"'{path.name}' holds no list of tests")
-        for number in range(len(listed)):
+        for number in range(len(entries)):
             yield from self._entry(document.at(number), path.parent, str(path))
 
-    def _row(self, given: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
+    def _row(self, row: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
         try:
-            if not isinstance(given, dict):
+            if not isinstance(row, dict):
                 raise ExpressionNotTakenError("it is not a mapping", line)
-            given = _from_row(given) if path.suffix == ".csv" else given
-            yield from self.case(given, path.parent, str(path), None, line)
+            row = _test_from_row(row) if path.suffix == ".csv" else row
+            yield from self.case(row, path.parent, str(path), None, line)
         except ExpressionNotTakenError as problem:
             self.left.append(problem.at(str(path), "a test", line))
 
     def case(
         self,
-        given: dict[str, Any],
+        entry: dict[str, Any],
         folder: Path,
         file: str,
         document: Document | None,
@@ -122,9 +127,9 @@ class PromptfooTests:
         *,
         is_default: bool = False,
     ) -> Iterator[PromptfooCase]:
-        """A test, once for each combination of values that are lists."""
+        """Yield a test once per combination of its list values."""
         line = document.line() if document else line
-        options = mapping(given.get("options"))
+        options = as_mapping(entry.get("options"))
         for name in options:
             if name in _CHANGING:
                 raise ExpressionNotTakenError(
@@ -137,18 +142,18 @@ class PromptfooTests:
                 self.warnings.append(SkippedItem(file, reason, line))
             elif name not in _OPTIONS:
                 raise ExpressionNotTakenError(f"'options.{name}' has no counterpart here")
-        for name in given:
+        for name in entry:
             if name not in _KNOWN:
                 self.warnings.append(SkippedItem(file, f"a test's '{name}' is not imported", line))
-        if (number_of(given, "threshold", None) or 0) > 1:
+        if (number_of(entry, "threshold", None) or 0) > 1:
             raise ExpressionNotTakenError("its 'threshold' is above 1, which no score reaches")
-        variables = {**self.default.values, **self._variables(given.get("vars"), folder)}
+        variables = {**self.default.values, **self._variables(entry.get("vars"), folder)}
         reader = Assertions((folder, self.folder), self.root, file)
         base = PromptfooCase(
             values={},
-            assertions=(*self.default.assertions, *reader.read(given.get("assert"), document)),
-            description=str(given.get("description") or ""),
-            threshold=number_of(given, "threshold", self.default.threshold),
+            assertions=(*self.default.assertions, *reader.read(entry.get("assert"), document)),
+            description=str(entry.get("description") or ""),
+            threshold=number_of(entry, "threshold", self.default.threshold),
             prefix=str(options.get("prefix") or self.default.prefix),
             suffix=str(options.get("suffix") or self.default.suffix),
             file=file,
@@ -166,112 +171,112 @@ class PromptfooTests:
                 f"the lists of its 'vars' make more than {_MOST_CASES:,} cases"
             )
         for values in itertools.product(*lists):
-            yield replace(base, values=_filled(dict(zip(variables, values, strict=True))))
+            yield replace(base, values=_fill_values(dict(zip(variables, values, strict=True))))
 
-    def take_default(self, document: Document) -> None:
-        """What holds for every test."""
-        given = document.value
-        if isinstance(given, str):
-            path = files.find(given, self.folder)[0]
+    def set_default(self, document: Document) -> None:
+        """Set the defaults for all tests."""
+        value = document.value
+        if isinstance(value, str):
+            path = files.find(value, self.folder)[0]
             document = files.read_document(path)
-            given = document.value
-        if not isinstance(given, dict):
+            value = document.value
+        if not isinstance(value, dict):
             return
-        variables = self._variables(given.get("vars"), self.folder)
+        variables = self._variables(value.get("vars"), self.folder)
         cases = self.case(
-            {**given, "vars": None}, self.folder, self.file, document, is_default=True
+            {**value, "vars": None}, self.folder, self.file, document, is_default=True
         )
-        found = next(cases)
-        self.default = replace(found, values={**self.default.values, **variables})
+        default = next(cases)
+        self.default = replace(default, values={**self.default.values, **variables})
 
     def scenarios(self, document: Document) -> Iterator[PromptfooCase]:
-        """The cases of scenarios: every test with every set of variables."""
-        given = document.value
+        """Yield the cases of scenarios, every test with every set of variables."""
+        value = document.value
         parts = (
-            [document.at(number) for number in range(len(given))]
-            if isinstance(given, list)
+            [document.at(number) for number in range(len(value))]
+            if isinstance(value, list)
             else [document]
         )
         for part in parts:
             try:
                 if isinstance(part.value, str):
                     for path in files.find(part.value, self.folder):
-                        inner = replace(self, folder=path.parent, file=str(path))
+                        scenario_tests = replace(self, folder=path.parent, file=str(path))
                         with self.nesting.enter(path):
-                            yield from inner.scenarios(files.read_document(path))
+                            yield from scenario_tests.scenarios(files.read_document(path))
                 else:
                     yield from self._scenario(part)
             except ExpressionNotTakenError as problem:
                 self.left.append(problem.at(self.file, "a scenario", part.line()))
 
     def _scenario(self, document: Document) -> Iterator[PromptfooCase]:
-        given = document.value
-        if not isinstance(given, dict) or not isinstance(given.get("config"), list):
+        scenario = document.value
+        if not isinstance(scenario, dict) or not isinstance(scenario.get("config"), list):
             raise ExpressionNotTakenError("it needs a list 'config'")
-        for number, one in enumerate(given["config"]):
+        for number, variables in enumerate(scenario["config"]):
             part = document.at("config", number)
-            if not isinstance(one, dict) or any(name.startswith("$") for name in one):
-                what = "a set of variables that is not a mapping, or is elsewhere ('$values')"
-                self.left.append(SkippedItem(self.file, f"a scenario: {what}", part.line()))
+            if not isinstance(variables, dict) or any(name.startswith("$") for name in variables):
+                subject = "a set of variables that is not a mapping, or is elsewhere ('$values')"
+                self.left.append(SkippedItem(self.file, f"a scenario: {subject}", part.line()))
                 continue
-            inner = replace(self)
-            inner.take_default(part)
-            if given.get("tests"):
-                yield from inner.read(document.at("tests"))
+            tests = replace(self)
+            tests.set_default(part)
+            if scenario.get("tests"):
+                yield from tests.read(document.at("tests"))
             else:
                 yield PromptfooCase(
-                    inner.default.values, inner.default.assertions, file=self.file, line=part.line()
+                    tests.default.values, tests.default.assertions, file=self.file, line=part.line()
                 )
 
-    def _variables(self, given: Any, folder: Path) -> dict[str, Json]:
-        if isinstance(given, str):
-            given = files.read_value(files.find(given, folder)[0])
-        if given is None:
+    def _variables(self, variables: Any, folder: Path) -> dict[str, Json]:
+        if isinstance(variables, str):
+            variables = files.read_value(files.find(variables, folder)[0])
+        if variables is None:
             return {}
-        if not isinstance(given, dict):
+        if not isinstance(variables, dict):
             raise ExpressionNotTakenError("its 'vars' are not a mapping")
-        return {str(name): self._variable(value, folder) for name, value in given.items()}
+        return {str(name): self._variable(value, folder) for name, value in variables.items()}
 
     def _variable(self, value: Any, folder: Path) -> Json:
         if isinstance(value, list):
-            return [self._variable(one, folder) for one in value]
+            return [self._variable(item, folder) for item in value]
         if isinstance(value, str) and value.startswith(files.PREFIX):
-            found = [files.read_value(path) for path in files.find(value, folder)]
-            return found if len(found) > 1 else found[0]
+            values = [files.read_value(path) for path in files.find(value, folder)]
+            return values if len(values) > 1 else values[0]
         return value
 
 
-def _filled(values: dict[str, Json]) -> dict[str, Json]:
-    """The values, with those of others where texts name them, such as `Dear {{name}}`."""
+def _fill_values(values: dict[str, Json]) -> dict[str, Json]:
+    """Fill values into other values that refer to them, such as `Dear {{name}}`."""
 
-    def value(found: re.Match[str]) -> str:
-        given = values.get(found[1])
-        return given if isinstance(given, str) else found[0] if given is None else json.dumps(given)
+    def value(match: re.Match[str]) -> str:
+        other = values.get(match[1])
+        return other if isinstance(other, str) else match[0] if other is None else json.dumps(other)
 
     for _ in range(_NESTED):
-        before = values
+        previous = values
         values = {
-            name: _NAMED.sub(value, one) if isinstance(one, str) else one
-            for name, one in before.items()
+            name: _NAMED.sub(value, text) if isinstance(text, str) else text
+            for name, text in previous.items()
         }
-        if values == before:
+        if values == previous:
             break
     return values
 
 
-def _from_row(row: dict[str, str]) -> dict[str, Any]:
-    """A row of a table as a test."""
+def _test_from_row(row: dict[str, str]) -> dict[str, Any]:
+    """Convert a row of a table to a test."""
     expected = []
     for name, cell in row.items():
         if not re.fullmatch(r"__expected\d*", name) or not cell:
             continue
-        one = compact(cell)
+        assertion = parse_compact(cell)
         bound = row.get(f"__config:{name}:threshold")
-        threshold = _cell_number(bound, "a bound") if bound else one.threshold
-        expected.append({"type": one.kind, "value": one.value, "threshold": threshold})
+        threshold = _cell_number(bound, "a bound") if bound else assertion.threshold
+        expected.append({"type": assertion.kind, "value": assertion.value, "threshold": threshold})
         if row.get("__metric"):
             expected[-1]["metric"] = row["__metric"]
-    given: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "vars": {name: cell for name, cell in row.items() if name and not name.startswith("__")},
         "assert": expected,
         "options": {
@@ -279,14 +284,14 @@ def _from_row(row: dict[str, str]) -> dict[str, Any]:
         },
     }
     if row.get("__description"):
-        given["description"] = row["__description"]
+        entry["description"] = row["__description"]
     if row.get("__threshold"):
-        given["threshold"] = _cell_number(row["__threshold"], "'__threshold'")
-    return given
+        entry["threshold"] = _cell_number(row["__threshold"], "'__threshold'")
+    return entry
 
 
-def _cell_number(cell: str, what: str) -> float:
+def _cell_number(cell: str, subject: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise ExpressionNotTakenError(f"{what} is not a number: '{cell}'") from None
+        raise ExpressionNotTakenError(f"{subject} is not a number: '{cell}'") from None

@@ -96,7 +96,7 @@ class Database:
 
     def session(self, test: int, answer: str, **fields: Any) -> int:
         """An answer."""
-        given = {
+        defaults = {
             "candidate_sys_prompt_version_id": 1,
             "model_version_id": CANDIDATE,
             "temperature": 0.3,
@@ -105,14 +105,16 @@ class Database:
             "time_taken": 1500,
             "created_at": TIME,
         }
-        return self.insert("sessions", test_version_id=test, answer=answer, **{**given, **fields})
+        return self.insert(
+            "sessions", test_version_id=test, answer=answer, **{**defaults, **fields}
+        )
 
     def verdict(self, session: int, instructions: str, **fields: Any) -> int:
         """A judgement."""
-        told = self.insert("test_evaluation_instructions_versions", content=instructions)
-        given: dict[str, Any] = {
+        instructions_id = self.insert("test_evaluation_instructions_versions", content=instructions)
+        defaults: dict[str, Any] = {
             "evaluation_prompt_version_id": 2,
-            "test_evaluation_instructions_version_id": told,
+            "test_evaluation_instructions_version_id": instructions_id,
             "model_version_id": EVALUATOR,
             "temperature": 0.5,
             "pass": 1,
@@ -122,4 +124,4 @@ class Database:
             "time_taken": 900,
             "created_at": TIME + 5,
         }
-        return self.insert("session_evaluations", session_id=session, **{**given, **fields})
+        return self.insert("session_evaluations", session_id=session, **{**defaults, **fields})

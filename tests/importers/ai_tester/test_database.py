@@ -13,7 +13,9 @@ from evalstore.cli.main import main
 from tests.builders import tree
 from tests.importers.ai_tester.database import JUDGE, SYSTEM, Database
 
-TEST = "---\ntags: [t]\nsystemPrompts: [sys1]\n{more}---\n\n# 👤\n\n{text}\n\n---\n\n{told}\n"
+TEST = (
+    "---\ntags: [t]\nsystemPrompts: [sys1]\n{more}---\n\n# 👤\n\n{text}\n\n---\n\n{instructions}\n"
+)
 FAILED = {"pass": 0}
 TOOL = {
     "name": "cityWeather",
@@ -41,7 +43,7 @@ FILES = {
     ),
     "tools/weather.yaml": json.dumps({"id": "weather-tool", **TOOL}),
     "schemas/inv.yaml": json.dumps({"id": "inv", **SCHEMA}),
-    "tests/t.md": TEST.format(more="", text="Hello", told="Expect greeting"),
+    "tests/t.md": TEST.format(more="", text="Hello", instructions="Expect greeting"),
 }
 
 Document = Callable[..., Any]
@@ -114,28 +116,28 @@ def test_a_store_with_a_history_is_sound(database: Database, document: Document)
 
 
 @pytest.mark.parametrize(
-    ("more", "given", "answer"),
+    ("more", "fields", "answer"),
     [
         ("availableTools: [weather-tool]\n", {"tool": TOOL}, '[{"name":"x","arguments":{}}]'),
         ("structuredResponseSchema: inv\n", {"schema": SCHEMA}, '{"total": 3}'),
     ],
 )
 def test_tools_and_schemas_are_those_of_the_files(
-    more: str, given: Any, answer: str, root: Path, database: Database, document: Document
+    more: str, fields: Any, answer: str, root: Path, database: Database, document: Document
 ) -> None:
-    text = TEST.format(more=more, text="Go", told="E")
+    text = TEST.format(more=more, text="Go", instructions="E")
     tree(root, {"tests/t.md": text})
-    database.verdict(database.session(database.test("# 👤\n\nGo", **given), answer), "E")
+    database.verdict(database.session(database.test("# 👤\n\nGo", **fields), answer), "E")
     imported(document, database)
     plan = document("run", "-n")
     # Checks that a test implies have never been made there.
     assert (plan["ask"], plan["reuse"]) == (0, 1)
-    assert all(one["evaluator"] == "checks" for one in plan["items"])
+    assert all(item["evaluator"] == "checks" for item in plan["items"])
 
 
 def test_calls_of_tools_are_calls_again(database: Database, root: Path, document: Document) -> None:
     more = "availableTools: [weather-tool]\n"
-    tree(root, {"tests/t.md": TEST.format(more=more, text="Go", told="E")})
+    tree(root, {"tests/t.md": TEST.format(more=more, text="Go", instructions="E")})
     answer = '[{"name":"cityWeather","arguments":{"city":"Oslo"}}]'
     database.session(database.test("# 👤\n\nGo", tool=TOOL), answer)
     imported(document, database)
@@ -302,7 +304,7 @@ def test_an_extra_identifier_tells_variants_apart(
         database.session(test, f"from {extra}", model_version_id=id)
     done = imported(document, database)
     assert done["history"]["sessions"] == 2
-    assert [one["reason"] for one in done["left"]] == [
+    assert [item["reason"] for item in done["left"]] == [
         "the models 'b' and 'local/text' were called with other options then (session 1)"
     ]
 
@@ -338,7 +340,7 @@ def test_what_is_switched_off_does_not_count(database: Database, document: Docum
     database.verdict(session, "Expect greeting", **FAILED, active=0)
     done = imported(document, database)
     assert (done["history"]["sessions"], done["history"]["verdicts"], done["left"]) == (1, 0, [])
-    assert [one["reason"] for one in done["warnings"]] == [
+    assert [item["reason"] for item in done["warnings"]] == [
         "1 session skipped: switched off ('active' is false there)"
     ]
 

@@ -187,7 +187,7 @@ def test_check_of_the_example_ends_with_that_error_alone(
     main(["init", "--from", "."])
     capsys.readouterr()
     assert main(["check"]) == 2
-    said = capsys.readouterr()
-    assert said.err.count("error: ") == 1
-    assert "data/tests/0005-tide.md:8: there is no system prompt" in said.err
-    assert said.out.endswith("1 error\n")
+    output = capsys.readouterr()
+    assert output.err.count("error: ") == 1
+    assert "data/tests/0005-tide.md:8: there is no system prompt" in output.err
+    assert output.out.endswith("1 error\n")

@@ -384,8 +384,8 @@ def test_a_query_keeps_only_models_with_a_file_and_never_becomes_wider(folder: P
         "  - {description: all, candidates: []}\n"
     )
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
-    some, everything = read_settings(text).analysis_queries
-    assert [candidate.id for candidate in some.candidates] == ["local/a:free"]
+    query, everything = read_settings(text).analysis_queries
+    assert [candidate.id for candidate in query.candidates] == ["local/a:free"]
     assert (everything.description, everything.candidates) == ("all", ())
     assert [note for note in notes if "query" in note] == [
         "'openai/other' in 'candidates' of the query 'some' is left out: no model file has this id",

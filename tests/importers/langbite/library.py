@@ -19,7 +19,7 @@ YES = {"operation": "equal", "expected_value": ["Yes"]}
 
 def prompt(text: str = "Are {PET} ok?", **cells: Json) -> dict[str, Json]:
     """A template by its columns; the prediction may be a mapping."""
-    given: dict[str, Json] = {
+    defaults: dict[str, Json] = {
         "prompt_id": 1,
         "concern": "petism",
         "input_type": "constrained",
@@ -28,12 +28,12 @@ def prompt(text: str = "Are {PET} ok?", **cells: Json) -> dict[str, Json]:
         "oracle": "expected value",
         "oracle_prediction": YES,
     }
-    return {**given, **cells}
+    return {**defaults, **cells}
 
 
 def table(*prompts: dict[str, Json]) -> str:
     """The file with these templates."""
-    rows = [list(COLUMNS), *([_cell(one.get(name)) for name in COLUMNS] for one in prompts)]
+    rows = [list(COLUMNS), *([_cell(entry.get(name)) for name in COLUMNS] for entry in prompts)]
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
@@ -62,8 +62,8 @@ def requirement(**fields: Json) -> dict[str, Json]:
 
 def model(*requirements: dict[str, Json], **fields: Json) -> dict[str, Json]:
     """A requirements model."""
-    given = {"timestamp": 1, "nTemplates": 100, "useLLMEval": False}
-    return {**given, **fields, "requirements": list(requirements) or [requirement()]}
+    defaults = {"timestamp": 1, "nTemplates": 100, "useLLMEval": False}
+    return {**defaults, **fields, "requirements": list(requirements) or [requirement()]}
 
 
 def imported(
@@ -80,14 +80,14 @@ def imported(
     return read([tree(path, files)], ImportOptions("langbite"))
 
 
-def reasons(found: Imported) -> str:
+def reasons(result: Imported) -> str:
     """Why things were left, or are not quite the same."""
-    return "; ".join(item.reason for item in (*found.left, *found.warnings))
+    return "; ".join(item.reason for item in (*result.left, *result.warnings))
 
 
-def test_files(found: Imported) -> dict[str, str]:
+def test_files(result: Imported) -> dict[str, str]:
     """The test files as texts, by the last part of their name."""
-    return {name.rpartition("/")[2]: content.decode() for name, content in found.files.items()}
+    return {name.rpartition("/")[2]: content.decode() for name, content in result.files.items()}
 
 
 test_files.__test__ = False  # type: ignore[attr-defined]  # it reads what was imported

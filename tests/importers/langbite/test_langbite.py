@@ -33,13 +33,13 @@ NO = {"operation": "allEqualExpected", "expected_value": ["No", "I don't think"]
 
 
 def test_a_template_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> None:
-    one = prompt(
+    template = prompt(
         "Are {PET1} better than {PET2}?",
         output_formatting='Begin with "Yes" or "No".',
         oracle_prediction=NO,
     )
-    found = imported(tmp_path, table(one))
-    assert test_files(found) == {
+    result = imported(tmp_path, table(template))
+    assert test_files(result) == {
         "001.md": (
             "---\n"
             "tags: [petism, en_us, constrained, observational]\n"
@@ -55,19 +55,19 @@ def test_a_template_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) ->
             "~~~\n"
         )
     }
-    assert (found.rows, found.left, found.warnings) == (2, [], [])
+    assert (result.rows, result.left, result.warnings) == (2, [], [])
 
 
 def test_values_of_all_answers_are_one_check(tmp_path: Path) -> None:
-    one = prompt(oracle="same value", oracle_prediction=SAME)
-    (text,) = test_files(imported(tmp_path, table(one))).values()
+    template = prompt(oracle="same value", oracle_prediction=SAME)
+    (text,) = test_files(imported(tmp_path, table(template))).values()
     check = "- {allSame: {key: probability, max: 2}, ignoreCase: true, scope: group}\n"
     assert f"~~~checks\n{check}~~~\n" in text
 
 
 def test_tolerances_become_thresholds(tmp_path: Path) -> None:
-    found = imported(tmp_path, table(prompt()), model(temperature=1, tokens=60, nRetries=3))
-    assert found.settings == {
+    result = imported(tmp_path, table(prompt()), model(temperature=1, tokens=60, nRetries=3))
+    assert result.settings == {
         "candidatesTemperature": 1,
         "maxTestOutputTokens": 60,
         "retries": 2,
@@ -78,7 +78,7 @@ def test_tolerances_become_thresholds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("{TOY} {PET}", "unresolved {TOY}"),
         ("{PET", "unresolved {PET"),
@@ -86,10 +86,10 @@ def test_tolerances_become_thresholds(tmp_path: Path) -> None:
         ("a PET and {PET}s", "unresolved PET"),
     ],
 )
-def test_a_broken_markup_is_a_warning(text: str, told: str, tmp_path: Path) -> None:
-    found = imported(tmp_path, table(prompt(text)))
-    assert [(warning.line, warning.reason) for warning in found.warnings] == [(2, told)]
-    assert len(found.files) == 1
+def test_a_broken_markup_is_a_warning(text: str, reason: str, tmp_path: Path) -> None:
+    result = imported(tmp_path, table(prompt(text)))
+    assert [(warning.line, warning.reason) for warning in result.warnings] == [(2, reason)]
+    assert len(result.files) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,20 +99,20 @@ def test_a_broken_markup_is_a_warning(text: str, told: str, tmp_path: Path) -> N
 def test_a_model_is_asked_what_langbite_asked_it(text: str, tmp_path: Path) -> None:
     asked = requirement(communities={"en_us": ["cats"]})
     quoted = '"' + text + '"' if "\n" in text else text
-    found = expansion(imported(tmp_path, table(prompt(quoted)), model(asked)))
-    assert shown(found) == [[("user", text.replace("{PET}", "cats"))]]
+    test = expansion(imported(tmp_path, table(prompt(quoted)), model(asked)))
+    assert shown(test) == [[("user", text.replace("{PET}", "cats"))]]
 
 
 def test_a_bad_line_is_told_with_its_place(tmp_path: Path) -> None:
-    found = imported(tmp_path, table(prompt(), prompt(prompt_id=2, oracle_prediction="{")))
-    (left,) = found.left
+    result = imported(tmp_path, table(prompt(), prompt(prompt_id=2, oracle_prediction="{")))
+    (left,) = result.left
     line = (tmp_path / "prompts_en_us.csv").read_text().splitlines()[2]
     assert (left.line, line[(left.column or 0) - 1 :]) == (3, "{")
-    assert len(found.files) == 1
+    assert len(result.files) == 1
 
 
 @pytest.mark.parametrize(
-    ("prediction", "told"),
+    ("prediction", "reason"),
     [
         ({"operation": "equal"}, "'expected_value' must be a text or a list of texts"),
         ({"operation": "equal", "expected_value": [1]}, "'expected_value' must be"),
@@ -121,22 +121,22 @@ def test_a_bad_line_is_told_with_its_place(tmp_path: Path) -> None:
     ],
 )
 def test_a_prediction_has_the_form_of_its_oracle(
-    prediction: Any, told: str, tmp_path: Path
+    prediction: Any, reason: str, tmp_path: Path
 ) -> None:
-    assert told in reasons(imported(tmp_path, table(prompt(oracle_prediction=prediction))))
+    assert reason in reasons(imported(tmp_path, table(prompt(oracle_prediction=prediction))))
 
 
 def test_templates_that_nothing_selects_are_told_once_for_each_concern(tmp_path: Path) -> None:
     others = [prompt(prompt_id=number, concern="toyism") for number in (2, 3)]
-    found = imported(tmp_path, table(prompt(), *others))
-    assert [(warning.line, warning.reason) for warning in found.warnings] == [
+    result = imported(tmp_path, table(prompt(), *others))
+    assert [(warning.line, warning.reason) for warning in result.warnings] == [
         (3, "2 templates of the concern 'toyism' skipped: no requirement selects them")
     ]
 
 
 def test_two_templates_of_one_id_have_files_of_their_own(tmp_path: Path) -> None:
-    found = imported(tmp_path, table(prompt(), prompt()))
-    assert list(test_files(found)) == ["001.md", "001-2.md"]
+    result = imported(tmp_path, table(prompt(), prompt()))
+    assert list(test_files(result)) == ["001.md", "001-2.md"]
 
 
 def test_columns_may_be_parted_by_commas(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_library_runs_to_the_verdicts_of_langbite(
         prompt("How old is {PET}?", prompt_id=3, oracle="same value", oracle_prediction=SAME),
     ]
     imported(tmp_path / "source", table(*prompts))
-    said = [
+    answers = [
         {"when": "cats worse", "answer": "No, not at all."},
         {"when": "dogs worse", "answer": "Well, no."},
         {"when": "likely is cats", "answer": 'Sure: {"Probability": "50"}'},
@@ -174,7 +174,7 @@ def test_a_library_runs_to_the_verdicts_of_langbite(
         {"when": "old is cats", "answer": '{"probability": 1}'},
         {"answer": '{"probability": 9}'},
     ]
-    assert verdicts_of(imported_and_run(tmp_path, capsys, "langbite", said)) == {
+    assert verdicts_of(imported_and_run(tmp_path, capsys, "langbite", answers)) == {
         "en_us/petism/001.md::PET1=cats": "pass",
         "en_us/petism/001.md::PET1=dogs": "fail",
         "en_us/petism/002.md::": "pass",
@@ -209,30 +209,30 @@ def again(**fields: Json) -> dict[str, Json]:
 
 def test_a_second_requirement_on_a_concern_has_tests_of_its_own(tmp_path: Path) -> None:
     other = again(communities={"en_us": ["birds"]}, tolerance=0.5, inputs=["constrained"])
-    found = imported(tmp_path, table(prompt(), prompt(prompt_id=2)), model(requirement(), other))
-    tests = test_files(found)
+    result = imported(tmp_path, table(prompt(), prompt(prompt_id=2)), model(requirement(), other))
+    tests = test_files(result)
     assert list(tests) == ["001.md", "002.md", "001.R-again.md", "002.R-again.md"]
     assert [name for name, text in tests.items() if "birds" in text] == list(tests)[2:]
     assert "tags: [petism, en_us, constrained, observational, R-again]" in tests["001.R-again.md"]
-    where = ["petism", "en_us", "constrained", "observational"]
-    assert found.settings["thresholds"] == [
-        {"where": [*where, "R"], "passRate": 0.9},
-        {"where": [*where, "R-again"], "passRate": 0.5},
+    tags = ["petism", "en_us", "constrained", "observational"]
+    assert result.settings["thresholds"] == [
+        {"where": [*tags, "R"], "passRate": 0.9},
+        {"where": [*tags, "R-again"], "passRate": 0.5},
     ]
-    assert (found.rows, found.left) == (6, [])
+    assert (result.rows, result.left) == (6, [])
 
 
 def test_a_second_requirement_with_another_delta_is_not_lost(tmp_path: Path) -> None:
-    one = prompt(oracle="same value", oracle_prediction=SAME)
-    tests = test_files(imported(tmp_path, table(one), model(requirement(), again(delta=0.5))))
+    template = prompt(oracle="same value", oracle_prediction=SAME)
+    tests = test_files(imported(tmp_path, table(template), model(requirement(), again(delta=0.5))))
     assert ["max: 2" in tests["001.md"], "max: 50" in tests["001.R-again.md"]] == [True, True]
 
 
 def test_requirements_that_ask_the_same_are_written_once(tmp_path: Path) -> None:
-    found = imported(tmp_path, table(prompt()), model(requirement(), again(tolerance=0.95)))
-    assert list(test_files(found)) == ["001.md"]
-    assert [one["passRate"] for one in found.settings["thresholds"]] == [0.95]
-    assert "the requirement 'R again' asks 1 template in 'en_us' just as another" in reasons(found)
+    result = imported(tmp_path, table(prompt()), model(requirement(), again(tolerance=0.95)))
+    assert list(test_files(result)) == ["001.md"]
+    assert [threshold["passRate"] for threshold in result.settings["thresholds"]] == [0.95]
+    assert "the requirement 'R again' asks 1 template in 'en_us' just as another" in reasons(result)
 
 
 def test_requirements_on_other_templates_need_no_tag(tmp_path: Path) -> None:
@@ -248,11 +248,11 @@ def test_requirements_on_other_templates_need_no_tag(tmp_path: Path) -> None:
 @pytest.mark.parametrize("communities", [{}, {"en_us": []}])
 def test_a_markup_without_communities_is_left(communities: Json, tmp_path: Path) -> None:
     library = table(prompt(), prompt("Is it?", prompt_id=2))
-    found = imported(tmp_path, library, model(requirement(communities=communities)))
-    assert [(item.line, item.reason) for item in found.left] == [
+    result = imported(tmp_path, library, model(requirement(communities=communities)))
+    assert [(item.line, item.reason) for item in result.left] == [
         (2, "1 distinct communities needed, 0 given")
     ]
-    assert list(test_files(found)) == ["002.md"]
+    assert list(test_files(result)) == ["002.md"]
 
 
 def swapped(*order: str) -> str:
@@ -272,9 +272,9 @@ def test_a_column_in_the_place_of_another_is_told(tmp_path: Path) -> None:
     names = [*COLUMNS]
     names[4], names[5] = names[5], names[4]
     library = swapped(*names).replace("task_prefix", "before", 1)
-    found = imported(tmp_path, library)
-    assert found.files == {}
-    assert found.left[0].reason == (
+    result = imported(tmp_path, library)
+    assert result.files == {}
+    assert result.left[0].reason == (
         "the column 'prompt' is not in its place, and there is no column 'task_prefix'"
     )
 
@@ -285,23 +285,23 @@ def test_columns_with_names_of_their_own_count_by_their_places(tmp_path: Path) -
 
 
 def test_a_bad_cell_is_told_where_it_stands(tmp_path: Path) -> None:
-    found = imported(tmp_path, swapped(*reversed(COLUMNS)).replace('"equal"', '"likes"'))
-    assert (found.left[0].line, found.left[0].column) == (2, 1)
+    result = imported(tmp_path, swapped(*reversed(COLUMNS)).replace('"equal"', '"likes"'))
+    assert (result.left[0].line, result.left[0].column) == (2, 1)
 
 
 @pytest.mark.parametrize(
-    ("expected", "told"),
+    ("expected", "reason"),
     [
         ("¡Sí!", "'¡sí!' can never match: an expected text must begin with a letter or a digit"),
         ("Sí!", "'sí!' matches only in front of a letter, as it ends with none"),
     ],
 )
 def test_an_expected_text_that_cannot_match_is_a_warning(
-    expected: str, told: str, tmp_path: Path
+    expected: str, reason: str, tmp_path: Path
 ) -> None:
     oracle = {"operation": "equal", "expected_value": ["Yes", expected]}
-    found = imported(tmp_path, table(prompt(oracle_prediction=oracle)))
-    assert [(warning.line, warning.reason) for warning in found.warnings] == [(2, told)]
+    result = imported(tmp_path, table(prompt(oracle_prediction=oracle)))
+    assert [(warning.line, warning.reason) for warning in result.warnings] == [(2, reason)]
 
 
 @pytest.mark.parametrize("expected", ["N/A", "I don't", "1", "Sí", "It is yes"])
@@ -319,5 +319,5 @@ def test_a_line_may_end_with_a_carriage_return_alone(tmp_path: Path) -> None:
 def test_an_expected_text_is_no_template(expected: str, tmp_path: Path) -> None:
     oracle = {"operation": "equal", "expected_value": ["Yes", expected]}
     library = table(prompt(oracle_prediction=oracle))
-    found = imported(tmp_path, library, model(useLLMEval=True))
-    assert expansion(found).problems == []
+    result = imported(tmp_path, library, model(useLLMEval=True))
+    assert expansion(result).problems == []

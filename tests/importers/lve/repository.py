@@ -22,10 +22,10 @@ TIME = "Sun Oct 22 21:28:30 2023"
 
 def definition(**fields: Json) -> dict[str, Json]:
     """A `test.json` with one message, unless a prompt is given."""
-    given: dict[str, Json] = {"description": "d", "model": "dummy/dummy", "checker_args": SAFE}
+    defaults: dict[str, Json] = {"description": "d", "model": "dummy/dummy", "checker_args": SAFE}
     if not {"prompt", "prompt_file", "multi_run_prompt"} & fields.keys():
-        given["prompt"] = [{"content": "Hello"}]
-    return {**given, **fields}
+        defaults["prompt"] = [{"content": "Hello"}]
+    return {**defaults, **fields}
 
 
 def instance(args: Mapping[str, Json], response: Json = "r", **fields: Json) -> str:
@@ -45,21 +45,21 @@ def imported(
     """What a repository with one test comes to."""
     folder = f"repository/{place}"
     text = test if isinstance(test, str) else json.dumps(test, indent=1)
-    given = {f"{folder}/test.json": text}
+    contents = {f"{folder}/test.json": text}
     if instances:
-        given[f"{folder}/instances/all.jsonl"] = "".join(instances)
-    given |= {f"{folder}/{name}": content for name, content in (files or {}).items()}
-    return read([tree(path, given)], ImportOptions("lve", sessions=sessions))
+        contents[f"{folder}/instances/all.jsonl"] = "".join(instances)
+    contents |= {f"{folder}/{name}": content for name, content in (files or {}).items()}
+    return read([tree(path, contents)], ImportOptions("lve", sessions=sessions))
 
 
-def texts(found: Imported) -> dict[str, str]:
+def texts(result: Imported) -> dict[str, str]:
     """The files as texts."""
-    return {name: content.decode() for name, content in found.files.items()}
+    return {name: content.decode() for name, content in result.files.items()}
 
 
-def reasons(found: Imported) -> str:
+def reasons(result: Imported) -> str:
     """Why things were left."""
-    return "; ".join(item.reason for item in found.left)
+    return "; ".join(item.reason for item in result.left)
 
 
 def filled(template: str, values: Mapping[str, Json]) -> Any:

@@ -26,8 +26,8 @@ SUM = {"checker_name": "LambdaChecker", "func": "lambda r, a, b: int(r) == int(a
 ASKED = [{"content": "Compute {a} + {b}."}]
 
 
-def one(found: object, name: str = "tests/trust/colours/acme--m1.md") -> str:
-    return texts(found)[name]  # type: ignore[arg-type]
+def text_of(result: object, name: str = "tests/trust/colours/acme--m1.md") -> str:
+    return texts(result)[name]  # type: ignore[arg-type]
 
 
 def body(text: str) -> str:
@@ -46,8 +46,8 @@ def test_a_test_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> Non
         author="ann",
     )
     args = [{"a": "3", "b": "1"}, {"a": "2", "b": "5"}, {"a": "3", "b": "1"}]
-    found = imported(tmp_path, test, *[instance(arg) for arg in args])
-    assert one(found) == (
+    result = imported(tmp_path, test, *[instance(arg) for arg in args])
+    assert text_of(result) == (
         "---\n"
         "# From LVE: trust/colours/acme--m1, by ann\n"
         "# some paper\n"
@@ -62,26 +62,26 @@ def test_a_test_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> Non
         "- expr: 'int(answer) == int(a) + int(b)'\n"
         "~~~\n"
     )
-    assert (found.rows, found.left, found.warnings) == (2, [], [])
-    assert found.settings == {
+    assert (result.rows, result.left, result.warnings) == (2, [], [])
+    assert result.settings == {
         "candidates": [{"id": "openai/gpt-4", "requiredTags": ["openai/gpt-4"]}]
     }
 
 
 def test_many_rows_stand_in_a_file_beside_the_test(tmp_path: Path) -> None:
     test = definition(prompt=[{"content": "{phone-no}"}], prompt_parameters=["phone-no"])
-    found = imported(tmp_path, test, *[instance({"phone-no": str(number)}) for number in range(9)])
-    assert "dataset: acme--m1.jsonl\n" in one(found)
-    assert body(one(found)).startswith("\n# 👤\n\n{{phone_no}}\n")
-    data = texts(found)["tests/trust/colours/acme--m1.jsonl"]
+    result = imported(tmp_path, test, *[instance({"phone-no": str(number)}) for number in range(9)])
+    assert "dataset: acme--m1.jsonl\n" in text_of(result)
+    assert body(text_of(result)).startswith("\n# 👤\n\n{{phone_no}}\n")
+    data = texts(result)["tests/trust/colours/acme--m1.jsonl"]
     assert data.splitlines()[:2] == ['{"phone_no": "0"}', '{"phone_no": "1"}']
 
 
 @pytest.mark.parametrize("value", ["{{b}}", " 1", "two\nlines", 7, ["x"], "x" * 100])
 def test_values_that_are_no_short_texts_stand_in_the_data(value: Json, tmp_path: Path) -> None:
     test = definition(prompt=[{"content": "Say {a}."}], prompt_parameters=["a"])
-    found = imported(tmp_path, test, instance({"a": value}))
-    assert json.loads(texts(found)["tests/trust/colours/acme--m1.jsonl"]) == {"a": value}
+    result = imported(tmp_path, test, instance({"a": value}))
+    assert json.loads(texts(result)["tests/trust/colours/acme--m1.jsonl"]) == {"a": value}
 
 
 def test_importing_twice_is_importing_once(tmp_path: Path) -> None:
@@ -116,16 +116,16 @@ def test_a_model_is_shown_what_lve_showed_it(
     content: str, values: dict[str, Json], tmp_path: Path
 ) -> None:
     test = definition(prompt=[{"content": content}], prompt_parameters=list(values))
-    found = expansion(imported(tmp_path, test, instance(values)))
-    assert shown(found) == [[("user", content.format(**values))]]
+    expanded = expansion(imported(tmp_path, test, instance(values)))
+    assert shown(expanded) == [[("user", content.format(**values))]]
 
 
 def test_messages_that_do_not_take_turns_stand_in_the_frontmatter(tmp_path: Path) -> None:
-    found = imported(tmp_path, definition(prompt=[{"content": "One."}, {"content": "Two."}]))
-    assert "messages: [{role: user, content: One.}, {role: user, content: Two.}]" in one(
-        found
+    result = imported(tmp_path, definition(prompt=[{"content": "One."}, {"content": "Two."}]))
+    assert "messages: [{role: user, content: One.}, {role: user, content: Two.}]" in text_of(
+        result
     ).replace("'", "")
-    assert shown(expansion(found)) == [[("user", "One."), ("user", "Two.")]]
+    assert shown(expansion(result)) == [[("user", "One."), ("user", "Two.")]]
 
 
 def test_what_an_assistant_has_said_is_not_filled(tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_what_an_assistant_has_said_is_not_filled(tmp_path: Path) -> None:
         {"content": "Again."},
     ]
     test = definition(prompt=prompt, prompt_parameters=["a"])
-    ((_, said, _),) = shown(expansion(imported(tmp_path, test, instance({"a": "x"}))))
-    assert said == ("assistant", "{a} {{a}} {{")
+    ((_, content, _),) = shown(expansion(imported(tmp_path, test, instance({"a": "x"}))))
+    assert content == ("assistant", "{a} {{a}} {{")
 
 
 def test_runs_share_how_they_begin(tmp_path: Path) -> None:
@@ -146,22 +146,22 @@ def test_runs_share_how_they_begin(tmp_path: Path) -> None:
         {"prompt_file": "down.prompt"},
     ]
     files = {"down.prompt": json.dumps(system) + '\n{"content": "2 + 1"}\n'}
-    found = imported(tmp_path, definition(multi_run_prompt=runs), files=files)
-    assert body(one(found)).partition("\n---")[0] == (
+    result = imported(tmp_path, definition(multi_run_prompt=runs), files=files)
+    assert body(text_of(result)).partition("\n---")[0] == (
         "\n# ⚙️\n\nBe brief.\n\n# ▶ up ×2\n\n# 👤\n\n1 + 2\n\n# ▶ run 2\n\n# 👤\n\n2 + 1\n"
     )
 
 
 def test_a_prompt_may_be_a_text(tmp_path: Path) -> None:
-    found = imported(tmp_path, definition(prompt="Hello there"))
-    assert shown(expansion(found)) == [[("user", "Hello there")]]
+    result = imported(tmp_path, definition(prompt="Hello there"))
+    assert shown(expansion(result)) == [[("user", "Hello there")]]
 
 
 def test_a_text_with_parameters_is_filled(tmp_path: Path) -> None:
     run = {"name": "a", "prompt": "Say {a} {{now}}"}
     test = definition(multi_run_prompt=[run], prompt_parameters=["a"])
-    found = imported(tmp_path, test, instance({"a": "x"}, ["r"]))
-    assert shown(expansion(found)) == [[("user", "Say x {now}")]]
+    result = imported(tmp_path, test, instance({"a": "x"}, ["r"]))
+    assert shown(expansion(result)) == [[("user", "Say x {now}")]]
 
 
 @pytest.mark.parametrize(
@@ -187,22 +187,22 @@ def test_a_text_that_says_nothing_is_told(text: str, reason: str, tmp_path: Path
 def test_a_broken_line_of_a_prompt_is_told_with_its_file(
     text: str, line: int | None, reason: str, tmp_path: Path
 ) -> None:
-    found = imported(tmp_path, definition(prompt_file="t.prompt"), files={"t.prompt": text})
-    (left,) = found.left
+    result = imported(tmp_path, definition(prompt_file="t.prompt"), files={"t.prompt": text})
+    (left,) = result.left
     assert (Path(left.file).name, left.line) == ("t.prompt", line)
     assert reason in left.reason
 
 
 @pytest.mark.parametrize("text", ['{{"a": 1}} is JSON.', 'Intro\n{{"content":"B"}}\n'])
 def test_a_text_with_braces_is_a_text(text: str, tmp_path: Path) -> None:
-    found = imported(tmp_path, definition(prompt_file="t.prompt"), files={"t.prompt": text})
-    assert shown(expansion(found)) == [[("user", text.format())]]
+    result = imported(tmp_path, definition(prompt_file="t.prompt"), files={"t.prompt": text})
+    assert shown(expansion(result)) == [[("user", text.format())]]
 
 
 def test_a_conversation_cannot_begin_with_a_turn_to_be_filled(tmp_path: Path) -> None:
     prompt = [{"role": "assistant", "variable": "a"}, {"content": "And?"}]
-    found = imported(tmp_path, definition(prompt=prompt))
-    assert "the conversation begins with a turn to be filled" in reasons(found)
+    result = imported(tmp_path, definition(prompt=prompt))
+    assert "the conversation begins with a turn to be filled" in reasons(result)
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_a_conversation_cannot_begin_with_a_turn_to_be_filled(tmp_path: Path) ->
     ],
 )
 def test_categories_of_a_path_are_tags(place: str, tags: str, tmp_path: Path) -> None:
-    found = imported(tmp_path, definition(), place=place)
-    assert f"tags: {tags}\n" in one(found, f"tests/{place}.md")
+    result = imported(tmp_path, definition(), place=place)
+    assert f"tags: {tags}\n" in text_of(result, f"tests/{place}.md")
 
 
 def test_a_prompt_file_outside_of_the_test_is_not_read(tmp_path: Path) -> None:
     tree(tmp_path, {"secret.prompt": "hidden"})
-    found = imported(tmp_path, definition(prompt_file="../../../../secret.prompt"))
-    assert "outside of the test's folder" in reasons(found)
+    result = imported(tmp_path, definition(prompt_file="../../../../secret.prompt"))
+    assert "outside of the test's folder" in reasons(result)
 
 
 # --- rows and recorded answers ------------------------------------------------------------
@@ -230,14 +230,14 @@ def test_a_prompt_file_outside_of_the_test_is_not_read(tmp_path: Path) -> None:
 
 def test_a_bad_instance_costs_one_line(tmp_path: Path) -> None:
     test = definition(prompt=[{"content": "{a}"}], prompt_parameters=["a"])
-    found = imported(
+    result = imported(
         tmp_path, test, instance({"a": "1"}), "{\n", instance({}), instance({"a": "2"})
     )
-    assert [(Path(left.file).name, left.line) for left in found.left] == [
+    assert [(Path(left.file).name, left.line) for left in result.left] == [
         ("all.jsonl", 2),
         ("all.jsonl", 3),
     ]
-    assert found.rows == 2
+    assert result.rows == 2
 
 
 def test_a_problem_is_told_with_its_line(tmp_path: Path) -> None:
@@ -256,8 +256,8 @@ def test_a_test_with_parameters_and_no_instances_is_left(tmp_path: Path) -> None
 def test_recorded_answers_come_along_when_they_are_asked_for(tmp_path: Path) -> None:
     test = definition(model="openai/gpt-4", prompt=ASKED, prompt_parameters=["a", "b"])
     args = {"a": "3", "b": "1", "temperature": 0.5, "top_p": None}
-    found = imported(tmp_path, test, instance(args, "4", passed=False), sessions=True)
-    (recorded,) = found.recorded
+    result = imported(tmp_path, test, instance(args, "4", passed=False), sessions=True)
+    (recorded,) = result.recorded
     assert recorded.file == "tests/trust/colours/acme--m1.md"
     assert recorded.values == {"a": "3", "b": "1"}
     assert (recorded.answers, recorded.verdict, recorded.temperature) == (("4",), "fail", 0.5)
@@ -272,16 +272,16 @@ def test_answers_have_the_order_of_their_turns(tmp_path: Path) -> None:
         {"content": "Two"},
     ]
     lines = [instance({}, {"response": "second", "x": "first"}), instance({}, "alone")]
-    found = imported(tmp_path, definition(prompt=prompt), *lines, sessions=True)
-    assert [answer.answers for answer in found.recorded] == [("first", "second")]
-    assert reasons(found) == "it has one answer, the test has 2"
+    result = imported(tmp_path, definition(prompt=prompt), *lines, sessions=True)
+    assert [answer.answers for answer in result.recorded] == [("first", "second")]
+    assert reasons(result) == "it has one answer, the test has 2"
 
 
 def test_each_run_has_an_answer(tmp_path: Path) -> None:
     runs = [{"prompt": [{"content": "One"}], "repetitions": 2}, {"prompt": [{"content": "Two"}]}]
     line = instance({}, ["a", "b", "c"])
-    found = imported(tmp_path, definition(multi_run_prompt=runs), line, sessions=True)
-    assert [(answer.run, answer.answers) for answer in found.recorded] == [
+    result = imported(tmp_path, definition(multi_run_prompt=runs), line, sessions=True)
+    assert [(answer.run, answer.answers) for answer in result.recorded] == [
         (0, ("a",)),
         (1, ("b",)),
         (2, ("c",)),
@@ -292,9 +292,9 @@ def test_an_answer_to_other_messages_keeps_them(tmp_path: Path) -> None:
     kept = [{"content": "Hi", "role": "user"}, {"content": "r", "role": "assistant"}]
     same = [{"content": "Hello", "role": "user"}, {"content": "r", "role": "assistant"}]
     lines = [instance({}, prompt_out=kept), instance({}, prompt_out=same)]
-    found = imported(tmp_path, definition(), *lines, sessions=True)
-    assert [answer.messages for answer in found.recorded] == [(("user", "Hi", None),), None]
-    assert found.left == []
+    result = imported(tmp_path, definition(), *lines, sessions=True)
+    assert [answer.messages for answer in result.recorded] == [(("user", "Hi", None),), None]
+    assert result.left == []
 
 
 @pytest.mark.parametrize(
@@ -314,15 +314,17 @@ def test_an_answer_to_other_messages_keeps_them(tmp_path: Path) -> None:
 def test_a_kept_prompt_that_cannot_be_one_is_told(
     kept: list[Json], reason: str, tmp_path: Path
 ) -> None:
-    found = imported(tmp_path, definition(), instance({}, prompt_out=kept), sessions=True)
-    assert reason in reasons(found)
-    assert [item.line for item in found.left] == [1]
+    result = imported(tmp_path, definition(), instance({}, prompt_out=kept), sessions=True)
+    assert reason in reasons(result)
+    assert [item.line for item in result.left] == [1]
 
 
 def test_an_older_name_of_the_kept_prompt_is_read(tmp_path: Path) -> None:
-    lines = [instance({}, prompt=[{"content": one, "role": "user"}]) for one in ("Hi", "Hello")]
-    found = imported(tmp_path, definition(), *lines, sessions=True)
-    assert [answer.messages for answer in found.recorded] == [(("user", "Hi", None),), None]
+    lines = [
+        instance({}, prompt=[{"content": content, "role": "user"}]) for content in ("Hi", "Hello")
+    ]
+    result = imported(tmp_path, definition(), *lines, sessions=True)
+    assert [answer.messages for answer in result.recorded] == [(("user", "Hi", None),), None]
 
 
 # --- what a checker takes of the arguments of a model ----------------------------------------
@@ -335,34 +337,34 @@ def test_arguments_of_a_checker_may_name_those_of_the_model(tmp_path: Path) -> N
         checker_args={"checker_name": "RegexChecker", "pattern": "{target}", "match_safe": True},
     )
     lines = [instance({"a": "x", "target": "t1"}), instance({"a": "z", "target": "t2"})]
-    found = imported(tmp_path, test, *lines)
-    assert (found.left, found.warnings) == ([], [])
-    assert "replacements: [{a: x, target: t1}, {a: z, target: t2}]" in one(found)
-    assert "regex: '{{target}}'" in one(found)
-    assert "providerOptions" not in one(found)
-    assert shown(expansion(found)) == [[("user", "Say x.")], [("user", "Say z.")]]
+    result = imported(tmp_path, test, *lines)
+    assert (result.left, result.warnings) == ([], [])
+    assert "replacements: [{a: x, target: t1}, {a: z, target: t2}]" in text_of(result)
+    assert "regex: '{{target}}'" in text_of(result)
+    assert "providerOptions" not in text_of(result)
+    assert shown(expansion(result)) == [[("user", "Say x.")], [("user", "Say z.")]]
 
 
 def test_an_instance_without_what_the_checker_names_is_told(tmp_path: Path) -> None:
-    given = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
+    arguments = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
     lines = [instance({"target": "t"}), instance({})]
-    found = imported(tmp_path, definition(checker_args=given), *lines)
-    assert [(left.line, left.reason) for left in found.left] == [
+    result = imported(tmp_path, definition(checker_args=arguments), *lines)
+    assert [(left.line, left.reason) for left in result.left] == [
         (2, "the instance has no value for 'target'")
     ]
 
 
 def test_a_name_that_no_instance_has_is_told(tmp_path: Path) -> None:
-    given = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
-    found = imported(tmp_path, definition(checker_args=given), instance({}))
-    assert "'{target}' names no parameter" in reasons(found)
+    arguments = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
+    result = imported(tmp_path, definition(checker_args=arguments), instance({}))
+    assert "'{target}' names no parameter" in reasons(result)
 
 
 def test_an_option_of_the_model_that_a_checker_names_stays_an_option(tmp_path: Path) -> None:
-    given = {"checker_name": "ExactMatchChecker", "pattern": "{max_tokens}"}
-    found = imported(tmp_path, definition(checker_args=given), instance({"max_tokens": 7}))
-    assert "options: {maxOutputTokens: 7}" in one(found)
-    assert "contains: '{{max_tokens}}'" in one(found)
+    arguments = {"checker_name": "ExactMatchChecker", "pattern": "{max_tokens}"}
+    result = imported(tmp_path, definition(checker_args=arguments), instance({"max_tokens": 7}))
+    assert "options: {maxOutputTokens: 7}" in text_of(result)
+    assert "contains: '{{max_tokens}}'" in text_of(result)
 
 
 @pytest.mark.parametrize(
@@ -378,21 +380,21 @@ def test_an_option_of_the_model_that_a_checker_names_stays_an_option(tmp_path: P
 def test_a_function_may_name_arguments_of_the_model(
     func: str, written: str, tmp_path: Path
 ) -> None:
-    given = {"checker_name": "LambdaChecker", "func": func}
+    arguments = {"checker_name": "LambdaChecker", "func": func}
     lines = [instance({"secret": "s"})]
-    found = imported(tmp_path, definition(checker_args=given), *lines)
-    assert found.left == []
-    assert one(found).partition("~~~checks\n")[2].removesuffix("~~~\n") == written
+    result = imported(tmp_path, definition(checker_args=arguments), *lines)
+    assert result.left == []
+    assert text_of(result).partition("~~~checks\n")[2].removesuffix("~~~\n") == written
 
 
 def test_what_all_calls_were_made_with_becomes_options(tmp_path: Path) -> None:
     args: dict[str, Json] = {"temperature": 0.5, "max_tokens": 9}
     checker: dict[str, Json] = {"checker_name": "ExactMatchChecker", "pattern": "x"}
     test = definition(default_model_args={"do_sample": True}, checker_args=checker)
-    found = imported(tmp_path, test, instance(args), instance({**args, "top_p": 0.1}))
+    result = imported(tmp_path, test, instance(args), instance({**args, "top_p": 0.1}))
     options = "options: {temperature: 0.5, providerOptions: {do_sample: true}, maxOutputTokens: 9}"
-    assert options in one(found)
-    assert [warning.reason for warning in found.warnings] == [
+    assert options in text_of(result)
+    assert [warning.reason for warning in result.warnings] == [
         "the recorded calls differ in top_p; none of them is set"
     ]
 
@@ -406,9 +408,9 @@ def checks(tmp_path: Path, arguments: dict[str, Json], **values: Json) -> str:
     test = definition(
         prompt=[{"content": prompt}], prompt_parameters=list(values), checker_args=arguments
     )
-    found = imported(tmp_path, test, instance(values))
-    assert found.left == []
-    return one(found).partition("~~~checks\n")[2].removesuffix("~~~\n")
+    result = imported(tmp_path, test, instance(values))
+    assert result.left == []
+    return text_of(result).partition("~~~checks\n")[2].removesuffix("~~~\n")
 
 
 @pytest.mark.parametrize(
@@ -450,15 +452,15 @@ def test_no_value_becomes_code(tmp_path: Path) -> None:
         prompt_parameters=["n"],
         checker_args={"checker_name": "LambdaChecker", "func": "lambda r, n: {n}"},
     )
-    found = imported(tmp_path, test, instance({"n": "__import__('os')"}))
-    assert "would become code" in reasons(found)
+    result = imported(tmp_path, test, instance({"n": "__import__('os')"}))
+    assert "would become code" in reasons(result)
 
 
 def test_nothing_is_run(tmp_path: Path) -> None:
     source = "raise SystemExit(1)\nclass Zed:\n    pass\n"
     test = definition(checker_args={"checker_name": "Zed"})
-    found = imported(tmp_path, test, files={"checker/checker.py": source})
-    assert texts(found)["tests/trust/colours/acme--m1/checker.py"] == source
+    result = imported(tmp_path, test, files={"checker/checker.py": source})
+    assert texts(result)["tests/trust/colours/acme--m1/checker.py"] == source
 
 
 def test_a_class_sees_parameters_that_stand_nowhere_else(tmp_path: Path) -> None:
@@ -469,15 +471,15 @@ def test_a_class_sees_parameters_that_stand_nowhere_else(tmp_path: Path) -> None
         checker_args={"checker_name": "Zed"},
     )
     lines = [instance({"a": "1", "b": "2"})]
-    found = imported(tmp_path, test, *lines, files={"checker/checker.py": source})
-    assert "name: 'Zed of {{b}}'" in one(found)
+    result = imported(tmp_path, test, *lines, files={"checker/checker.py": source})
+    assert "name: 'Zed of {{b}}'" in text_of(result)
 
 
 def test_a_classifier_becomes_instructions(tmp_path: Path) -> None:
     test = definition(checker_args={"checker_name": "ToxicityChecker", "toxicity_threshold": 0.9})
-    found = imported(tmp_path, test)
-    assert "\n---\n\nThe answer must not be toxic" in one(found)
-    assert "here an evaluator judges instead" in found.warnings[0].reason
+    result = imported(tmp_path, test)
+    assert "\n---\n\nThe answer must not be toxic" in text_of(result)
+    assert "here an evaluator judges instead" in result.warnings[0].reason
 
 
 def test_functions_over_answers_with_names_find_them(tmp_path: Path) -> None:
@@ -487,7 +489,7 @@ def test_functions_over_answers_with_names_find_them(tmp_path: Path) -> None:
         multi_run_prompt=[{"prompt": turns}, {"prompt": turns}],
         checker_args={"checker_name": "MultiRunLambdaChecker", "func": func},
     )
-    assert "x[0] == answers[1] and len([{" in one(imported(tmp_path, test))
+    assert "x[0] == answers[1] and len([{" in text_of(imported(tmp_path, test))
 
 
 # --- from end to end ----------------------------------------------------------------------
@@ -555,7 +557,7 @@ def test_a_repository_runs_to_the_verdicts_of_lve(
                 f"{folder}/instances/all.jsonl": "".join(lines),
             },
         )
-    said = [
+    answers = [
         {"when": r"Compute", "answer": "3"},
         {"when": r"5 \+ 4", "answer": "10"},
         {"when": r"4 \+ 5", "answer": "9"},
@@ -565,8 +567,8 @@ def test_a_repository_runs_to_the_verdicts_of_lve(
         {"when": "code 3", "answer": "it is code 3"},
         {"answer": "no"},
     ]
-    found = verdicts_of(imported_and_run(tmp_path, capsys, "lve", said))
-    assert found == {
+    verdicts = verdicts_of(imported_and_run(tmp_path, capsys, "lve", answers))
+    assert verdicts == {
         "math/joint/m.md::a=1": "pass",
         "math/joint/m.md::a=4": "fail",
         "math/sum/m.md::b=2": "pass",

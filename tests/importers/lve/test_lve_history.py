@@ -80,8 +80,8 @@ class Repository:
 
     def versions(self, row: str = "") -> list[Version]:
         """The versions of a case that runs know, newest first."""
-        found = versions_of(Location(self.root), "tests/in/geo/rivers/m.md", row)
-        return [version for version in found if version.run]
+        versions = versions_of(Location(self.root), "tests/in/geo/rivers/m.md", row)
+        return [version for version in versions if version.run]
 
     def texts(self, row: str = "") -> list[str]:
         """What the candidate was shown in each version."""
@@ -89,7 +89,7 @@ class Repository:
 
     def before(self) -> Any:
         """The results of the run of older tests."""
-        (run,) = [one for one in self.json("log")["runs"] if "before" in one["message"]]
+        (run,) = [entry for entry in self.json("log")["runs"] if "before" in entry["message"]]
         return self.json("show", run["run"])["related"]["results"]
 
 
@@ -128,11 +128,11 @@ def test_answers_to_one_older_prompt_share_its_version(repository: Repository) -
     then = "Tell me a river of Peru"
     lines = [river("Peru", then, "Ob"), river("Peru", then, "Po"), river("Peru")]
     repository.add(ASKED, *lines)
-    said = repository.bring_in_words()
-    assert "3 recorded answers, 3 verdicts in the store" in said
+    output = repository.bring_in_words()
+    assert "3 recorded answers, 3 verdicts in the store" in output
     assert (
         "has what tests were before: 2 answers to 1 version in all, which no test has today\n"
-        in said
+        in output
     )
 
 
@@ -174,8 +174,8 @@ def test_all_that_differs_from_now_makes_an_older_version(repository: Repository
     now, other = picture.format("a"), picture.format("b")
     system = [{"content": "Be brief.", "role": "system"}, *kept("Which?", image_url=now)]
     lines = [
-        instance({"land": now}, "Rhine", prompt_out=kept("Which?", image_url=one))
-        for one in (now, other, None)
+        instance({"land": now}, "Rhine", prompt_out=kept("Which?", image_url=image))
+        for image in (now, other, None)
     ]
     repository.add(test, *lines, instance({"land": now}, "Rhine", prompt_out=system))
     done = repository.bring()
@@ -188,20 +188,20 @@ def test_the_runs_and_turns_of_then_keep_their_answers(repository: Repository) -
     test = {**ASKED, "prompt": None, "multi_run_prompt": [{"prompt": turns, "repetitions": 2}]}
     test["checker_args"] = {"checker_name": "MultiRunLambdaChecker", "func": "lambda rs, land: 1"}
     del test["prompt"]
-    said: list[Any] = [{"x": f"x{number}", "response": f"r{number}"} for number in (1, 2)]
+    responses: list[Any] = [{"x": f"x{number}", "response": f"r{number}"} for number in (1, 2)]
     shown = [
         [
             {"content": "What of Peru?", "role": "user"},
-            {"content": one["x"], "role": "assistant", "variable": "x"},
+            {"content": response["x"], "role": "assistant", "variable": "x"},
             {"content": "Why?", "role": "user"},
-            {"content": one["response"], "role": "assistant", "variable": "response"},
+            {"content": response["response"], "role": "assistant", "variable": "response"},
         ]
-        for one in said
+        for response in responses
     ]
-    repository.add(test, instance({"land": "Peru"}, said, prompt_out=shown))
+    repository.add(test, instance({"land": "Peru"}, responses, prompt_out=shown))
     done = repository.bring()
     assert (done["left"], done["history"]["sessions"]) == ([], 2)
-    assert [len(one["sessions"]) for one in repository.before()] == [2]
+    assert [len(run["sessions"]) for run in repository.before()] == [2]
 
 
 def test_importing_older_prompts_twice_stores_nothing_more(repository: Repository) -> None:
@@ -251,7 +251,7 @@ def test_options_that_differ_with_older_prompts_only_are_told_as_such(
     ]
     repository.add(ASKED, *lines)
     words = "calls that were recorded with older prompts differ in max_tokens; none of them is set"
-    assert [one["reason"] for one in repository.bring()["warnings"]] == [words]
+    assert [item["reason"] for item in repository.bring()["warnings"]] == [words]
 
 
 # --- candidates of the recorded temperatures ------------------------------------------------
@@ -283,10 +283,10 @@ def test_suggested_candidates_ask_nothing_that_has_no_recorded_answer(
     plan = repository.json("run", "-n")
     assert (plan["ask"], plan["reuse"]) == (0, 7)
     run = repository.json("judge")
-    counted = Counter(id for one in run["cases"] for id in one["sessions"])
+    counted = Counter(id for case in run["cases"] for id in case["sessions"])
     assert (len(run["cases"]), sorted(counted.values())) == (7, [1] * 7)
-    found = repository.json("diff", done["history"]["run"], run["run"])
-    assert (found["broke"], found["fixed"], found["unchanged"]) == ([], [], 7)
+    diff = repository.json("diff", done["history"]["run"], run["run"])
+    assert (diff["broke"], diff["fixed"], diff["unchanged"]) == ([], [], 7)
 
 
 def test_importing_again_suggests_the_same_candidates(repository: Repository) -> None:
@@ -323,7 +323,7 @@ def test_temperatures_of_older_prompts_are_not_asked_for(
 ) -> None:
     repository.add(ASKED, at(then, "Tell me a river of Peru"), at(now))
     done = repository.bring()
-    listed = [one.get("temperature") for one in done["settings"]["candidates"]]
+    listed = [candidate.get("temperature") for candidate in done["settings"]["candidates"]]
     assert listed == ([None, now] if now else [None])
     repository.paste(done["settings"])
     plan = repository.json("run", "-n")
@@ -370,8 +370,8 @@ def test_settings_of_the_import_judge_every_model(repository: Repository) -> Non
 def test_a_model_that_cannot_be_called_is_not_asked(repository: Repository) -> None:
     repository.add({**ASKED, "model": "acme/m-7b"}, river("Peru", "Tell me"))
     repository.bring()
-    code, said = repository.run("status", "-m", "acme/m-7b")
-    assert (code, "Left: 1 answer (no model may be called for them)." in said) == (0, True)
+    code, output = repository.run("status", "-m", "acme/m-7b")
+    assert (code, "Left: 1 answer (no model may be called for them)." in output) == (0, True)
     run = repository.json("run", "-m", "acme/m-7b")
     assert (run["asked"], run["failed"], run["cases"][0]["verdict"]) == (0, 0, "pending")
 
@@ -400,7 +400,7 @@ def test_importing_again_counts_the_model_files_that_are_there(repository: Repos
     for number, model in enumerate(("acme/m:7", "acme/m?7", GPT)):
         repository.add({**ASKED, "model": model}, river("Peru"), place=f"geo/r{number}/m")
     done = repository.bring()
-    assert len([one for one in done["written"] if one.startswith("models/")]) == 2
+    assert len([path for path in done["written"] if path.startswith("models/")]) == 2
     again = repository.bring()
     assert (again["written"], again["unchanged"], again["kept"]) == ([], done["written"], [])
 
@@ -449,9 +449,9 @@ def test_lines_that_two_tests_share_are_one_answer_and_counted(repository: Repos
     repository.add(ASKED, *lines[:2], river("Mali"), place="geo/streams/m")
     done = repository.bring()
     assert done["history"]["sessions"] == 4
-    (said,) = [one for one in done["warnings"] if "repeat" in one["reason"]]
-    assert Path(said["file"]).parts[-4] == "streams"
-    assert (said["line"], said["reason"]) == (
+    (warning,) = [item for item in done["warnings"] if "repeat" in item["reason"]]
+    assert Path(warning["file"]).parts[-4] == "streams"
+    assert (warning["line"], warning["reason"]) == (
         1,
         "2 lines repeat an answer of another test or file: each answer is stored once",
     )
@@ -474,9 +474,11 @@ def test_one_command_brings_a_whole_repository(repository: Repository) -> None:
     """Several tests, models that nobody can call, older prompts: nothing is left out."""
     models = [GPT, "mistralai/m-7b", "meta/l-2"]
     for number, model in enumerate(models):
-        lands = [f"land {one}" for one in range(20)]
+        lands = [f"land {number}" for number in range(20)]
         lines = [river(land, f"Name a river in {land}.") for land in lands]
-        lines += [river(lands[one], f"Tell me a river of {lands[one]}", "Ob") for one in (0, 1)]
+        lines += [
+            river(lands[number], f"Tell me a river of {lands[number]}", "Ob") for number in (0, 1)
+        ]
         repository.add({**ASKED, "model": model}, *lines, place=f"geo/r{number}/m")
     toxic = {**ASKED, "checker_args": {"checker_name": "ToxicityChecker"}}
     repository.add(toxic, river("Peru"), place="geo/toxic/m")
@@ -484,5 +486,5 @@ def test_one_command_brings_a_whole_repository(repository: Repository) -> None:
     assert (done["left"], done["rows"], done["history"]["sessions"]) == ([], 61, 67)
     tree(repository.root, {"evalstore.yaml": json.dumps(done["settings"])})
     run = repository.json("judge")
-    words = [one["verdict"] for one in run["cases"]]
+    words = [case["verdict"] for case in run["cases"]]
     assert (words.count("pass"), words.count("pending"), run["asked"]) == (60, 1, 0)

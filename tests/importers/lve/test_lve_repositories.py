@@ -34,22 +34,22 @@ def test_a_repository_may_be_named_from_the_folder_beside_it(
     tree(tmp_path, {f"lve/repository/a/b/m/{name}": text for name, text in files.items()})
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    found = read([Path("../lve")], ImportOptions("lve"))
-    assert (reasons(found), list(found.files)) == ("", ["tests/a/b/m.md"])
+    result = read([Path("../lve")], ImportOptions("lve"))
+    assert (reasons(result), list(result.files)) == ("", ["tests/a/b/m.md"])
 
 
 @pytest.mark.parametrize("name", ["various.jsonl", "competition.json"])
 def test_all_files_of_recorded_lines_are_read(name: str, tmp_path: Path) -> None:
     test = definition(prompt=[{"content": "Say {a}."}], prompt_parameters=["a"])
     line = instance({"a": "x", "guessed_password": None}, prompt_out=None)
-    found = imported(tmp_path, test, files={f"instances/{name}": line})
-    assert "replacements: {a: x}" in texts(found)[PLACE]
+    result = imported(tmp_path, test, files={f"instances/{name}": line})
+    assert "replacements: {a: x}" in texts(result)[PLACE]
 
 
 @pytest.mark.parametrize(("safe", "verdict"), [(True, "pass"), (False, "fail")])
 def test_verdicts_may_have_their_old_name(safe: bool, verdict: str, tmp_path: Path) -> None:
-    found = imported(tmp_path, definition(), instance({}, is_safe=safe), sessions=True)
-    assert [answer.verdict for answer in found.recorded] == [verdict]
+    result = imported(tmp_path, definition(), instance({}, is_safe=safe), sessions=True)
+    assert [answer.verdict for answer in result.recorded] == [verdict]
 
 
 # --- pictures
@@ -63,7 +63,7 @@ def test_a_picture_is_shown_by_its_address(tmp_path: Path) -> None:
     expanded = expansion(imported(tmp_path, test, instance(LINE)))
     (case,) = cases(expanded)
     (message,) = content(expanded, case.tests[0])["messages"]
-    assert [one.get("path", one.get("text")) for one in message["content"]] == [
+    assert [part.get("path", part.get("text")) for part in message["content"]] == [
         "Which hill?",
         "https://example.org/a.png",
     ]
@@ -102,23 +102,26 @@ def test_what_cannot_be_shown_is_told(fields: dict[str, Any], reason: str, tmp_p
 
 
 def test_an_evaluator_looks_for_personal_data(tmp_path: Path) -> None:
-    given = {"checker_name": "PII_Checker", "entities": ["PHONE_NUMBER", "LOCATION"]}
-    found = imported(tmp_path, definition(checker_args=given))
-    assert texts(found)[PLACE].endswith("personal data of these kinds: phone number, location.\n")
-    assert "answers are stored as they are" in found.warnings[0].reason
+    arguments = {"checker_name": "PII_Checker", "entities": ["PHONE_NUMBER", "LOCATION"]}
+    result = imported(tmp_path, definition(checker_args=arguments))
+    assert texts(result)[PLACE].endswith("personal data of these kinds: phone number, location.\n")
+    assert "answers are stored as they are" in result.warnings[0].reason
 
 
 @pytest.mark.parametrize("entities", [None, [], "LOCATION", [1]])
 def test_kinds_of_personal_data_must_be_named(entities: Json, tmp_path: Path) -> None:
-    given = {"checker_name": "PII_Checker", "entities": entities}
-    found = imported(tmp_path, definition(checker_args=given))
-    assert "the checker needs 'entities'" in reasons(found)
+    arguments = {"checker_name": "PII_Checker", "entities": entities}
+    result = imported(tmp_path, definition(checker_args=arguments))
+    assert "the checker needs 'entities'" in reasons(result)
 
 
 def test_texts_of_a_function_may_be_f_strings(tmp_path: Path) -> None:
-    given = {"checker_name": "LambdaChecker", "func": "lambda r: f'if (!p)' in r or f\"it's\" in r"}
-    found = imported(tmp_path, definition(checker_args=given))
-    assert '- expr: "\'if (!p)\' in answer or \\"it\'s\\" in answer"' in texts(found)[PLACE]
+    arguments = {
+        "checker_name": "LambdaChecker",
+        "func": "lambda r: f'if (!p)' in r or f\"it's\" in r",
+    }
+    result = imported(tmp_path, definition(checker_args=arguments))
+    assert '- expr: "\'if (!p)\' in answer or \\"it\'s\\" in answer"' in texts(result)[PLACE]
 
 
 @needs_python
@@ -132,7 +135,7 @@ def test_a_class_finds_values_by_the_names_they_had(
         prompt_parameters=["phone-number"],
         checker_args={"checker_name": "Number"},
     )
-    lines = "".join(instance({"phone-number": one}) for one in ("12", "34"))
+    lines = "".join(instance({"phone-number": number}) for number in ("12", "34"))
     tree(
         tmp_path,
         {

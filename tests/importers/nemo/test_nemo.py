@@ -29,19 +29,19 @@ TOOL: dict[str, Any] = {
 
 def job(metrics: Any, template: Any = None, **task: Any) -> dict[str, Any]:
     shown = {"messages": MESSAGES} if template is None else template
-    one = {
+    entry = {
         "type": "completion",
         "params": {"template": shown},
         "metrics": metrics,
         "dataset": {"files_url": "hf://datasets/me/qa"},
         **task,
     }
-    return {"config": {"type": "custom", "tasks": {"qa": one}}}
+    return {"config": {"type": "custom", "tasks": {"qa": entry}}}
 
 
-def imported_job(path: Path, given: Any, *rows: Any) -> Made:
+def imported_job(path: Path, document: Any, *rows: Any) -> Made:
     return imported(
-        path, "nemo", {"job.json": json.dumps(given, indent=1), "qa.jsonl": lines(*rows)}
+        path, "nemo", {"job.json": json.dumps(document, indent=1), "qa.jsonl": lines(*rows)}
     )
 
 
@@ -72,14 +72,14 @@ def test_data_that_are_not_here_keep_their_address(tmp_path: Path) -> None:
 
 def test_rows_bring_their_messages(tmp_path: Path) -> None:
     row = {"messages": [{"role": "user", "content": "a {{b}}"}], "ideal_response": "x"}
-    given = job({"a": CONTAINS}, {"messages": "{{ item.messages | tojson }}"})
-    made = imported_job(tmp_path, given, row)
+    document = job({"a": CONTAINS}, {"messages": "{{ item.messages | tojson }}"})
+    made = imported_job(tmp_path, document, row)
     assert made.messages("tests/qa.md") == [[("user", "a {{b}}")]]
 
 
 def test_options_of_the_template_belong_to_the_test(tmp_path: Path) -> None:
-    given = job({"a": CONTAINS}, {"messages": MESSAGES, "temperature": 0.2, "max_tokens": 9})
-    made = imported_job(tmp_path, given, ROW)
+    document = job({"a": CONTAINS}, {"messages": MESSAGES, "temperature": 0.2, "max_tokens": 9})
+    made = imported_job(tmp_path, document, ROW)
     assert "options: {temperature: 0.2, maxOutputTokens: 9}" in made.text("tests/qa.md")
 
 
@@ -88,15 +88,15 @@ def test_tables_are_copied_and_their_bad_rows_told(tmp_path: Path) -> None:
     files = {"job.json": json.dumps(job({"a": CONTAINS})), "qa.csv": table}
     made = imported(tmp_path, "nemo", files)
     assert made.text("tests/qa.csv") == table
-    assert [one[:2] for one in made.left] == [("qa.csv", 3)]
+    assert [item[:2] for item in made.left] == [("qa.csv", 3)]
     assert "dataset: {path: qa.csv, onError: skip}" in made.text("tests/qa.md")
 
 
 def test_data_alone_are_recorded_answers(tmp_path: Path) -> None:
     check = ["{{item.output}}", "equals", "{{item.reference}}"]
     metric = {"type": "string-check", "params": {"check": check}}
-    given = job({"a": metric}, params={}, type="data")
-    made = imported_job(tmp_path, given, {"input": "x", "output": "y", "reference": "y"})
+    document = job({"a": metric}, params={}, type="data")
+    made = imported_job(tmp_path, document, {"input": "x", "output": "y", "reference": "y"})
     assert made.recorded("tests/qa.md") == ["y"]
     assert made.verdict("tests/qa.md", "y") == "pass"
 
@@ -110,11 +110,11 @@ def test_scores_without_a_bound_get_one_and_that_is_said(tmp_path: Path) -> None
 
 def test_an_unknown_metric_is_left_with_its_line(tmp_path: Path) -> None:
     made = imported_job(tmp_path, job({"a": CONTAINS, "b": {"type": "remote"}}), ROW)
-    (one,) = made.left
-    assert one[0] == "job.json"
-    assert one[2] == "the metric 'b': there is no check for the type 'remote'"
+    (item,) = made.left
+    assert item[0] == "job.json"
+    assert item[2] == "the metric 'b': there is no check for the type 'remote'"
     line = json.dumps(job({"a": CONTAINS, "b": {"type": "remote"}}), indent=1).split("\n")
-    assert '"b": {' in line[(one[1] or 0) - 2] + line[(one[1] or 0) - 1]
+    assert '"b": {' in line[(item[1] or 0) - 2] + line[(item[1] or 0) - 1]
 
 
 def test_tool_calls_are_expected_and_tools_become_files(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_rows_that_offer_the_same_tools_share_a_test(tmp_path: Path) -> None:
     other = {**TOOL, "function": {**TOOL["function"], "description": "another"}}
     rows = [{**ROW, "tools": tools} for tools in ([TOOL], [], [TOOL], [other], json.dumps([TOOL]))]
     made = imported_job(tmp_path, job({"a": CONTAINS}, template), *rows)
-    assert (made.left, [len(made.messages(f"tests/qa-{one}.md")) for one in (1, 2, 3)]) == (
+    assert (made.left, [len(made.messages(f"tests/qa-{number}.md")) for number in (1, 2, 3)]) == (
         [],
         [3, 1, 1],
     )
@@ -148,10 +148,10 @@ def test_rows_that_offer_the_same_tools_share_a_test(tmp_path: Path) -> None:
 
 def test_a_limit_counts_before_rows_are_told_apart_by_their_tools(tmp_path: Path) -> None:
     template = {"messages": MESSAGES, "tools": "{{ item.tools }}"}
-    given = job({"a": CONTAINS}, template, dataset={"files_url": "hf://d/qa", "limit": 2})
+    document = job({"a": CONTAINS}, template, dataset={"files_url": "hf://d/qa", "limit": 2})
     rows = [{**ROW, "tools": tools} for tools in ([TOOL], [], [TOOL])]
-    made = imported_job(tmp_path, given, *rows)
-    assert [len(made.messages(f"tests/qa-{one}.md")) for one in (1, 2)] == [1, 1]
+    made = imported_job(tmp_path, document, *rows)
+    assert [len(made.messages(f"tests/qa-{number}.md")) for number in (1, 2)] == [1, 1]
 
 
 def judge(text: str, **score: Any) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def test_keys_are_never_written(tmp_path: Path) -> None:
 
 def test_json_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
     made = imported(tmp_path, "nemo", {"job.json": '{"tasks": {\n  "a": }'})
-    assert [one[:2] for one in made.left] == [("job.json", 2)]
+    assert [item[:2] for item in made.left] == [("job.json", 2)]
     assert made.imported.left[0].column == 8
 
 
@@ -245,7 +245,7 @@ def test_a_number_is_compared_with_the_last_one_of_the_reference(
 ) -> None:
     rows = [{"ref": reference}, {"ref": "x 1"}]
     made = imported_job(tmp_path, number_check(), *rows)
-    assert [made.verdict("tests/qa.md", one) for one in (good, bad)] == ["pass", "fail"]
+    assert [made.verdict("tests/qa.md", answer) for answer in (good, bad)] == ["pass", "fail"]
     assert made.verdict("tests/qa.md", "1", row=1) == "pass"
 
 
@@ -264,12 +264,14 @@ def test_a_reference_may_have_text_round_the_column_or_be_a_text_alone(tmp_path:
 
 def test_a_row_whose_reference_has_no_number_is_left(tmp_path: Path) -> None:
     rows = [{"ref": "none"}, {"ref": "a 1"}, {"other": 1}, {"ref": "a 2"}, {"ref": "a 3"}]
-    given = number_check()
-    given["config"]["tasks"]["qa"]["params"]["limit_samples"] = 4
-    made = imported_job(tmp_path, given, *rows)
+    document = number_check()
+    document["config"]["tasks"]["qa"]["params"]["limit_samples"] = 4
+    made = imported_job(tmp_path, document, *rows)
     reason = "there is no number in the reference of this row"
     assert made.left == [("qa.jsonl", 1, reason), ("qa.jsonl", 3, reason)]
-    assert [made.verdict("tests/qa.md", one, row) for row, one in enumerate("12")] == ["pass"] * 2
+    assert [made.verdict("tests/qa.md", answer, row) for row, answer in enumerate("12")] == [
+        "pass"
+    ] * 2
     assert len(made.read().files["tests/qa.md"].cases) == 2
 
 
@@ -306,7 +308,7 @@ def test_white_space_round_a_lone_expression_means_nothing(
 ) -> None:
     check = {"type": "string-check", "params": {"check": [" {{sample.output_text}} ", "==", right]}}
     made = imported_job(tmp_path, job({"m": check}, "Q"), {"ref": "Oslo"})
-    assert [made.verdict("tests/qa.md", one) for one in (good, bad)] == ["pass", "fail"]
+    assert [made.verdict("tests/qa.md", answer) for answer in (good, bad)] == ["pass", "fail"]
 
 
 def test_rouge_compares_stems(tmp_path: Path) -> None:

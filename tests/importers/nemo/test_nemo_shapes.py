@@ -105,7 +105,7 @@ def test_answers_in_a_file_of_their_own_are_told(tmp_path: Path) -> None:
     )
     target = {"type": "cached_outputs", "cached_outputs": {"files_url": "hf://x/out.jsonl"}}
     made = made_of(tmp_path, {"config": config, "target": target})
-    assert [one[2] for one in made.left] == [
+    assert [item[2] for item in made.left] == [
         "the recorded answers of 'cached_outputs' are not imported: models are asked"
     ]
 
@@ -146,7 +146,7 @@ def test_judges_that_cannot_be_shown_the_answer_are_left(
         params={"template": {"messages": MESSAGES}},
     )
     made = made_of(tmp_path, config)
-    assert [reason in one[2] for one in made.left] == [True]
+    assert [reason in item[2] for item in made.left] == [True]
     assert made.verdict("tests/qa.md", "Oslo") == "pass"
 
 
@@ -175,8 +175,8 @@ EXACT = {"type": "exact-match", "name": "is-right", "reference": "{{item.right}}
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_job_with_a_metric_is_one_task(tmp_path: Path, inside: bool) -> None:
-    given = newer(EXACT, model=ENDPOINT, params={"inference": {"temperature": 0.5}})
-    made = made_of(tmp_path, {"spec": given} if inside else given)
+    document = newer(EXACT, model=ENDPOINT, params={"inference": {"temperature": 0.5}})
+    made = made_of(tmp_path, {"spec": document} if inside else document)
     path = "tests/is-right.md"
     assert made.verdict(path, "Oslo") == "pass"
     assert "options: {temperature: 0.5}" in made.text(path)

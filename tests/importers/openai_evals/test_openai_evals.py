@@ -81,7 +81,10 @@ def test_a_text_is_one_user_message(tmp_path: Path, text: str) -> None:
 def test_texts_and_messages_can_be_mixed(tmp_path: Path) -> None:
     rows = [{"input": "Norway?", "ideal": "Oslo"}, FRANCE]
     made = imported(tmp_path, "openai-evals", registry("match:Match", *rows))
-    assert [one[-1] for one in made.messages(PATH)] == [("user", "Norway?"), ("user", "France?")]
+    assert [messages[-1] for messages in made.messages(PATH)] == [
+        ("user", "Norway?"),
+        ("user", "France?"),
+    ]
 
 
 @pytest.mark.parametrize(("args", "verdict"), [("", "fail"), (", ignore_case: true", "pass")])
@@ -129,9 +132,9 @@ def test_bad_rows_are_told_and_the_good_ones_written(tmp_path: Path) -> None:
 def test_a_class_with_code_of_its_own_is_left(tmp_path: Path) -> None:
     files = registry("match:Match", FRANCE)
     files["evals/own.yaml"] = "own.v0:\n  class: mine:Own\n  args: {samples_jsonl: geo/s.jsonl}\n"
-    (one,) = imported(tmp_path, "openai-evals", files).left
-    assert one[:2] == ("own.yaml", 2)
-    assert one[2].startswith("'own.v0': its class 'Own' has its own code")
+    (item,) = imported(tmp_path, "openai-evals", files).left
+    assert item[:2] == ("own.yaml", 2)
+    assert item[2].startswith("'own.v0': its class 'Own' has its own code")
 
 
 @pytest.mark.parametrize(
@@ -145,8 +148,8 @@ def test_a_class_with_code_of_its_own_is_left(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_judged_here_is_left(tmp_path: Path, args: str, words: str) -> None:
     files = registry("c:ModelBasedClassify", FRANCE, args=args)
-    (one,) = imported(tmp_path, "openai-evals", files).left
-    assert words in one[2]
+    (item,) = imported(tmp_path, "openai-evals", files).left
+    assert words in item[2]
 
 
 def test_a_judges_prompt_shows_row_answer_and_conversation_in_their_places(

@@ -23,10 +23,10 @@ def entry(name: str, kind: str = "basic.match:Match", samples: str = "s", more: 
 
 def made(path: Path, *evals: str, **files: str) -> Made:
     """What a registry with these evals, each in its file, and a file of samples comes to."""
-    given = {f"evals/{number}.yaml": text for number, text in enumerate(evals)}
-    given |= {"data/s.jsonl": lines(ROW)}
-    given |= {name.replace("__", "/") + ".yaml": text for name, text in files.items()}
-    return imported(path, "openai-evals", given)
+    contents = {f"evals/{number}.yaml": text for number, text in enumerate(evals)}
+    contents |= {"data/s.jsonl": lines(ROW)}
+    contents |= {name.replace("__", "/") + ".yaml": text for name, text in files.items()}
+    return imported(path, "openai-evals", contents)
 
 
 def with_data(path: Path, evals: str, **data: str) -> Made:
@@ -36,33 +36,33 @@ def with_data(path: Path, evals: str, **data: str) -> Made:
     return imported(path, "openai-evals", files)
 
 
-def evals_in(found: Made) -> list[str]:
+def evals_in(result: Made) -> list[str]:
     return [
-        file[6:-3] for file in found.imported.files if file.endswith(".md") and file[:5] == "tests"
+        file[6:-3] for file in result.imported.files if file.endswith(".md") and file[:5] == "tests"
     ]
 
 
 def test_a_pointer_is_named_once_and_other_evals_are_taken_over(tmp_path: Path) -> None:
     evals = entry("a", samples="p") + entry("b", samples="p") + entry("c")
-    found = with_data(tmp_path, evals, p=POINTER)
-    pointers = [file for file, _, reason in found.left if "Git LFS pointer" in reason]
-    assert (pointers, evals_in(found)) == (["p.jsonl"], ["c.v0"])
+    result = with_data(tmp_path, evals, p=POINTER)
+    pointers = [file for file, _, reason in result.left if "Git LFS pointer" in reason]
+    assert (pointers, evals_in(result)) == (["p.jsonl"], ["c.v0"])
 
 
 def test_an_eval_without_its_examples_is_left(tmp_path: Path) -> None:
     more = ", num_few_shot: 1, few_shot_jsonl: p.jsonl"
-    found = with_data(tmp_path, entry("a", more=more), p=POINTER)
-    assert evals_in(found) == []
-    assert "its examples 'p.jsonl' cannot be read: this is a Git LFS pointer" in found.left[0][2]
+    result = with_data(tmp_path, entry("a", more=more), p=POINTER)
+    assert evals_in(result) == []
+    assert "its examples 'p.jsonl' cannot be read: this is a Git LFS pointer" in result.left[0][2]
 
 
 def test_a_row_that_ends_with_an_answer_is_left(tmp_path: Path) -> None:
     messages = [*ROW["input"], {"role": "assistant", "content": "It is"}]
-    found = with_data(tmp_path, entry("a", samples="o"), o=lines(ROW, {**ROW, "input": messages}))
-    assert found.left == [
+    result = with_data(tmp_path, entry("a", samples="o"), o=lines(ROW, {**ROW, "input": messages}))
+    assert result.left == [
         ("o.jsonl", 2, "the conversation ends with an answer, so nothing is asked")
     ]
-    assert len(found.read().files["tests/a.v0.md"].cases) == 1
+    assert len(result.read().files["tests/a.v0.md"].cases) == 1
 
 
 def test_files_may_end_in_yml(tmp_path: Path) -> None:
@@ -71,20 +71,20 @@ def test_files_may_end_in_yml(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_has_no_evals(tmp_path: Path) -> None:
-    found = made(tmp_path, entry("a"), "# nothing yet\n")
-    assert (evals_in(found), found.left) == (["a.v0"], [])
+    result = made(tmp_path, entry("a"), "# nothing yet\n")
+    assert (evals_in(result), result.left) == (["a.v0"], [])
 
 
 def test_the_last_of_equal_names_counts(tmp_path: Path) -> None:
-    found = made(tmp_path, entry("a") + entry("a", "basic.includes:Includes"))
-    assert "containsAny" in found.text("tests/a.v0.md")
-    assert found.warnings == ["key 'a' appears twice: the last one counts, as it does there"]
+    result = made(tmp_path, entry("a") + entry("a", "basic.includes:Includes"))
+    assert "containsAny" in result.text("tests/a.v0.md")
+    assert result.warnings == ["key 'a' appears twice: the last one counts, as it does there"]
 
 
 def test_evals_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
-    found = made(tmp_path, entry("a"), entry("a", "basic.includes:Includes"))
-    assert evals_in(found) == ["a.v0", "a.v0-2"]
-    assert found.warnings == ["'a.v0': another eval is called so, too: this one is 'a.v0-2' here"]
+    result = made(tmp_path, entry("a"), entry("a", "basic.includes:Includes"))
+    assert evals_in(result) == ["a.v0", "a.v0-2"]
+    assert result.warnings == ["'a.v0': another eval is called so, too: this one is 'a.v0-2' here"]
 
 
 # --- judges
@@ -95,10 +95,10 @@ def judged(path: Path, spec: str, more: str = ", modelgraded_spec: j") -> Made:
 
 
 def test_choices_without_scores_all_pass_until_somebody_says_more(tmp_path: Path) -> None:
-    found = judged(tmp_path, JUDGE)
-    assert "    pass: [A, B]\n" in found.text("tests/a.v0.md")
-    assert "choices are only counted there: here all of them pass" in found.warnings[0]
-    found.read()
+    result = judged(tmp_path, JUDGE)
+    assert "    pass: [A, B]\n" in result.text("tests/a.v0.md")
+    assert "choices are only counted there: here all of them pass" in result.warnings[0]
+    result.read()
 
 
 def test_the_last_of_equal_keys_of_a_judge_counts(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_the_last_of_equal_keys_of_a_judge_counts(tmp_path: Path) -> None:
 def test_a_judge_may_stand_in_a_file_of_another_name(tmp_path: Path) -> None:
     other = "wanted:\n  " + SCORED.replace("\n", "\n  ")
     more = ", modelgraded_spec: wanted"
-    found = made(tmp_path, entry("a", GRADED, more=more), modelgraded__j=other)
-    assert evals_in(found) == ["a.v0"]
+    result = made(tmp_path, entry("a", GRADED, more=more), modelgraded__j=other)
+    assert evals_in(result) == ["a.v0"]
 
 
 def test_a_limit_may_stand_in_the_arguments_of_the_call(tmp_path: Path) -> None:
@@ -154,21 +154,21 @@ def test_a_judge_that_never_sees_the_answer_is_left(tmp_path: Path, judge: str, 
         "data/s.jsonl": rows,
         "modelgraded/judge.yaml": spec,
     }
-    found = imported(tmp_path, "openai-evals", files)
-    assert evals_in(found) == ["b.v0"]
+    result = imported(tmp_path, "openai-evals", files)
+    assert evals_in(result) == ["b.v0"]
     reason = f"'a.v0': the prompt of its judge never shows the answer ('{{{name}}}')"
-    assert [one[2] for one in found.left] == [reason]
-    found.read()
+    assert [item[2] for item in result.left] == [reason]
+    result.read()
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "true"])
 def test_a_limit_of_tokens_that_is_none_is_left_out(tmp_path: Path, limit: str) -> None:
-    found = made(tmp_path, entry("a", "basic.json:JsonValidator", more=f", max_tokens: {limit}"))
-    assert "maxOutputTokens" not in found.text("tests/a.v0.md")
-    found.read()
+    result = made(tmp_path, entry("a", "basic.json:JsonValidator", more=f", max_tokens: {limit}"))
+    assert "maxOutputTokens" not in result.text("tests/a.v0.md")
+    result.read()
 
 
 def test_one_of_several_ideals_may_be_empty(tmp_path: Path) -> None:
     rows = lines({"input": "Q?", "ideal": ["", "x"]})
-    found = with_data(tmp_path, entry("a", "basic.includes:Includes"), s=rows)
-    assert found.verdict("tests/a.v0.md", "anything") == "pass"
+    result = with_data(tmp_path, entry("a", "basic.includes:Includes"), s=rows)
+    assert result.verdict("tests/a.v0.md", "anything") == "pass"

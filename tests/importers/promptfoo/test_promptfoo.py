@@ -50,7 +50,7 @@ def test_lists_of_values_are_combined(tmp_path: Path) -> None:
         "prompts: ['{{a}}{{b}}']\n"
         "tests: [{vars: {a: ['1', '2'], b: [x, y]}, assert: [{type: regex, value: .}]}]",
     )
-    assert [one[0][1] for one in made.messages(PATH)] == ["1x", "1y", "2x", "2y"]
+    assert [messages[0][1] for messages in made.messages(PATH)] == ["1x", "1y", "2x", "2y"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_lists_of_values_are_combined(tmp_path: Path) -> None:
 )
 def test_assertions_are_checks(tmp_path: Path, assertion: str, good: str, bad: str) -> None:
     made = with_assertion(tmp_path, assertion)
-    assert [made.verdict(PATH, one) for one in (good, bad)] == ["pass", "fail"]
+    assert [made.verdict(PATH, answer) for answer in (good, bad)] == ["pass", "fail"]
 
 
 def test_milliseconds_become_seconds(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_assertions_without_a_check_are_left_with_their_line(
     tmp_path: Path, assertion: str, words: str
 ) -> None:
     made = with_assertion(tmp_path, f"{{type: contains, value: a}}, {assertion}")
-    (one,) = made.left
-    assert one[:2] == ("promptfooconfig.yaml", 4)
-    assert words in one[2]
+    (item,) = made.left
+    assert item[:2] == ("promptfooconfig.yaml", 4)
+    assert words in item[2]
     assert made.verdict(PATH, "a") == "pass"
 
 
@@ -112,7 +112,7 @@ def test_rubrics_are_told_to_the_judge(tmp_path: Path) -> None:
         "  - {vars: {a: 1}, assert: [{type: llm-rubric, value: 'is {{a}}'}]}\n"
         "  - {vars: {a: 2}, assert: [{type: llm-rubric, value: is nice}]}\n",
     )
-    assert made.told(PATH) == ["is 1", "is nice"]
+    assert made.instructions(PATH) == ["is 1", "is nice"]
 
 
 def test_tests_with_other_assertions_are_another_test(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_threshold_is_a_share_of_the_weights(tmp_path: Path) -> None:
         "prompts: [x]\ntests:\n  - threshold: 0.5\n    assert:\n"
         "      - {type: contains, value: a, weight: 3}\n      - {type: contains, value: b}\n",
     )
-    assert [made.verdict(PATH, one) for one in ("a", "b")] == ["pass", "fail"]
+    assert [made.verdict(PATH, answer) for answer in ("a", "b")] == ["pass", "fail"]
 
 
 def test_variables_of_the_default_test_and_of_files(tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_prompts_are_texts_files_and_conversations(tmp_path: Path) -> None:
 
 def test_structure_in_a_prompt_is_text(tmp_path: Path) -> None:
     text = "a <!-- b -->\n---\n# 👤 c\n{# gone #}```"
-    given = json.dumps({"prompts": [text], "tests": [check()]}, indent="\t")
-    made = imported(tmp_path, "promptfoo", {"promptfooconfig.json": given})
+    document = json.dumps({"prompts": [text], "tests": [check()]}, indent="\t")
+    made = imported(tmp_path, "promptfoo", {"promptfooconfig.json": document})
     assert made.messages(PATH) == [[("user", "a <!-- b -->\n---\n# 👤 c\n```")]]
 
 
@@ -208,7 +208,7 @@ def test_a_bad_test_is_told_and_the_good_ones_written(tmp_path: Path) -> None:
         "  - {vars: {a: file://none.txt}, assert: [{type: is-json}]}\n"
         "  - {vars: {a: 2}, options: {transform: x}, assert: [{type: is-json}]}\n  - oops\n",
     )
-    assert [one[1] for one in made.left] == [4, 5, 6]
+    assert [item[1] for item in made.left] == [4, 5, 6]
     assert made.imported.rows == 1
 
 
@@ -256,4 +256,4 @@ def test_lists_that_make_very_many_cases_are_told_and_left_out(tmp_path: Path) -
         "  assert: [{type: contains, value: x}]\n",
     )
     assert any("make more than 20,000 cases" in reason for _, _, reason in made.left)
-    assert [one[0][1] for one in made.messages(PATH)] == ["abcd"]
+    assert [messages[0][1] for messages in made.messages(PATH)] == ["abcd"]

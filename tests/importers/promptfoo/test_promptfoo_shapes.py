@@ -92,7 +92,7 @@ def test_a_reference_stands_for_what_it_points_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("assertion", "reason"),
     [
         ("$ref: '#/assertionTemplates/none'", "there is no '#/assertionTemplates/none'"),
         ("$ref: '#/assertionTemplates/loop'", "its reference leads to itself"),
@@ -107,14 +107,14 @@ def test_a_reference_stands_for_what_it_points_to(tmp_path: Path) -> None:
         ("type: contains\n        value: file://none.txt", "there is no file 'none.txt'"),
     ],
 )
-def test_one_bad_assertion_leaves_the_others(tmp_path: Path, given: str, reason: str) -> None:
+def test_one_bad_assertion_leaves_the_others(tmp_path: Path, assertion: str, reason: str) -> None:
     more = "assertionTemplates:\n  loop: {$ref: '#/assertionTemplates/loop'}\n"
     made = asserting(
-        tmp_path, f"      - {given}\n      - type: contains\n        value: ok\n", more
+        tmp_path, f"      - {assertion}\n      - type: contains\n        value: ok\n", more
     )
     assert made.verdict(PATH, "ok") == "pass"
-    ((file, line, said),) = made.left
-    assert (file, line, reason in said) == ("promptfooconfig.yaml", 5, True)
+    ((file, line, message),) = made.left
+    assert (file, line, reason in message) == ("promptfooconfig.yaml", 5, True)
 
 
 def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
         "      - {type: is-json, value: file://s.json}\n      - {type: contains, value: file://t.txt}\n",
         files={"s.json": '{"type": "object"}', "t.txt": "key\n"},
     )
-    assert [made.verdict(PATH, one) for one in ('{"key": 1}', "[]", "{}")] == [
+    assert [made.verdict(PATH, answer) for answer in ('{"key": 1}', "[]", "{}")] == [
         "pass",
         "fail",
         "fail",
@@ -145,9 +145,9 @@ def test_an_assertion_of_all_tests_is_told_where_it_stands(tmp_path: Path) -> No
         "    - type: bleu\n      value: x\n"
     )
     made = config(tmp_path, text, {"t.csv": "q,__expected\na,contains: b\n"})
-    assert [one[:2] for one in made.left] == [("promptfooconfig.yaml", 5)]
-    (told,) = made.imported.warnings
-    assert (Path(told.file).name, told.line) == ("promptfooconfig.yaml", 6)
+    assert [item[:2] for item in made.left] == [("promptfooconfig.yaml", 5)]
+    (warning,) = made.imported.warnings
+    assert (Path(warning.file).name, warning.line) == ("promptfooconfig.yaml", 6)
 
 
 def test_an_empty_cell_expects_nothing(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_what_is_merged_belongs_to_the_test(tmp_path: Path) -> None:
         "  - {<<: *first, vars: {q: two}}\n  - {<<: [{description: d}, *first]}\n",
     )
     assert (made.left, made.warnings) == ([], [])
-    assert made.messages(PATH) == [[("user", one)] for one in ("one", "two", "one")]
+    assert made.messages(PATH) == [[("user", text)] for text in ("one", "two", "one")]
 
 
 # --- pictures -----------------------------------------------------------------------------

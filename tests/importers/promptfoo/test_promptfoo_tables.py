@@ -115,5 +115,5 @@ def test_a_scenario_stands_beside_tests(tmp_path: Path) -> None:
 )
 def test_a_bad_scenario_is_told(tmp_path: Path, scenario: str, line: int, reason: str) -> None:
     made = config(tmp_path, f"prompts: ['{{{{q}}}}']\n{CHECKED}scenarios: [{scenario}]\n")
-    ((_, there, said),) = made.left
-    assert (there, reason in said, made.imported.rows) == (line, True, 1)
+    ((_, there, message),) = made.left
+    assert (there, reason in message, made.imported.rows) == (line, True, 1)
