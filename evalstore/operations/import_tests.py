@@ -33,6 +33,7 @@ from evalstore.workspace.settings import ignored_settings
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from evalstore.importers.base import Importer
     from evalstore.planning.options import Location
     from evalstore.values import Json
     from evalstore.workspace.folder import WorkspaceFolder
@@ -76,7 +77,10 @@ def import_files(
     force: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
-    """Read files of another system, and write those of the workspace that stand for them."""
+    """Convert the tests in files of another system to test files of the workspace.
+
+    Raises `EvalstoreError` for an unknown format and for files that cannot be read or written.
+    """
     if not paths:
         raise _without_format(format, location.directory)
     _refuse_project(format, paths[0], location.directory)
@@ -86,40 +90,15 @@ def import_files(
         if not path.exists():
             raise _missing(path, location.directory)
     folder = _folder(into) if into is not None else _name_of(format, paths)
-    try:
-        with reading_from(paths, allow_outside=location.allow_outside):
-            imported = importer(
-                paths,
-                ImportOptions(
-                    folder,
-                    sessions=sessions,
-                    temperature=workspace.settings.candidates_temperature,
-                ),
-            )
-    except FileProblem as problem:
-        raise EvalstoreError(
-            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
-        ) from problem
+    options = ImportOptions(
+        folder, sessions=sessions, temperature=workspace.settings.candidates_temperature
+    )
+    imported = _read_sources(importer, paths, options, allow_outside=location.allow_outside)
     if imported.recorded:
         imported.files |= write_models(
             location, workspace, imported.recorded, partial(_place_of, workspace, folder)
         )
-    places = {name: _place_of(workspace, folder, name) for name in imported.files}
-    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
-    taken = find_taken(workspace, models)
-    imported.warnings += taken.values()
-    mine = {name: one for name, one in imported.files.items() if places[name] not in taken}
-    tests = _place_of(workspace, folder, "tests/")
-    workspace.boundary.require(workspace.root / tests, tests)
-    record = ImportRecord.load(workspace.root / tests)
-    files = _write(workspace, mine, places, record, force=force, dry_run=dry_run)
-    if not dry_run:
-        refused = take_refused_back(workspace, files.written.values(), files.replaced)
-        imported.left += refused
-        files = files.without({item.file for item in refused})
-        for one in refused:
-            record.take_back(one.file)
-        _save(record, tests)
+    files = _write_files(workspace, folder, imported, force=force, dry_run=dry_run)
     imported.warnings += [
         SkippedItem(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
         for name, why in ignored_settings(imported.settings)
@@ -141,6 +120,42 @@ def import_files(
         imported.settings,
         history,
     )
+
+
+def _read_sources(
+    importer: Importer, paths: list[Path], options: ImportOptions, *, allow_outside: bool
+) -> Imported:
+    """What an importer makes of the files."""
+    try:
+        with reading_from(paths, allow_outside=allow_outside):
+            return importer(paths, options)
+    except FileProblem as problem:
+        raise EvalstoreError(
+            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
+        ) from problem
+
+
+def _write_files(
+    workspace: WorkspaceFolder, folder: str, imported: Imported, *, force: bool, dry_run: bool
+) -> _Files:
+    """Write the imported files; those that `check` would refuse are removed again, and reported."""
+    places = {name: _place_of(workspace, folder, name) for name in imported.files}
+    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
+    taken = find_taken(workspace, models)
+    imported.warnings += taken.values()
+    new = {name: content for name, content in imported.files.items() if places[name] not in taken}
+    tests = _place_of(workspace, folder, "tests/")
+    workspace.boundary.require(workspace.root / tests, tests)
+    record = ImportRecord.load(workspace.root / tests)
+    files = _write(workspace, new, places, record, force=force, dry_run=dry_run)
+    if dry_run:
+        return files
+    refused = take_refused_back(workspace, files.written.values(), files.replaced)
+    imported.left += refused
+    for item in refused:
+        record.take_back(item.file)
+    _save(record, tests)
+    return files.without({item.file for item in refused})
 
 
 def _add_history(

@@ -13,7 +13,7 @@ import secrets
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -25,7 +25,7 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
 from evalstore.results import Evaluation, Vote
-from evalstore.values import Evaluator, Json, Word
+from evalstore.values import Evaluator, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,42 +35,48 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.store import Store
+    from evalstore.values import Verdict
 
 ORIGIN = "label"
 
 
 @dataclass(frozen=True, slots=True)
 class LabelReport:
-    """What a person has said."""
+    """A label that was given, and what it changed."""
 
-    id: str
+    JSON_FIELDS = ("id", "subject", "verdict", "now", "person", "note")
+    id: str = field(metadata={"json_name": "judgement"})
     """Of the judgement."""
-    subject: LabelSubject
+    subject: LabelSubject = field(metadata={"json_inline": True})
     verdict: Word
-    """`none`: what this person had said is taken back."""
-    person: str
+    """`none`: the label that this person had given is taken back."""
+    person: str = field(metadata={"json_name": "by"})
     note: str
     now: str | None
-    """What the case has come to with it: a verdict, or `pending`; None when the workspace does
-    not have the case as it was labelled."""
+    """The verdict on the case with it, or `pending`; None when the workspace does not have the
+    case as it was labelled."""
     prompt: str = ""
     """What the system prompt is called, when the case has several; else empty."""
 
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "judgement": self.id,
-            "file": self.subject.file,
-            "row": self.subject.row,
-            "prompt": self.subject.prompt,
-            "model": self.subject.model,
-            "sessions": list(self.subject.sessions),
-            "was": self.subject.verdict,
-            "verdict": self.verdict,
-            "now": self.now,
-            "by": self.person,
-            "note": self.note,
-        }
+    @property
+    def file(self) -> str:
+        """The test file of the case."""
+        return self.subject.file
+
+    @property
+    def row(self) -> str:
+        """The row of the case."""
+        return self.subject.row
+
+    @property
+    def model(self) -> str:
+        """The candidate that has answered."""
+        return self.subject.model
+
+    @property
+    def was(self) -> Verdict | None:
+        """The verdict on the case before the label."""
+        return self.subject.verdict
 
 
 def label(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
@@ -33,6 +33,7 @@ _FEWEST_DIGITS = 4
 class LabelSubject:
     """What is labelled: the sessions that are judged together, mostly one, and where they are."""
 
+    JSON_FIELDS = ("file", "row", "prompt", "model", "sessions", "verdict")
     file: str
     row: str
     prompt: str | None
@@ -41,7 +42,7 @@ class LabelSubject:
     sessions: tuple[str, ...]
     evaluation: str
     """Id of the evaluation version."""
-    verdict: Verdict | None
+    verdict: Verdict | None = field(metadata={"json_name": "was"})
     """Of the case, as it was."""
 
     @property

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.operations.json_output import to_json
+from evalstore.operations.json_output import FILES, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from evalstore.errors import Problem
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
-    from evalstore.values import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,10 @@ class FileChange:
 class Status:
     """The answer of `status`."""
 
+    JSON_FIELDS = (
+        *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
+        *("cost", "last_run", "changes", "items"),
+    )
     items: list[PlanItem]
     """What would be done, one by one; it may be missing when only the numbers were wanted."""
     ask: int
@@ -51,7 +54,7 @@ class Status:
     """Answers that files bring themselves and that are not stored."""
     judge: int
     reuse: int
-    skipped: list[tuple[str, str, str, str]]
+    skipped: list[tuple[str, str, str, str]] = field(metadata={"json_as": len})
     """File, row, model, what it lacks."""
     cost: float | None
     models: int
@@ -59,7 +62,7 @@ class Status:
     guess: int | None = None
     """Tokens that new answers are guessed to have, when the cost comes from such a guess."""
     changes: list[FileChange] = field(default_factory=list)
-    last_run: str | None = None
+    last_run: str | None = field(default=None, metadata={"json_name": "run"})
     last_started: int | None = None
     warnings: list[str] = field(default_factory=list)
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
@@ -67,13 +70,13 @@ class Status:
     left_asks: int = 0
     """Answers that are missing and would stay so, as they need the network."""
     left_judgements: int = 0
-    untrusted: list[Untrusted] = field(default_factory=list)
+    untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
     """Python files that checks wait for."""
     waiting: int = 0
     """Judgements that wait for them."""
     refused: list[str] = field(default_factory=list)
     """Keys that a run would refuse to send, in words."""
-    left_out: list[Problem] = field(default_factory=list)
+    left_out: list[Problem] = field(default_factory=list, metadata=FILES)
     """Errors of test files that are left out."""
     stands_until: float = math.inf
     """Microseconds since 1970: an answer becomes too old then."""
@@ -83,22 +86,10 @@ class Status:
         """Whether a run would do anything."""
         return bool(self.ask or self.record or self.judge)
 
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "ask": self.ask,
-            "record": self.record,
-            "judge": self.judge,
-            "reuse": self.reuse,
-            "skipped": len(self.skipped),
-            "left": {"ask": self.left_asks, "judge": self.left_judgements},
-            "leftOut": sorted({problem.file for problem in self.left_out}),
-            "untrusted": [file.path for file in self.untrusted],
-            "cost": self.cost,
-            "run": self.last_run,
-            "changes": to_json(self.changes),
-            "items": to_json(self.items),
-        }
+    @property
+    def left(self) -> dict[str, int]:
+        """Answers and judgements that are missing and would stay so."""
+        return {"ask": self.left_asks, "judge": self.left_judgements}
 
 
 def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
