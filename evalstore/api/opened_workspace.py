@@ -36,11 +36,11 @@ class OpenedWorkspace:
     ) -> None:
         """Open the workspace that `path`, or a folder above it, is in.
 
-        `store` takes the place of the settings' store, `config` that of `evalstore.yaml`, and
-        `settings` that of single settings, by name with dots for what lies deeper
-        (`{"concurrency": 4}`). `allow_outside` lets the workspace use files outside of it, and
-        is remembered. `on_warning` is told what should be known of a store that can be used all
-        the same. Raises `EvalstoreError` when there is no workspace, or its settings are wrong.
+        `store` replaces the store of the settings, `config` replaces `evalstore.yaml`, and
+        `settings` replaces single settings, by name with dots for nested ones
+        (`{"concurrency": 4}`). `allow_outside` allows the workspace to use files outside of it,
+        and is remembered. `on_warning` is called with warnings about a store that can still be
+        used. Raises `EvalstoreError` when there is no workspace, or its settings are wrong.
         """
 
         def warn(message: str) -> None:
@@ -62,7 +62,7 @@ class OpenedWorkspace:
 
     @classmethod
     def at(cls, location: Location) -> Self:
-        """The workspace that a command is about; it is looked for when a method is called."""
+        """A workspace at a location; it is opened when a method is called."""
         workspace = cls.__new__(cls)
         workspace._location = location
         return workspace
@@ -79,7 +79,7 @@ class OpenedWorkspace:
         self.close()
 
     def close(self) -> None:
-        """Refuse further calls; those of other threads that have begun go on to their end."""
+        """Refuse further calls; calls that other threads have begun are finished."""
         self._closed = True
 
     @property
@@ -91,14 +91,14 @@ class OpenedWorkspace:
 
     @property
     def location(self) -> Location:
-        """What operations take to find the workspace; raises `EvalstoreError` once it is closed."""
+        """The location of the workspace; raises `EvalstoreError` when it is closed."""
         if self._closed:
             raise EvalstoreError("the workspace is closed", hint="open another 'Workspace'")
         return self._location
 
     @contextmanager
     def _use(self) -> Iterator[Location]:
-        """Where the workspace is, for one call; what the system refuses is an `EvalstoreError`."""
+        """The location, for one call; an `OSError` is raised as an `EvalstoreError`."""
         location = self.location
         with system_errors():
             yield location

@@ -30,9 +30,9 @@ class ResultReader(OpenedWorkspace):
             return [entry.run for entry in log(location, limit=limit).entries]
 
     def results(self, run: Run | str = "@") -> list[Result]:
-        """What each case came to in a run, by file and row: one `Result` for each candidate.
+        """The results of a run, by file and row: one `Result` for each case and candidate.
 
-        `run` may be a revision: `@` for the newest, `@~1` for the one before, the start of an id.
+        `run` may be a revision: `@` for the newest, `@~1` for the previous one, the start of an id.
         """
         from evalstore.planning.open_project import open_store
         from evalstore.store.results import read_results
@@ -42,10 +42,10 @@ class ResultReader(OpenedWorkspace):
             return read_results(store, resolve_run(store, run_revision(run)))
 
     def answer(self, result: Result | str, *, session: str | None = None) -> Answer:
-        """The conversation that a result is about, what was said of it, and what it took.
+        """The conversation of a result, with its judgements, tokens, cost and latency.
 
-        Of several attempts that of `session`, else the first. In place of a result the id of a
-        session will do, or its start. Without an answer: what is asked, as the files are now.
+        Of several attempts, that of `session`, else the first. The id of a session, or its start,
+        can be passed in place of a result. Without an answer: what the files would ask now.
         """
         from evalstore.operations.views.answer import question_of, session_of
 
@@ -65,7 +65,7 @@ class ResultReader(OpenedWorkspace):
         models: Iterable[str] = (),
         answers: bool = False,
     ) -> Diff:
-        """What broke, what was fixed and what was edited: two runs, or a run and the workspace.
+        """Compare two runs, or a run with the workspace: what broke, was fixed or was edited.
 
         Without `now` the second side is the workspace as it is, without `was` the first is the
         newest run. `answers` reads the answers too, for `Diff.answer_diff`.
@@ -86,7 +86,7 @@ class ResultReader(OpenedWorkspace):
         paths: Iterable[StrPath] = (),
         answers: bool = False,
     ) -> Diff:
-        """What the candidate `now` does worse and better than the candidate `was` in one run.
+        """Compare two candidates of one run: what `now` does worse and better than `was`.
 
         `run=None` compares them in the workspace as it is.
         """
@@ -120,7 +120,7 @@ class ResultReader(OpenedWorkspace):
     def search(
         self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None
     ) -> list[SearchHit]:
-        """The stored texts in which all words of a pattern are, by file and row.
+        """The stored texts that contain all words of a pattern, by file and row.
 
         The last word may be the beginning of one; a phrase stands in quotation marks.
         """

@@ -1,6 +1,6 @@
-"""The facade: one class with the commands as methods.
+"""The class `Workspace`: the commands as methods.
 
-Each method calls the operation that the command of the same name calls, and returns its value.
+Each method calls the same operation as its command, and returns its value.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 class Workspace(ResultReader):
     """A folder with `evalstore.yaml`, and its store.
 
-    May be used by any number of threads at once: nothing is kept between two calls but where
-    the workspace is, and each call reads the files and opens the store for itself, as a command
-    does. Runs in several threads, or processes, share their work: what one of them asks the
-    others do not.
+    It can be shared by threads: between calls it keeps only the location, and each call reads
+    the files and opens the store, as a command does. Runs in several threads or processes share
+    their work: a question that one of them asks is not asked by another.
 
     Every method raises `EvalstoreError`: `WorkspaceError` when files have errors, `StoreError`
     when the store cannot be used, `RevisionError` for a revision that names nothing and
@@ -66,7 +65,7 @@ class Workspace(ResultReader):
         Nobody is asked on a terminal: a run that is likely to cost more than the setting
         `confirmAbove` needs `max_cost` (USD, where it stops) or `yes=True`, and else raises
         `EvalstoreError` before anything is asked. Failed calls and the bound on the cost do not
-        raise: `status`, `failures`, `gate` and `exit_code` of the report tell.
+        raise: see `status`, `failures`, `gate` and `exit_code` of the report.
 
         `on_progress` is called with a `Progress` in the thread that runs; when it raises, calls in
         flight may finish, the run is recorded as interrupted, and the error is raised. The
@@ -123,7 +122,7 @@ class Workspace(ResultReader):
         every: bool = False,
         session: str | None = None,
     ) -> list[LabelReport]:
-        """Append a person's verdict, which decides; `none` takes back what this person said.
+        """Append a person's verdict, which decides; `none` withdraws the verdict of this person.
 
         `case` is `PATH::row`, the id of a session, or results. Of several candidates `models`
         names one, of several system prompts `prompt` (by its name), and `every` labels all that
@@ -161,17 +160,16 @@ class Workspace(ResultReader):
             return check(location, options.texts("paths", paths))
 
     def fsck(self) -> FsckReport:
-        """Compute every id of the store again; what is wrong is listed and not raised."""
+        """Compute every id of the store again; problems are listed, not raised."""
         from evalstore.operations.fsck import fsck
 
         with self._use() as location:
             return fsck(location)
 
     def stamp(self) -> object:
-        """A value that differs from the one before when anybody has written to the store.
+        """A value that changes whenever the store is written to.
 
-        From the first call that has found the store on, its loss raises `StoreError`, and no
-        other is made in its place.
+        Once a call has found the store, its loss raises `StoreError`; no new one is created.
         """
         from evalstore.operations.views.cases import stamp
 

@@ -57,7 +57,7 @@ class Diff:
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
-    """Test files with several system prompts -> what to call each."""
+    """Test files with several system prompts -> the name of each."""
     notes: list[str] = field(default_factory=list)
     """Notes for a reader about the sides."""
     asked_otherwise: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Diff:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What to call the sides."""
+        """The names of the sides."""
         return self.models or (_name(self.was), _name(self.now))
 
     def swapped(self) -> Diff:
@@ -134,7 +134,7 @@ class Diff:
         return join_feedback(result.evaluations, self.feedback) if result else ""
 
     def reason(self, pair: Pair) -> str:
-        """What changed between the two sides of a pair: a definition, the answer or a judgement."""
+        """What changed between the sides of a pair: a definition, the answer or a judgement."""
         was, now = pair.was, pair.now
         if was is None or now is None:
             return "new" if was is None else "gone"
@@ -217,8 +217,8 @@ def diff(
 ) -> Diff:
     """Compare a run (default: the latest) with another run, or with the workspace.
 
-    The workspace's verdicts are those that stored answers and judgements give it now. Of two
-    runs only the store is read: what is wrong with test files does not matter.
+    The verdicts of the workspace follow from the stored answers and judgements. To compare two
+    runs, only the store is read: errors of test files do not matter.
     """
     selection = selection or SelectionOptions()
     with _open(location, selection, needs_files=second is None) as project:
@@ -259,9 +259,9 @@ def diff_models(
     selection: SelectionOptions | None = None,
     answers: bool = False,
 ) -> Diff:
-    """Compare two candidates of one run, or of the workspace when there is no revision.
+    """Compare two candidates of one run, or of the workspace without a revision.
 
-    Raises `EvalstoreError` for a candidate that is not in it.
+    Raises `EvalstoreError` for an unknown candidate.
     """
     selection = selection or SelectionOptions()
     with _open(location, selection, needs_files=revision is None) as project:
@@ -337,7 +337,7 @@ def _listed(comparison: Comparison) -> list[Result]:
 
 
 def read_answers(location: Location, sessions: Sequence[str]) -> dict[str, str]:
-    """The last answers of these sessions by id, as they are read."""
+    """The texts of the last answers of these sessions, by id."""
     with open_store(location) as store:
         return {
             id: answer_text(session.answer) for id, session in store.find_sessions(sessions).items()

@@ -1,8 +1,7 @@
-"""`import`: other people's tests become files of the workspace.
+"""`import`: converts the tests of another system to files of the workspace.
 
-Importing twice is importing once: a file that is there with the same content is left as it
-is. When the source has changed, what an import wrote is written anew; a file that was edited
-since, or that no import wrote, is kept, and told.
+Importing twice changes nothing. When the source has changed, the files that an import wrote are
+written again; a file that was edited since, or that no import wrote, is kept and reported.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
 
 _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
-"""Names of files that say nothing: their folder's name is taken."""
+"""Names of files that are not specific: the name of the folder is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What `import` did to the workspace."""
+    """The files that `import` wrote, and what it could not import."""
 
     format: str = field(metadata={"json_name": "source"})
     folder: str
@@ -53,17 +52,17 @@ class ImportReport:
     written: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """Files that differ from what would be written, and that no import has left so."""
+    """Existing files that differ, and that no import has written as they are."""
     left: tuple[SkippedItem, ...] = ()
     warnings: tuple[SkippedItem, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
     """To be pasted into `evalstore.yaml`."""
     history: ImportSummary | None = None
-    """Recorded answers and verdicts; None when there are none, or nobody asked for them."""
+    """Recorded answers and verdicts; None when there are none, or they were not requested."""
 
     @property
     def complete(self) -> bool:
-        """Whether everything was taken over."""
+        """Whether everything was imported."""
         return not self.left and not self.kept
 
 
@@ -161,7 +160,7 @@ def _write_files(
 def _add_history(
     location: Location, format: str, imported: Imported, files: _Files, *, dry_run: bool
 ) -> ImportSummary:
-    """Store the recorded answers and verdicts; what has no place joins what was left."""
+    """Store the recorded answers and verdicts; those without a case are added to what is left."""
     if dry_run:
         return ImportSummary(len(imported.recorded))
     with open_project(location, create=True) as project:
@@ -170,7 +169,11 @@ def _add_history(
             format,
             imported.recorded,
             {**files.written, **files.unchanged},
-            [one for one in imported.settings.get("candidates", ()) if isinstance(one, dict)],
+            [
+                candidate
+                for candidate in imported.settings.get("candidates", ())
+                if isinstance(candidate, dict)
+            ],
         )
         kept = store_history(project, placed.history)
     imported.left += placed.left
@@ -185,18 +188,18 @@ def _add_history(
 
 
 def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]:
-    """Each once, by file and line; files in the folder of the command relative to it."""
-    found = dict.fromkeys(
+    """The items without duplicates, by file and line; paths relative to the folder if inside."""
+    items = dict.fromkeys(
         replace(item, file=path.relative_to(base).as_posix())
         if (path := Path(item.file)).is_absolute() and path.is_relative_to(base)
         else item
         for item in listed
     )
-    return tuple(sorted(found, key=lambda one: (one.file, one.line or 0, one.column or 0)))
+    return tuple(sorted(items, key=lambda item: (item.file, item.line or 0, item.column or 0)))
 
 
 def _missing(path: Path, base: Path) -> EvalstoreError:
-    beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    beside = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
     return EvalstoreError(
         f"there is no file or folder '{os.path.relpath(path, base)}'",
         hint=suggest(path.name, beside, "files there") if beside else None,
@@ -208,7 +211,7 @@ _PROJECT, _DATABASE = "ai-tester", "ai-tester-db"
 
 
 def _refuse_project(format: str, path: Path, base: Path) -> None:
-    """Raise `EvalstoreError` for a project of ai-tester: it is adopted, not imported."""
+    """Raise `EvalstoreError` for a project of ai-tester, which `init --from` adopts."""
     if format == _PROJECT and format not in format_names():
         folder = path if path.is_dir() else path.parent
         raise EvalstoreError(f"there is no format '{format}'", hint=_adopting(folder, base))
@@ -225,28 +228,28 @@ def _adopting(folder: Path | None, base: Path) -> str:
     )
 
 
-def _without_format(given: str, base: Path) -> EvalstoreError:
-    """What to say when there is one word where a format and a path belong."""
+def _without_format(text: str, base: Path) -> EvalstoreError:
+    """The error for one word in place of a format and a path."""
     from evalstore.importers.ai_tester.project import USUAL_CONFIG
 
-    if given in format_names():
+    if text in format_names():
         return EvalstoreError(
-            f"the format '{given}' needs a path", hint=f"type 'evalstore import {given} PATH'"
+            f"the format '{text}' needs a path", hint=f"type 'evalstore import {text} PATH'"
         )
-    path = base / given
-    if given == _PROJECT and not path.exists():
-        return EvalstoreError(f"there is no format '{given}'", hint=_adopting(None, base))
+    path = base / text
+    if text == _PROJECT and not path.exists():
+        return EvalstoreError(f"there is no format '{text}'", hint=_adopting(None, base))
     format = guess_format(path) if path.exists() else None
-    hint = f"type 'evalstore import {format or 'FORMAT'} {given}'"
+    hint = f"type 'evalstore import {format or 'FORMAT'} {text}'"
     if path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):
-        return EvalstoreError(f"the format of '{given}' is missing", hint=_adopting(path, base))
+        return EvalstoreError(f"the format of '{text}' is missing", hint=_adopting(path, base))
     if format is None:
         hint += f"; the formats are {', '.join(format_names())}"
-    return EvalstoreError(f"the format of '{given}' is missing", hint=hint)
+    return EvalstoreError(f"the format of '{text}' is missing", hint=hint)
 
 
 def _name_of(format: str, paths: list[Path]) -> str:
-    """What the sources are called; the format's name when there are several."""
+    """A name for the sources; that of the format when there are several."""
     if len(paths) != 1:
         return format
     path = paths[0].resolve()
@@ -256,17 +259,17 @@ def _name_of(format: str, paths: list[Path]) -> str:
     return name.lstrip(".") or format
 
 
-def _folder(given: str) -> str:
-    path = posixpath.normpath(given.strip().replace("\\", "/"))
+def _folder(name: str) -> str:
+    path = posixpath.normpath(name.strip().replace("\\", "/"))
     if path == ".":
         return ""
     if (
         path.startswith("/")
         or path.split("/")[0] == ".."
-        or any(one.startswith(".") for one in path.split("/"))
+        or any(part.startswith(".") for part in path.split("/"))
     ):
         raise EvalstoreError(
-            f"'{given}' is not a folder below that of the tests",
+            f"'{name}' is not a folder below that of the tests",
             hint="write a name such as 'from-evals', or 'a/b'",
         )
     return path
@@ -275,7 +278,7 @@ def _folder(given: str) -> str:
 def _adopt(
     location: Location, format: str, imported: Imported, source: str, *, dry_run: bool
 ) -> ImportSummary:
-    """Store answers that bring along what they answer."""
+    """Store recorded answers that contain their own questions."""
     if dry_run:
         return ImportSummary(len(imported.conversed))
     with open_project(location, create=True) as project:
@@ -288,7 +291,7 @@ def _adopt(
 
 
 class _Files(NamedTuple):
-    """Where files of an import are in the workspace, by what the importer calls them."""
+    """The paths of imported files in the workspace, by their names in the import."""
 
     written: dict[str, str]
     unchanged: dict[str, str]
@@ -297,13 +300,13 @@ class _Files(NamedTuple):
     """By place."""
 
     def without(self, places: Collection[str]) -> _Files:
-        """The same without files that have been written and taken back."""
-        written = {name: one for name, one in self.written.items() if one not in places}
+        """The files without those that were written and removed again."""
+        written = {name: path for name, path in self.written.items() if path not in places}
         return self._replace(written=written)
 
 
 def _place_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
-    """Where a file of an import is, relative to the workspace."""
+    """The path of an imported file, relative to the workspace."""
     kind, _, rest = name.partition("/")
     return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
 
@@ -321,32 +324,32 @@ def _write(
     force: bool,
     dry_run: bool,
 ) -> _Files:
-    """Write files where nothing else is, and note them in the record, which is not saved."""
-    done = _Files({}, {}, {}, {})
+    """Write files that would not replace others, and note them in the record without saving it."""
+    placed_files = _Files({}, {}, {}, {})
     for name, content in sorted(files.items()):
-        there = places[name]
-        path = workspace.root / there
-        workspace.boundary.require(path.parent, posixpath.dirname(there))
+        place = places[name]
+        path = workspace.root / place
+        workspace.boundary.require(path.parent, posixpath.dirname(place))
         if not path.is_symlink() and path.is_file() and _has(path, content):
-            done.unchanged[name] = there
-            record.note(there, content)
+            placed_files.unchanged[name] = place
+            record.note(place, content)
             continue
-        replaces = (force and path.is_file()) or record.is_untouched(there, path)
+        replaces = (force and path.is_file()) or record.is_untouched(place, path)
         if os.path.lexists(path) and not replaces:
-            done.kept[name] = there
+            placed_files.kept[name] = place
             continue
-        done.written[name] = there
-        record.note(there, content)
+        placed_files.written[name] = place
+        record.note(place, content)
         if not dry_run:
             if replaces:
-                done.replaced[there] = read_older(path, there)
-            _put(path, there, content, exclusive=not replaces)
+                placed_files.replaced[place] = read_older(path, place)
+            _put(path, place, content, exclusive=not replaces)
     if not dry_run:
         # An import that was killed may have left some where nothing is written this time.
-        ours = (*done.written.values(), *done.unchanged.values())
-        for place in {(workspace.root / there).parent for there in ours}:
-            remove_abandoned(place)
-    return done
+        ours = (*placed_files.written.values(), *placed_files.unchanged.values())
+        for directory in {(workspace.root / written).parent for written in ours}:
+            remove_abandoned(directory)
+    return placed_files
 
 
 def _save(record: ImportRecord, place: str) -> None:

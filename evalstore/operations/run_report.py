@@ -1,4 +1,4 @@
-"""What a run reports."""
+"""The report of a run."""
 
 from __future__ import annotations
 
@@ -54,32 +54,32 @@ class RunReport:
     status: str
     asked: int
     recorded: int
-    """Answers that files bring themselves."""
+    """Answers that are recorded in files."""
     judged: int
     reused: int
     failed: int
     failures: dict[str, int] = field(metadata={"json_as": _list_failures})
     """Message -> how many calls failed with it."""
     hopeless: int
-    """Of the failures those that stay as long as nothing is changed."""
+    """Failures that a further run would repeat unless something is changed."""
     cost: float | None
     judge_cost: float = field(metadata={"json_as": lambda usd: round(usd, 8)})
-    """What the judges have cost, of it."""
+    """The part of the cost that is due to judges."""
     spending: list[Json]
     """For each model and part (`candidate`, `evaluator`): calls, tokens, cost."""
     saved: float
-    """What the stored answers and judgements that were used again had cost."""
+    """The cost of the reused answers and judgements."""
     seconds: float = field(metadata={"json_as": lambda seconds: round(seconds, 3)})
     stopped_at_failure: bool
     time_is_up: bool
     is_refresh: bool
     judge_only: bool
     gate: str
-    """`passed`, `failed`, `undetermined` (something that is missing may decide it) or `off`."""
+    """`passed`, `failed`, `undetermined` (missing verdicts may decide it) or `off`."""
     exit_code: int
     totals: RunTotals
     lines: Callable[[], Iterator[tuple[Result, str]]]
-    """Reads all cells with their feedback from the store, in the order of files and rows."""
+    """Reads all results with their feedback from the store, by file and row."""
     skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)

@@ -42,19 +42,19 @@ def take_refused_back(
     What a file has replaced, by path, is put back in its place; any other is removed. Raises
     `EvalstoreError` when that cannot be done.
     """
-    left: list[SkippedItem] = []
-    there = set(written)
-    while there:
-        refused = [error for error in read_workspace(workspace).errors if error.file in there]
+    removed: list[SkippedItem] = []
+    remaining = set(written)
+    while remaining:
+        refused = [error for error in read_workspace(workspace).errors if error.file in remaining]
         if not refused:
             break
         for problem in refused:
             reason = f"it is not written, as 'check' would refuse it: {problem.message}"
-            left.append(SkippedItem(problem.file, reason, problem.line, problem.column))
-            if problem.file in there:
+            removed.append(SkippedItem(problem.file, reason, problem.line, problem.column))
+            if problem.file in remaining:
                 _take_back(workspace.root / problem.file, problem.file, older.get(problem.file))
-                there.discard(problem.file)
-    return left
+                remaining.discard(problem.file)
+    return removed
 
 
 def _take_back(path: Path, place: str, older: Older | None) -> None:
@@ -77,14 +77,14 @@ def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[
     if not models:
         return {}
     files = read_catalogue(workspace, []).model_files
-    found = {}
+    taken = {}
     for path, content in models.items():
         try:
-            given = read_yaml(content.decode()).value
+            document = read_yaml(content.decode()).value
         except (FileProblem, UnicodeDecodeError):
             continue  # it is refused when it is there
-        id = given.get("id") if isinstance(given, dict) else None
+        id = document.get("id") if isinstance(document, dict) else None
         if isinstance(id, str) and files.get(id, path) != path:
             reason = f"there is a model '{id}' in '{files[id]}', which stays as it is"
-            found[path] = SkippedItem(path, reason)
-    return found
+            taken[path] = SkippedItem(path, reason)
+    return taken

@@ -49,11 +49,11 @@ class _NotTakenError(Exception):
 
 
 def adopt_answers(
-    project: Project, system: str, given: Sequence[RecordedAnswer], source: str
+    project: Project, system: str, answers: Sequence[RecordedAnswer], source: str
 ) -> tuple[ImportedHistory, list[SkippedItem]]:
     """The history of these answers, and what is left of them."""
     adopter = _Adopter(project, ImportedHistory(system))
-    for answer in given:
+    for answer in answers:
         adopter.add(answer)
     left = [
         SkippedItem(
@@ -79,19 +79,19 @@ class _Adopter:
         self._judge_prompts: dict[tuple[str, tuple[str, ...]], str] = {}
         self._times: Counter[tuple[str, str, int]] = Counter()
 
-    def add(self, given: RecordedAnswer) -> None:
+    def add(self, answer: RecordedAnswer) -> None:
         """Add an answer and the verdicts on it; or remember why not."""
         try:
-            session = self._session(given)
+            session = self._session(answer)
         except _NotTakenError as problem:
-            self._leave(str(problem), given.place)
+            self._leave(str(problem), answer.place)
             return
-        test = self._test(given)
-        for ruling in given.rulings:
+        test = self._test(answer)
+        for ruling in answer.rulings:
             try:
                 self._evaluation(ruling, session, test)
             except _NotTakenError as problem:
-                self._leave(str(problem), f"a verdict on {given.place}")
+                self._leave(str(problem), f"a verdict on {answer.place}")
 
     def _leave(self, reason: str, place: str) -> None:
         first, count = self.left.get(reason, (place, 0))
@@ -99,33 +99,33 @@ class _Adopter:
 
     # --- the answer
 
-    def _session(self, given: RecordedAnswer) -> str:
-        model = self._model(given.by, "candidate")
-        prompt = PromptVersion((Message("system", _text(given.prompt)),))
+    def _session(self, answer: RecordedAnswer) -> str:
+        model = self._model(answer.by, "candidate")
+        prompt = PromptVersion((Message("system", _text(answer.prompt)),))
         try:
             question = Question(
-                self.history.keep("test", hashing.describe_test(self._test(given))),
+                self.history.keep("test", hashing.describe_test(self._test(answer))),
                 self.history.keep("prompt", hashing.describe_prompt(prompt)),
                 model,
-                given.temperature,
+                answer.temperature,
             )
-            started = self._time("session", hashing.question_id(question), given.started)
+            started = self._time("session", hashing.question_id(question), answer.started)
             return self.history.add_session(
-                Session(question, (given.reply,), started, self.history.system, origin=IMPORTED)
+                Session(question, (answer.reply,), started, self.history.system, origin=IMPORTED)
             )
         except UnicodeEncodeError:
             raise _NotTakenError("a text holds half a surrogate pair") from None
 
-    def _test(self, given: RecordedAnswer) -> TestVersion:
+    def _test(self, answer: RecordedAnswer) -> TestVersion:
         return TestVersion(
-            messages=tuple([Message(role, (Text(text),)) for role, text in given.messages]),
-            special_tags=given.special_tags,
+            messages=tuple([Message(role, (Text(text),)) for role, text in answer.messages]),
+            special_tags=answer.special_tags,
             tools=tuple(
-                [self.history.keep("tool", hashing.describe_tool(tool)) for tool in given.tools]
+                [self.history.keep("tool", hashing.describe_tool(tool)) for tool in answer.tools]
             ),
             schema=None
-            if given.schema is None
-            else self.history.keep("schema", hashing.describe_schema(given.schema)),
+            if answer.schema is None
+            else self.history.keep("schema", hashing.describe_schema(answer.schema)),
         )
 
     def _time(self, kind: str, about: str, started: int) -> int:
@@ -139,14 +139,14 @@ class _Adopter:
     def _evaluation(self, ruling: RecordedVerdict, session: str, test: TestVersion) -> None:
         if "{{_file:" in ruling.instructions:
             raise _NotTakenError("its instructions name a file, which the database does not keep")
-        told = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
+        version = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
         voice = Evaluator(
             self._model(ruling.by, "evaluator"),
             self._judge_prompt(ruling),
             ruling.temperature,
         )
         evaluator = self.history.keep("evaluator", hashing.describe_evaluator(voice))
-        evaluation = self.history.keep("evaluation", hashing.describe_evaluation(told))
+        evaluation = self.history.keep("evaluation", hashing.describe_evaluation(version))
         started = self._time(evaluator + evaluation, session, ruling.started)
         self.history.add_evaluation(
             Evaluation(
@@ -223,19 +223,19 @@ def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
 def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
     """The options of a part: newer databases hold these, older ones base and overrides."""
     overrides = then.get(f"{part}Overrides")
-    found = {name: value for name, value in then.items() if name not in _OVERRIDES}
+    options = {name: value for name, value in then.items() if name not in _OVERRIDES}
     for name, value in overrides.items() if isinstance(overrides, Mapping) else ():
-        base = found.get(name)
+        base = options.get(name)
         if isinstance(base, Mapping) and isinstance(value, Mapping):
-            found[name] = {**base, **value}
+            options[name] = {**base, **value}
         elif value is not None:
-            found[name] = value
-    return found
+            options[name] = value
+    return options
 
 
 def _solid(value: Json) -> Json:
     """A value without what says nothing."""
     if not isinstance(value, Mapping):
         return value
-    found = {name: _solid(inner) for name, inner in value.items()}
-    return {name: inner for name, inner in found.items() if inner not in (None, {})} or None
+    members = {name: _solid(inner) for name, inner in value.items()}
+    return {name: inner for name, inner in members.items() if inner not in (None, {})} or None

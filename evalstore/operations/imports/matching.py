@@ -111,7 +111,7 @@ class _Placer:
         self._repeated: dict[str, list[int | None]] = {}
         """File -> lines that are answers which another file has brought."""
         self._held: dict[_Place, list[_Held]] = {}
-        self._told: dict[_Place, str] = {}
+        self._evaluation_ids: dict[_Place, str] = {}
         self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
         """File and reason -> the first line, and how many answers."""
 
@@ -147,14 +147,14 @@ class _Placer:
         sessions = self._sessions(file, first, entries, case, candidate)
         if first.messages is not None:
             self.placed.history.older_sessions |= set(sessions)
-        told = self.placed.history.told_by(first.judge)
-        evaluations = self._evaluations(first, sessions, told)
+        evaluation = self.placed.history.evaluation_of(first.judge)
+        evaluations = self._evaluations(first, sessions, evaluation)
         for index in indexes:
-            where = _Place(file, index, candidate)
+            place = _Place(file, index, candidate)
             if index < 0:
-                self._older_cases[where] = case
-            self._told[where] = told
-            self._held.setdefault(where, []).append(_Held(sessions, first.verdict, evaluations))
+                self._older_cases[place] = case
+            self._evaluation_ids[place] = evaluation
+            self._held.setdefault(place, []).append(_Held(sessions, first.verdict, evaluations))
 
     def _number_of(self, file: str, case: Case) -> int:
         """The number of an older case of a file."""
@@ -168,11 +168,11 @@ class _Placer:
         case: Case,
         candidate: Candidate,
     ) -> tuple[str, ...]:
-        for one, test in zip(entries, case.tests, strict=True):
+        for entry, test in zip(entries, case.tests, strict=True):
             turns = self._turns_of(test)
-            if len(one.answers) != turns:
+            if len(entry.answers) != turns:
                 raise NotPlacedError(
-                    f"it has {plural(len(one.answers), 'answer')} of a conversation "
+                    f"it has {plural(len(entry.answers), 'answer')} of a conversation "
                     f"that asks for {turns}"
                 )
         # The order of answers is that of their times: runs of one row must differ in them.
@@ -188,13 +188,13 @@ class _Placer:
                     self.placed.history.add_session(
                         Session(
                             Question(test, None, candidate.model, temperature, case.seed),
-                            tuple([Reply(answer) for answer in one.answers]),
+                            tuple([Reply(answer) for answer in entry.answers]),
                             began + number,
                             f"{self.placed.history.system} {number}",
                             origin=IMPORTED,
                         )
                     )
-                    for number, (one, test) in enumerate(zip(entries, case.tests, strict=True))
+                    for number, (entry, test) in enumerate(zip(entries, case.tests, strict=True))
                 ]
             )
         except UnicodeEncodeError:
@@ -205,7 +205,7 @@ class _Placer:
         return sessions
 
     def _evaluations(
-        self, first: JudgedAnswer, sessions: tuple[str, ...], told: str
+        self, first: JudgedAnswer, sessions: tuple[str, ...], evaluation_id: str
     ) -> tuple[str, ...]:
         history = self.placed.history
         if first.verdict is None:
@@ -213,7 +213,7 @@ class _Placer:
         words = f"recorded by {history.system}" + (f" ({first.judge})" if first.judge else "")
         evaluation = Evaluation(
             sessions,
-            told,
+            evaluation_id,
             history.evaluator(),
             first.verdict,
             first.started,
@@ -240,8 +240,8 @@ class _Placer:
 
     def _read_turns(self, tests: Iterable[str]) -> None:
         """Note how many answers each of these conversations has."""
-        for some in in_batches(tests):
-            for test, content in self._project.versions.require("test", some).items():
+        for batch in in_batches(tests):
+            for test, content in self._project.versions.require("test", batch).items():
                 self._turns[test] = _count_turns(content)
 
     # --- the end
@@ -251,13 +251,13 @@ class _Placer:
         settings = self._project.settings
         more: Counter[tuple[str, int]] = Counter()
         older: list[tuple[ImportedCase, Case, int]] = []
-        for where, held in self._held.items():
-            file = self._project.reading.files[where.file]
+        for place, held in self._held.items():
+            file = self._project.reading.files[place.file]
             attempts = file.attempts or settings.attempts
             counted = sorted(held, key=self._began)[:attempts]
-            cell = self._told_of(where, counted)
-            more[where.file, attempts] += len(held) > attempts
-            if case := self._older_cases.get(where):
+            cell = self._imported_case(place, counted)
+            more[place.file, attempts] += len(held) > attempts
+            if case := self._older_cases.get(place):
                 older.append((cell, case, self._began(counted[0])))
             else:
                 self.placed.history.cells.append(cell)
@@ -277,16 +277,16 @@ class _Placer:
                 hint = f"'attempts: {attempts}' takes the oldest"
                 self.placed.warnings.append(SkippedItem(name, f"{words}: {hint}"))
 
-    def _told_of(self, where: _Place, counted: Sequence[_Held]) -> ImportedCase:
+    def _imported_case(self, place: _Place, counted: Sequence[_Held]) -> ImportedCase:
         """The cell of a place, with the verdict that the answers which count had there."""
         verdicts = [(held.verdict, None) for held in counted if held.verdict]
         is_judged = len(verdicts) == len(counted)
         judged = combine(verdicts, self._project.settings.verdict) if is_judged else None
         return ImportedCase(
-            where.file,
-            where.number,
-            where.candidate,
-            self._told[where],
+            place.file,
+            place.number,
+            place.candidate,
+            self._evaluation_ids[place],
             tuple(id for held in counted for id in held.sessions),
             tuple(id for held in counted for id in held.evaluations),
             judged.verdict if judged else None,
@@ -299,4 +299,4 @@ class _Placer:
 
 def _count_turns(test: Json) -> int:
     """How many answers a conversation has."""
-    return 1 + sum("filled" in one for one in test["messages"])
+    return 1 + sum("filled" in message for message in test["messages"])

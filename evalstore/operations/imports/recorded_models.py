@@ -45,7 +45,7 @@ def write_models(
     unlisted = {id: model for id, model in bare.items() if not is_listed_model(model)}
     called = (bare.keys() - unlisted.keys()) | _stored_as_called(location, workspace, unlisted)
     names: list[str] = []
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for id in ids:
         if id in called:
             continue
@@ -54,8 +54,8 @@ def write_models(
         file = known.get(id)
         if file is None or (file == place_of(f"{name}.yaml") and _has(workspace, file, content)):
             names.append(name)
-            found[f"{name}.yaml"] = content
-    return found
+            files[f"{name}.yaml"] = content
+    return files
 
 
 def _stored_as_called(
@@ -69,8 +69,8 @@ def _stored_as_called(
         for id, model in models.items()
     }
     with open_store(location) as store:
-        there = store.load_contents("model", versions.values())
-    return {id for id, version in versions.items() if version in there}
+        stored = store.load_contents("model", versions.values())
+    return {id for id, version in versions.items() if version in stored}
 
 
 def _has(workspace: WorkspaceFolder, file: str, content: bytes) -> bool:

@@ -115,7 +115,7 @@ class ImportedHistory:
         described = hashing.describe_evaluator(Evaluator(system=self.system))
         return self.keep("evaluator", described)
 
-    def told_by(self, judge: str) -> str:
+    def evaluation_of(self, judge: str) -> str:
         """The id of the evaluation version under which its verdicts stand: it is not a check."""
         words = f"The verdict that {self.system} has recorded" + (f", by {judge}" if judge else "")
         version = EvaluationVersion((Text(f"{words}."),))
@@ -145,9 +145,9 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
     older = history.older_sessions
     run = None
     if history.cells:
-        current = [one for id, (one, _) in history.sessions.items() if id not in older]
+        current = [session for id, (session, _) in history.sessions.items() if id not in older]
         run = _make_run(project, history, project.reading.files, history.cells, _span(current))
-    before = _make_older(project, history, run.started if run else None)
+    runs_before = _make_older(project, history, run.started if run else None)
     store.ensure_versions(
         {**project.reading.contents, **project.contents, **history.contents}, project.reading.blobs
     )
@@ -156,7 +156,7 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
         store.record(sessions=dict(sessions[start : start + _AT_ONCE]))
     for start in range(0, len(evaluations), _AT_ONCE):
         store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
-    older_runs = tuple([store.record_run(one).id for one in before])
+    older_runs = tuple([store.record_run(older_run).id for older_run in runs_before])
     versions = {history.sessions[id][0].question.test for id in older}
     files = project.reading.files.values()
     today = {test for file in files for case in file.cases for test in case.tests}
@@ -199,8 +199,8 @@ def _make_older(project: Project, history: ImportedHistory, before: int | None) 
     """
     runs: list[Run] = []
     for cases in history.older:
-        found = [history.sessions[id][0] for cell in cases.cells for id in cell.sessions]
-        started, ended = _span(found)
+        sessions = [history.sessions[id][0] for cell in cases.cells for id in cell.sessions]
+        started, ended = _span(sessions)
         if before is not None:
             started = max(min(started, before - 1), 0)
         before = started
@@ -213,32 +213,32 @@ def _make_run(
     project: Project,
     history: ImportedHistory,
     files: Mapping[str, CaseFile],
-    told: Sequence[ImportedCase],
+    cells: Sequence[ImportedCase],
     span: tuple[int, int],
     *,
     older: bool = False,
 ) -> Run:
     """The run to record; its snapshot and results join the contents of the history."""
     by_file: dict[str, list[ImportedCase]] = {}
-    for cell in told:
+    for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
     keep = collect(history.contents)
-    known = {file: _as_told(files[file], by_file[file]) for file in sorted(by_file)}
-    nodes = {file: build_case_tree(one, keep) for file, one in known.items()}
+    judged_files = {file: _with_evaluations(files[file], by_file[file]) for file in sorted(by_file)}
+    nodes = {file: build_case_tree(case_file, keep) for file, case_file in judged_files.items()}
     described = {
-        file: [_describe_cell(one, cell) for cell in sorted(by_file[file], key=_place)]
-        for file, one in known.items()
+        file: [_describe_cell(case_file, cell) for cell in sorted(by_file[file], key=_place)]
+        for file, case_file in judged_files.items()
     }
 
     def load(ids: Iterable[str]) -> dict[str, Json]:
         return {id: json.loads(history.contents[id][1]) for id in ids}
 
-    leaves = build_results(described, known, nodes, load, keep)
+    leaves = build_results(described, judged_files, nodes, load, keep)
     snapshot, trees = build_tree(nodes)
     results, more = build_tree(leaves)
     history.contents |= {**trees, **more}
-    words: Counter[str] = Counter(cell.verdict or "pending" for cell in told)
-    candidates = {cell.candidate.id: cell.candidate for cell in told}
+    words: Counter[str] = Counter(cell.verdict or "pending" for cell in cells)
+    candidates = {cell.candidate.id: cell.candidate for cell in cells}
     message = f"imported from {history.system}"
     settings = project.settings
     return Run(
@@ -252,14 +252,14 @@ def _make_run(
         snapshot=snapshot,
         results=results,
         candidates=tuple(
-            RunCandidate(one.id, one.model, one.temperature)
-            for _, one in sorted(candidates.items())
+            RunCandidate(candidate.id, candidate.model, candidate.temperature)
+            for _, candidate in sorted(candidates.items())
         ),
         evaluators=(RunEvaluator(history.system, history.evaluator()),),
         settings={"attempts": settings.attempts, "verdict": settings.verdict},
         asked=0,
         judged=0,
-        reused=len({id for cell in told for id in cell.sessions}),
+        reused=len({id for cell in cells for id in cell.sessions}),
         failed=0,
         verdicts={word: words[word] for word in RESULT_WORDS},
     )
@@ -269,20 +269,20 @@ def _place(cell: ImportedCase) -> tuple[int, str, str]:
     return cell.index, cell.prompt or "", cell.candidate.id
 
 
-def _as_told(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
+def _with_evaluations(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
     """The cases of a file, judged as they were elsewhere."""
-    told = {cell.index: cell.evaluation for cell in cells}
+    evaluations = {cell.index: cell.evaluation for cell in cells}
     return replace(
         file,
         cases=tuple(
             replace(
                 case,
-                evaluation=told[index],
+                evaluation=evaluations[index],
                 judged_by=("models",),
                 judge_prompts=(),
                 code=(),
             )
-            if index in told
+            if index in evaluations
             else case
             for index, case in enumerate(file.cases)
         ),

@@ -37,8 +37,8 @@ class ImportRecord:
         if not path.exists():
             return cls(path, {})
         try:
-            found = json.loads(read_file(path, LARGEST_SOURCE))
-            files = found["files"] if found["format"] == _FORMAT else None
+            document = json.loads(read_file(path, LARGEST_SOURCE))
+            files = document["files"] if document["format"] == _FORMAT else None
         except (FileProblem, ValueError, TypeError, KeyError):
             files = None
         if not isinstance(files, dict):
