@@ -11,31 +11,25 @@ import posixpath
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.files.access import LARGEST_SOURCE, read_file
-from evalstore.files.atomic_write import remove_abandoned, write_whole
 from evalstore.files.fields import suggest
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.registry import find_importer, format_names, guess_format
 from evalstore.importers.source_files import reading_from
-from evalstore.operations.imports.check import Older, find_taken, read_older, take_refused_back
 from evalstore.operations.imports.conversations import adopt_answers
+from evalstore.operations.imports.file_writer import PlacedFiles, place_of, write_files
 from evalstore.operations.imports.matching import place
 from evalstore.operations.imports.recorded_models import write_models
 from evalstore.operations.imports.records import ImportSummary, store_history
-from evalstore.operations.imports.written_files import ImportRecord
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.workspace.settings import ignored_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from evalstore.importers.base import Importer
     from evalstore.planning.options import Location
     from evalstore.values import Json
-    from evalstore.workspace.folder import WorkspaceFolder
 
 _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
 """Names of files that are not specific: the name of the folder is used."""
@@ -95,9 +89,9 @@ def import_files(
     imported = _read_sources(importer, paths, options, allow_outside=location.allow_outside)
     if imported.recorded:
         imported.files |= write_models(
-            location, workspace, imported.recorded, partial(_place_of, workspace, folder)
+            location, workspace, imported.recorded, partial(place_of, workspace, folder)
         )
-    files = _write_files(workspace, folder, imported, force=force, dry_run=dry_run)
+    files = write_files(workspace, folder, imported, force=force, dry_run=dry_run)
     imported.warnings += [
         SkippedItem(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
         for name, why in ignored_settings(imported.settings)
@@ -134,31 +128,8 @@ def _read_sources(
         ) from problem
 
 
-def _write_files(
-    workspace: WorkspaceFolder, folder: str, imported: Imported, *, force: bool, dry_run: bool
-) -> _Files:
-    """Write the imported files; those that `check` would refuse are removed again, and reported."""
-    places = {name: _place_of(workspace, folder, name) for name in imported.files}
-    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
-    taken = find_taken(workspace, models)
-    imported.warnings += taken.values()
-    new = {name: content for name, content in imported.files.items() if places[name] not in taken}
-    tests = _place_of(workspace, folder, "tests/")
-    workspace.boundary.require(workspace.root / tests, tests)
-    record = ImportRecord.load(workspace.root / tests)
-    files = _write(workspace, new, places, record, force=force, dry_run=dry_run)
-    if dry_run:
-        return files
-    refused = take_refused_back(workspace, files.written.values(), files.replaced)
-    imported.left += refused
-    for item in refused:
-        record.take_back(item.file)
-    _save(record, tests)
-    return files.without({item.file for item in refused})
-
-
 def _add_history(
-    location: Location, format: str, imported: Imported, files: _Files, *, dry_run: bool
+    location: Location, format: str, imported: Imported, files: PlacedFiles, *, dry_run: bool
 ) -> ImportSummary:
     """Store the recorded answers and verdicts; those without a case are added to what is left."""
     if dry_run:
@@ -288,87 +259,3 @@ def _adopt(
         kept = store_history(project, history)
     imported.left += left
     return kept
-
-
-class _Files(NamedTuple):
-    """The paths of imported files in the workspace, by their names in the import."""
-
-    written: dict[str, str]
-    unchanged: dict[str, str]
-    kept: dict[str, str]
-    replaced: dict[str, Older]
-    """By place."""
-
-    def without(self, places: Collection[str]) -> _Files:
-        """The files without those that were written and removed again."""
-        written = {name: path for name, path in self.written.items() if path not in places}
-        return self._replace(written=written)
-
-
-def _place_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
-    """The path of an imported file, relative to the workspace."""
-    kind, _, rest = name.partition("/")
-    return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
-
-
-def _is_model(name: str) -> bool:
-    return name.startswith("models/")
-
-
-def _write(
-    workspace: WorkspaceFolder,
-    files: Mapping[str, bytes],
-    places: Mapping[str, str],
-    record: ImportRecord,
-    *,
-    force: bool,
-    dry_run: bool,
-) -> _Files:
-    """Write files that would not replace others, and note them in the record without saving it."""
-    placed_files = _Files({}, {}, {}, {})
-    for name, content in sorted(files.items()):
-        place = places[name]
-        path = workspace.root / place
-        workspace.boundary.require(path.parent, posixpath.dirname(place))
-        if not path.is_symlink() and path.is_file() and _has(path, content):
-            placed_files.unchanged[name] = place
-            record.note(place, content)
-            continue
-        replaces = (force and path.is_file()) or record.is_untouched(place, path)
-        if os.path.lexists(path) and not replaces:
-            placed_files.kept[name] = place
-            continue
-        placed_files.written[name] = place
-        record.note(place, content)
-        if not dry_run:
-            if replaces:
-                placed_files.replaced[place] = read_older(path, place)
-            _put(path, place, content, exclusive=not replaces)
-    if not dry_run:
-        # An import that was killed may have left some where nothing is written this time.
-        ours = (*placed_files.written.values(), *placed_files.unchanged.values())
-        for directory in {(workspace.root / written).parent for written in ours}:
-            remove_abandoned(directory)
-    return placed_files
-
-
-def _save(record: ImportRecord, place: str) -> None:
-    try:
-        record.save()
-    except OSError as error:
-        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
-
-
-def _has(path: Path, content: bytes) -> bool:
-    try:
-        return read_file(path, LARGEST_SOURCE) == content
-    except FileProblem:
-        return False
-
-
-def _put(path: Path, place: str, content: bytes, *, exclusive: bool) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content, exclusive=exclusive)
-    except OSError as error:
-        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error

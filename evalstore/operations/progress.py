@@ -31,7 +31,7 @@ class ProgressListener:
         """Report a message to the user."""
 
     def agrees(self, question: str) -> bool:
-        """Whether the user confirms; False when nobody can be asked."""
+        """Whether the user confirms; False without a terminal."""
         return False
 
     def interruptible(self, stop: Callable[[], None]) -> None:

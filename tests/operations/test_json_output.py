@@ -103,8 +103,8 @@ def test_names_that_are_data_stay_as_they_are() -> None:
 
 
 def test_only_what_is_not_as_by_default_is_kept() -> None:
-    wanted = SelectionOptions(exclude_tags=("a",), sample=0)
-    assert fields_to_json(wanted, defaults=False) == {"excludeTags": ["a"], "sample": 0}
+    selection = SelectionOptions(exclude_tags=("a",), sample=0)
+    assert fields_to_json(selection, defaults=False) == {"excludeTags": ["a"], "sample": 0}
 
 
 def test_a_value_without_a_form_in_json_is_an_error() -> None:

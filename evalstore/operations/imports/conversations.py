@@ -1,7 +1,7 @@
-"""Answers that bring along what they answer: every version is made anew, so ids are those of today.
+"""Imports answers that contain their questions, by creating every version again with its id.
 
-An answer to a test that is still in the workspace is thus an answer to its question, and a
-verdict on it one of its evaluator; older ones stand under versions that no file has any more.
+An answer to a test that is still in the workspace thus answers its question, and a verdict on it
+belongs to its evaluator; older answers belong to versions that no file contains any more.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 _PARTS: tuple[Part, ...] = ("candidate", "evaluator")
 _OVERRIDES = ("candidateOverrides", "evaluatorOverrides")
 _NOT_RECORDED = ("extraIdentifier", "structured", "uniqueProperties")
-"""Parts of a model version that are not among the options of a database."""
+"""Parts of a model version that a database does not record among the options."""
 
 
 class _NotTakenError(Exception):
-    """Why an answer, or a verdict, is not imported."""
+    """An answer or a verdict is not imported, for this reason."""
 
 
 def adopt_answers(
     project: Project, system: str, answers: Sequence[RecordedAnswer], source: str
 ) -> tuple[ImportedHistory, list[SkippedItem]]:
-    """The history of these answers, and what is left of them."""
+    """The history of these answers, and those that are not imported."""
     adopter = _Adopter(project, ImportedHistory(system))
     for answer in answers:
         adopter.add(answer)
@@ -71,7 +71,7 @@ class _Adopter:
         """Reason -> the first place, and how many."""
         self._project = project
         self._models: dict[tuple[str, str, Part], list[Model]] = {}
-        """Models by provider, by their code there and by what they are called for."""
+        """Models by provider, code and part."""
         for model in project.reading.models.values():
             for part in _PARTS:
                 place = (model.provider.code, model.version(part).code, part)
@@ -80,7 +80,7 @@ class _Adopter:
         self._times: Counter[tuple[str, str, int]] = Counter()
 
     def add(self, answer: RecordedAnswer) -> None:
-        """Add an answer and the verdicts on it; or remember why not."""
+        """Add an answer and its verdicts, or the reason why not."""
         try:
             session = self._session(answer)
         except _NotTakenError as problem:
@@ -129,7 +129,7 @@ class _Adopter:
         )
 
     def _time(self, kind: str, about: str, started: int) -> int:
-        """A time of its own for each of several in one second: the order is theirs."""
+        """A distinct time for each of several in the same second, in their order."""
         place = (kind, about, started)
         self._times[place] += 1
         return started + self._times[place] - 1
@@ -182,7 +182,7 @@ class _Adopter:
     # --- models
 
     def _model(self, by: RecordedModel, part: Part) -> str:
-        """The version of the model that has this name here, if it is still called the same way."""
+        """The version of the model with this name, if it is called with the same options."""
         models = self._models.get((by.provider, by.code, part), [])
         if not models:
             raise _NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
@@ -204,7 +204,7 @@ def _text(text: str) -> tuple[Text, ...]:
 
 
 def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
-    """Whether a model is called with what it was called with, as far as that is known."""
+    """Whether a model is called with the recorded options, as far as they are known."""
     extra = str(model.options.get("extraIdentifier") or "").strip()
     if by.extra_identifier is not None and by.extra_identifier != extra:
         return False
@@ -217,11 +217,11 @@ def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
         now.pop(name, None)
     if isinstance(now.get("thinking"), str):
         now["thinking"] = {"effort": now["thinking"]}
-    return bool(_solid(_effective(by.options, part)) == _solid(now))
+    return bool(_without_empty(_effective(by.options, part)) == _without_empty(now))
 
 
 def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
-    """The options of a part: newer databases hold these, older ones base and overrides."""
+    """The options of a part: recorded by newer databases, base and overrides in older ones."""
     overrides = then.get(f"{part}Overrides")
     options = {name: value for name, value in then.items() if name not in _OVERRIDES}
     for name, value in overrides.items() if isinstance(overrides, Mapping) else ():
@@ -233,9 +233,9 @@ def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
     return options
 
 
-def _solid(value: Json) -> Json:
-    """A value without what says nothing."""
+def _without_empty(value: Json) -> Json:
+    """A value without empty parts."""
     if not isinstance(value, Mapping):
         return value
-    members = {name: _solid(inner) for name, inner in value.items()}
+    members = {name: _without_empty(inner) for name, inner in value.items()}
     return {name: inner for name, inner in members.items() if inner not in (None, {})} or None

@@ -1,4 +1,4 @@
-"""Cases as a test had them before: built anew from the messages that were kept with answers."""
+"""Cases of older versions of a test, built from the messages recorded with their answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OlderVersions:
-    """Makes the test versions that answers were given to, when they are not those of today."""
+    """Creates the test versions of answers to older versions of a test."""
 
     def __init__(self, project: Project, history: ImportedHistory) -> None:
         self._project = project
@@ -31,9 +31,9 @@ class OlderVersions:
         """Pictures by the ids of their addresses."""
 
     def case(self, rows: Rows, entries: Sequence[JudgedAnswer]) -> Case:
-        """The case that these answers were given to, all conversations of it.
+        """The case of these answers, with all its conversations.
 
-        Everything but the messages is as the test has it now: nobody kept the rest.
+        Everything but the messages is taken from the current test: the rest is not recorded.
         """
         base = _base(rows, entries[0])
         tests = [
@@ -66,7 +66,7 @@ class OlderVersions:
 
 
 def _base(rows: Rows, answer: JudgedAnswer) -> Case:
-    """The case of the same row; else the first one, called after the values that are known."""
+    """The case of the same row; else the first one, labelled with the recorded values."""
     try:
         return rows.cases[rows.find(answer.values)[0]]
     except NotPlacedError:
@@ -78,7 +78,7 @@ def _base(rows: Rows, answer: JudgedAnswer) -> Case:
 def by_age(
     imported: Iterable[tuple[ImportedCase, Case, int]], project: Project
 ) -> list[OlderCases]:
-    """Older cases by how many changes ago they were, newest first.
+    """Older cases by the number of changes since, newest first.
 
     `imported` has cells with their cases, and when their first answer was given.
     """
@@ -101,7 +101,7 @@ def by_age(
 
 
 class _Gathered:
-    """The older cases of a file, each with a label of its own."""
+    """The older cases of a file, each with a unique label."""
 
     def __init__(self) -> None:
         self.cases: list[Case] = []
@@ -109,7 +109,7 @@ class _Gathered:
         self._labels: set[str] = set()
 
     def add(self, case: Case) -> int:
-        """Where the case is among them."""
+        """Add a case unless it is there; returns its index."""
         place = self._places.setdefault((case.key, case.tests), len(self.cases))
         if place == len(self.cases):
             label = case.row

@@ -1,4 +1,4 @@
-"""Which candidate has given a recorded answer, so that a later run asks the same one."""
+"""Finds the candidate of a recorded answer, so that a later run asks the same one."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class CandidateFinder:
         suggested: Sequence[Mapping[str, Json]],
         temperatures: dict[str, list[float]],
     ) -> None:
-        """`temperatures` gets those, by model, that no candidate has."""
+        """Temperatures that no candidate has are added to `temperatures`, by model."""
         self._project = project
         self._suggested = suggested
         self._temperatures = temperatures
         self._candidates: dict[str, list[Candidate] | str] = {}
 
     def find(self, first: JudgedAnswer, case: Case) -> Candidate:
-        """The candidate that a later run asks, if one has the model and the temperature."""
+        """The candidate with the model and the temperature, else a new one."""
         if first.model not in self._candidates:
             try:
                 self._candidates[first.model] = self._candidates_of(first.model)
@@ -95,7 +95,7 @@ class CandidateFinder:
 
 
 def _name_at(model: str, temperature: float) -> str:
-    """What the settings call a further candidate with a model."""
+    """The id of a further candidate with a model."""
     return f"{model}@{temperature:.9g}"
 
 

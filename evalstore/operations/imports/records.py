@@ -1,7 +1,7 @@
-"""What was recorded elsewhere, on its way into the store: versions, sessions, verdicts, a run.
+"""Stores an imported history: versions, sessions, verdicts and runs.
 
-Nothing of it depends on a clock, on paths or on the order of imports: what is imported twice
-has the ids it had.
+Nothing in it depends on the clock, on paths or on the order of imports: importing it twice yields
+the same ids.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ImportedCase:
-    """A case with the verdict it had elsewhere."""
+    """A case with its recorded verdict."""
 
     file: str
     index: int
-    """Of the case in its file."""
+    """The index of the case in its file."""
     candidate: Candidate
     evaluation: str
-    """Id of the evaluation version that says where the verdict comes from."""
+    """Id of the evaluation version that names the source of the verdict."""
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
     verdict: Verdict | None
@@ -59,7 +59,7 @@ class ImportedCase:
 
 @dataclass
 class OlderCases:
-    """Cases as tests had them before, with the verdicts that their answers got."""
+    """Cases of older versions of tests, with their recorded verdicts."""
 
     files: dict[str, CaseFile] = field(default_factory=dict)
     cells: list[ImportedCase] = field(default_factory=list)
@@ -67,31 +67,31 @@ class OlderCases:
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What of a history is in the store now."""
+    """What an import has stored."""
 
     JSON_FIELDS = ("sessions", "verdicts", "new", "displaced", "run")
 
     sessions: int = 0
     verdicts: int = 0
     new: int = 0
-    """Sessions and verdicts that were not there before."""
+    """Sessions and verdicts that were not in the store."""
     displaced: int = 0
-    """Questions that had answers already and count an older one of these from now on."""
+    """Questions that had answers, and for which an older imported answer now counts."""
     run: str | None = None
     """The run whose results are the recorded verdicts."""
     older: int = 0
-    """How many of the sessions answer tests as they were before."""
+    """The number of sessions that answer older versions of tests."""
     older_versions: int = 0
-    """How many test versions they answer."""
+    """The number of test versions that these sessions answer."""
     retired_versions: int = 0
-    """How many of these no test of the workspace has today."""
+    """The number of these versions that the workspace does not have now."""
     older_runs: tuple[str, ...] = ()
-    """The runs whose results are the verdicts on those, oldest first."""
+    """The runs with the verdicts on these sessions, oldest first."""
 
 
 @dataclass
 class ImportedHistory:
-    """Everything that is to be stored of another system's answers and verdicts."""
+    """Everything that is stored of the answers and verdicts of another system."""
 
     system: str
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -100,12 +100,12 @@ class ImportedHistory:
     evaluations: dict[str, tuple[Evaluation, str]] = field(default_factory=dict)
     cells: list[ImportedCase] = field(default_factory=list)
     older: list[OlderCases] = field(default_factory=list)
-    """What tests were before, newest first: one entry for each change of a test."""
+    """Older versions of tests, newest first: one entry for each change of a test."""
     older_sessions: set[str] = field(default_factory=set)
-    """Those of the sessions that answer tests as they were before."""
+    """Ids of the sessions that answer older versions of tests."""
 
     def keep(self, kind: str, description: hashing.Description) -> str:
-        """Keep the content of a version; returns its id."""
+        """Add the content of a version; returns its id."""
         id, content = hashing.identify(description)
         self.contents[id] = (kind, content)
         return id
@@ -116,7 +116,7 @@ class ImportedHistory:
         return self.keep("evaluator", described)
 
     def evaluation_of(self, judge: str) -> str:
-        """The id of the evaluation version under which its verdicts stand: it is not a check."""
+        """The id of the evaluation version for the verdicts of the other system or its judge."""
         words = f"The verdict that {self.system} has recorded" + (f", by {judge}" if judge else "")
         version = EvaluationVersion((Text(f"{words}."),))
         return self.keep("evaluation", hashing.describe_evaluation(version))
@@ -135,7 +135,7 @@ class ImportedHistory:
 
 
 def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
-    """Store what is not there yet, and a run whose results are the recorded verdicts."""
+    """Store what is missing, and a run whose results are the recorded verdicts."""
     if not history.sessions:
         return ImportSummary()
     store = project.store
@@ -174,7 +174,7 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
 
 
 def _count_displaced(store: Store, history: ImportedHistory) -> int:
-    """Questions that have answers, all of them younger than one of the history."""
+    """Count the questions whose stored answers are all younger than one of the history."""
     begun: dict[str, int] = {}
     for session, _ in history.sessions.values():
         question = hashing.question_id(session.question)
@@ -194,8 +194,8 @@ def _span(sessions: Iterable[Session]) -> tuple[int, int]:
 def _make_older(project: Project, history: ImportedHistory, before: int | None) -> list[Run]:
     """The runs of older cases, oldest first.
 
-    Each is older than the run that follows it, also when an answer of it is not: so `log` tells
-    the versions of a test in their order. `before` is when the run of today's tests started.
+    Each is older than the next run, even if one of its answers is not, so that `log` lists the
+    versions of a test in order. `before` is when the run of the current tests started.
     """
     runs: list[Run] = []
     for cases in history.older:
@@ -218,7 +218,7 @@ def _make_run(
     *,
     older: bool = False,
 ) -> Run:
-    """The run to record; its snapshot and results join the contents of the history."""
+    """The run to record; its snapshot and results are added to the contents of the history."""
     by_file: dict[str, list[ImportedCase]] = {}
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
@@ -270,7 +270,7 @@ def _place(cell: ImportedCase) -> tuple[int, str, str]:
 
 
 def _with_evaluations(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
-    """The cases of a file, judged as they were elsewhere."""
+    """The cases of a file with the evaluation versions of the recorded verdicts."""
     evaluations = {cell.index: cell.evaluation for cell in cells}
     return replace(
         file,

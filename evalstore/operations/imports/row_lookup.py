@@ -1,4 +1,4 @@
-"""The rows of a test file, to be found by their values."""
+"""Finds the rows of a test file by their values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LONGEST = 80
 
 
 class NotPlacedError(Exception):
-    """Why an answer has no place."""
+    """An answer does not match a case, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What tells the rows of a test file apart."""
+    """The cases of a test file, indexed by their values."""
 
     cases: Sequence[Case]
     numbers: Mapping[str, list[int]]
