@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         WorkspaceError,
     )
     from evalstore.operations.diff import Diff
+    from evalstore.operations.json_output import to_json
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
     from evalstore.planning.plan import PlanItem
@@ -53,6 +54,7 @@ __all__ = [
     "__version__",
     "import_tests",
     "init",
+    "to_json",
 ]
 
 _MODULES = {
@@ -62,6 +64,7 @@ _MODULES = {
         "WorkspaceError",
     ),
     "evalstore.operations.diff": ("Diff",),
+    "evalstore.operations.json_output": ("to_json",),
     "evalstore.operations.run_report": ("RunReport",),
     "evalstore.operations.status_report": ("Status",),
     "evalstore.planning.plan": ("PlanItem",),

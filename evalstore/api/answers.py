@@ -1,4 +1,4 @@
-"""The values that only the library has: runs, answers and judgements as a program reads them."""
+"""The answers and judgements that the library returns."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What checks, a model or a person said of an answer."""
+    """A verdict on an answer by checks, a model or a person."""
 
     id: str
     verdict: Word
-    """`none`: a person takes a label back."""
+    """`none`: a person has withdrawn a label."""
     by: str
     """`checks`, the display id of a model, or a person's name."""
     is_person: bool
     counts: bool
-    """Whether the verdict on the case is made of it."""
+    """Whether it counts for the verdict on the case."""
     score: float | None
     """0..1"""
     label: str
-    """What a judge that classifies chose; or empty."""
+    """The class that a classifying judge chose; or empty."""
     feedback: str
     reasoning: str
     checks: tuple[CheckResult, ...]
-    """What each check found: `verdict`, `name`, `feedback`."""
+    """The result of each check: `verdict`, `name`, `feedback`."""
     started: int
     """Microseconds since 1970, UTC."""
     cost: float | None
@@ -39,14 +39,14 @@ class Judgement:
     latency: float
     """Seconds of the judge's call."""
     evaluation: str
-    """Id of the evaluation version that it was judged under."""
+    """Id of the evaluation version that the answer was judged by."""
     sessions: tuple[str, ...]
-    """Ids of the answers that it is about."""
+    """Ids of the judged answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with all that belongs to it; without an answer, what is asked."""
+    """An answer with its conversation and judgements; without an answer, what would be asked."""
 
     session: str | None
     """Id; None: there is no answer."""
@@ -66,7 +66,7 @@ class Answer:
 
 
 def answer_from(view: AnswerView) -> Answer:
-    """An answer from what a reader of it sees."""
+    """The answer that a view shows."""
     return Answer(
         session=view.id,
         file=view.file,

@@ -1,4 +1,4 @@
-"""How the facade calls operations: from inside of an event loop, and with errors of one class."""
+"""Calls operations inside of an event loop, and turns system errors into `EvalstoreError`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 @contextmanager
 def system_errors() -> Iterator[None]:
-    """Raise what the system refuses as an `EvalstoreError`."""
+    """Raise an `OSError` as an `EvalstoreError`."""
     try:
         yield
     except OSError as error:

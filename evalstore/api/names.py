@@ -1,4 +1,4 @@
-"""What a caller names runs and answers by."""
+"""Resolves the names of runs and answers that a caller passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def run_revision(run: Run | str) -> str:
-    """The revision that names a run; a text is one already."""
+    """The revision of a run; a text is returned as it is."""
     return run if isinstance(run, str) else run.id
 
 

@@ -1,4 +1,4 @@
-"""The options of the facade: named, bounded and understood as those of the command line."""
+"""The keyword options of `Workspace`: names, bounds and meaning are those of the command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SelectionKeywords(TypedDict, total=False):
 
 
 class RunSettings(SelectionKeywords, total=False):
-    """The same, and how a run is to go."""
+    """The options of a selection and of a run."""
 
     concurrency: int | None
     timeout: float | None
@@ -66,23 +66,23 @@ BOUNDS: Mapping[str, tuple[float, float | None]] = {
     "max_cost": (0, None),
     "max_time": (0, None),
 }
-"""The least and the most of each number, as on the command line."""
+"""The minimum and the maximum of each number, as on the command line."""
 
-_SELECTING = {field.name: field.default for field in fields(SelectionOptions)}
+_SELECTION_DEFAULTS = {field.name: field.default for field in fields(SelectionOptions)}
 
 
-def selection_of(given: Mapping[str, Any]) -> SelectionOptions:
-    """The selection in keyword arguments; others are left alone."""
-    named = {name: value for name, value in given.items() if name in _SELECTING}
+def selection_of(keywords: Mapping[str, Any]) -> SelectionOptions:
+    """The selection in keyword arguments; other arguments are ignored."""
+    named = {name: value for name, value in keywords.items() if name in _SELECTION_DEFAULTS}
     _require_bounds(named)
-    several = [name for name, default in _SELECTING.items() if isinstance(default, tuple)]
+    several = [name for name, default in _SELECTION_DEFAULTS.items() if isinstance(default, tuple)]
     named |= {name: texts(name, named[name]) for name in several if name in named}
     return SelectionOptions(**named)
 
 
-def run_options_of(given: Mapping[str, Any], *, judge_only: bool) -> RunOptions:
-    """How a run is to go; a bound on its cost is leave to spend as much."""
-    named = {name: value for name, value in given.items() if name not in _SELECTING}
+def run_options_of(keywords: Mapping[str, Any], *, judge_only: bool) -> RunOptions:
+    """The run options in keyword arguments; `max_cost` confirms spending up to it."""
+    named = {name: value for name, value in keywords.items() if name not in _SELECTION_DEFAULTS}
     _require_bounds(named)
     if (fail_on := named.get("fail_on", "failure")) not in get_args(FailOn):
         hint = f"it can be {', '.join(get_args(FailOn))}"
@@ -93,20 +93,20 @@ def run_options_of(given: Mapping[str, Any], *, judge_only: bool) -> RunOptions:
     return RunOptions(**named, judge_only=judge_only)
 
 
-def require_known(method: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Raise `TypeError` for a keyword argument that there is not, as Python does."""
-    for name in sorted(given.keys() - known):
+def require_known(method: str, keywords: Mapping[str, Any], known: frozenset[str]) -> None:
+    """Raise `TypeError` for an unknown keyword argument, as Python does."""
+    for name in sorted(keywords.keys() - known):
         raise TypeError(f"{method}() got an unexpected keyword argument '{name}'")
 
 
-def texts(name: str, given: Iterable[StrPath]) -> tuple[str, ...]:
-    """Several texts or paths; one alone is a mistake, as its letters would be taken."""
-    if isinstance(given, str | os.PathLike):
+def texts(name: str, values: Iterable[StrPath]) -> tuple[str, ...]:
+    """Texts or paths as texts; raises `EvalstoreError` for one text in place of a list."""
+    if isinstance(values, str | os.PathLike):
         raise EvalstoreError(
             f"'{name}' is one text, and several are expected",
-            hint=f"write {name}=[{os.fspath(given)!r}]",
+            hint=f"write {name}=[{os.fspath(values)!r}]",
         )
-    return tuple(os.fspath(one) for one in given)
+    return tuple(os.fspath(value) for value in values)
 
 
 def overrides_of(settings: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -117,9 +117,9 @@ def overrides_of(settings: Mapping[str, Any] | None) -> tuple[str, ...]:
     )
 
 
-def _require_bounds(given: Mapping[str, Any]) -> None:
+def _require_bounds(keywords: Mapping[str, Any]) -> None:
     for name, (least, most) in BOUNDS.items():
-        value = given.get(name)
+        value = keywords.get(name)
         if value is None or (value >= least and (most is None or value <= most)):
             continue
         words = f"at least {least:g}" if most is None else f"from {least:g} to {most:g}"

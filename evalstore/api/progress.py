@@ -1,4 +1,4 @@
-"""How far a run has come, told to a function of the caller."""
+"""Reports the progress of a run to a function of the caller."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from evalstore.operations.progress import ProgressListener
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come."""
+    """The progress of a run."""
 
     asks: int = 0
     """Answers to get."""
     judgements: int = 0
-    """Judgements to make, as far as the plan knew."""
+    """Judgements to make, as planned."""
     asked: int = 0
     judged: int = 0
     failed: int = 0
     """Calls that failed."""
     usd: float = 0.0
-    """What the calls have cost, as far as it is known."""
+    """The known cost of the calls so far."""
     note: str = ""
     """Something the user should read now; or empty."""
 
 
 class CallbackListener(ProgressListener):
-    """Tells a function how far a run has come; it never agrees to a price.
+    """Calls a function with the progress of a run; never confirms a price.
 
-    An error of the function stops the run as an interruption does; `error` has it then.
+    An exception of the function interrupts the run, and is kept in `error`.
     """
 
-    def __init__(self, tell: Callable[[Progress], object]) -> None:
-        self._tell = tell
+    def __init__(self, callback: Callable[[Progress], object]) -> None:
+        self._callback = callback
         self._progress = Progress()
         self._interrupt: Callable[[], None] | None = None
         self.error: Exception | None = None
 
     def start(self, asks: int, judgements: int) -> None:
-        """The plan is known."""
+        """Report the numbers of the plan."""
         self._send(replace(self._progress, asks=asks, judgements=judgements))
 
-    def advance(self, what: str, count: int) -> None:
-        """So many more are `asked`, `judged` or `failed`."""
-        known = getattr(self._progress, what)
-        self._send(replace(self._progress, **{what: known + count}))
+    def advance(self, kind: str, count: int) -> None:
+        """Report that `count` more calls are `asked`, `judged` or `failed`."""
+        previous = getattr(self._progress, kind)
+        self._send(replace(self._progress, **{kind: previous + count}))
 
     def note(self, message: str) -> None:
-        """Something the user should read now."""
+        """Report a message to the user."""
         self._send(self._progress, message)
 
     def interruptible(self, stop: Callable[[], None]) -> None:
-        """`stop` ends the run from now on."""
+        """Keep the function that stops the run."""
         self._interrupt = stop
         if self.error is not None:
             stop()
@@ -62,7 +62,7 @@ class CallbackListener(ProgressListener):
         if self.error is not None:
             return
         try:
-            self._tell(replace(self._progress, note=note))
+            self._callback(replace(self._progress, note=note))
         except Exception as error:  # noqa: BLE001 - raised again when the run is recorded
             self.error = error
             if self._interrupt is not None:

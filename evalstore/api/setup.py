@@ -1,4 +1,4 @@
-"""Makes a workspace, and takes over the tests of another system."""
+"""Creates a workspace, and imports the tests of another system."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def init(
     store: StrPath | None = None,
     allow_outside: bool = False,
 ) -> Workspace:
-    """Make a workspace and its store, and open it; files that exist stay as they are.
+    """Create a workspace and its store, and open it; existing files are not changed.
 
-    With `example` it has tests, models and prompts to try that need no network.
+    With `example` it has tests, models and prompts that run offline.
     """
     from evalstore.operations.init import init as operation
 
@@ -45,18 +45,18 @@ def import_tests(
     force: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
-    """Write test files for the tests of another system, and run none of its code.
+    """Write test files for the tests of another system, without running its code.
 
-    `folder` is the one below that of the tests, else named after the source; `sessions` brings
-    recorded answers and verdicts along; `force` writes over files that were edited; `dry_run`
-    writes nothing. Raises `EvalstoreError` for a format or files that there are not.
+    `folder` is a folder below that of the tests, by default named after the source; `sessions`
+    imports recorded answers and verdicts too; `force` overwrites files that were edited;
+    `dry_run` writes nothing. Raises `EvalstoreError` for an unknown format or missing files.
     """
     from evalstore.operations.import_tests import import_files
 
     workspace = into if isinstance(into, Workspace) else Workspace(into)
-    sources = [Path(one).absolute() for one in options.texts("paths", paths)]
-    where = workspace.location
+    sources = [Path(path).absolute() for path in options.texts("paths", paths)]
+    location = workspace.location
     with system_errors():
         return import_files(
-            where, format, sources, into=folder, sessions=sessions, force=force, dry_run=dry_run
+            location, format, sources, into=folder, sessions=sessions, force=force, dry_run=dry_run
         )

@@ -1,4 +1,4 @@
 """One function for each command: what the CLI prints and the browser shows.
 
-Operations return frozen values that know their JSON; nothing here prints.
+Operations return values, which `json_output.to_json` turns into JSON; nothing here prints.
 """

@@ -41,9 +41,9 @@ class CheckReport:
 
 
 def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
-    """Read, expand and validate everything; nothing is called and no store is needed.
+    """Read, expand and validate everything; calls no model and needs no store.
 
-    One that is there knows the files that have not changed.
+    An existing store saves reading files that have not changed.
     """
     try:
         workspace = open_workspace(location)
@@ -55,7 +55,7 @@ def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
 
 @contextmanager
 def _known_store(location: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
-    """The store, if there is a sound one."""
+    """The store; None when there is none or it cannot be used."""
     try:
         path = store_path(workspace, location)
         store = Store.open(path, create=False) if path.exists() else None
@@ -100,11 +100,11 @@ def find_untrusted(
     location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
 ) -> Iterator[Problem]:
     """A warning for each test file that runs a Python file which is not trusted."""
-    for path, one in CodeTrust(location, workspace, store, reading).look_at(
+    for path, state in CodeTrust(location, workspace, store, reading).look_at(
         files_of(reading).items()
     ):
-        hint = f"read it, then '{one.command}'"
-        yield Problem(path, f"{one.fact}, so it does not run", severity="warning", hint=hint)
+        hint = f"read it, then '{state.command}'"
+        yield Problem(path, f"{state.fact}, so it does not run", severity="warning", hint=hint)
 
 
 def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:

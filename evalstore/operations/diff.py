@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
+from evalstore.operations.diff_notes import Sessions, question_changes, selection_notes
 from evalstore.operations.diff_sides import (
     WORKSPACE,
     Side,
@@ -39,8 +39,8 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-
-Sessions = tuple[str, ...]
+    from evalstore.reports.paired_tests import RateChange
+    from evalstore.reports.statistics import Rate
 
 
 @dataclass
@@ -55,39 +55,76 @@ class Diff:
     """Test file -> what was edited."""
     feedback: dict[str, str]
     answers: dict[str, str] = field(default_factory=dict)
-    """Session id -> its answer, when answers are wanted."""
+    """Session id -> its answer, when answers were requested."""
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
-    """Test files with several system prompts -> what to call each."""
+    """Test files with several system prompts -> the name of each."""
     notes: list[str] = field(default_factory=list)
-    """What a reader must know of the sides."""
+    """Notes for a reader about the sides."""
     asked_otherwise: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
-    """Sessions of both sides -> in what their questions differ beside test and prompt."""
+    """Sessions of both sides -> how their questions differ, apart from test and prompt."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing differs."""
-        found = self.comparison
-        return not (
-            found.broke or found.fixed or found.changed or found.new or found.gone or self.edits
-        )
+        return not (self.broke or self.fixed or self.changed or self.new or self.gone or self.edits)
+
+    @property
+    def broke(self) -> list[Pair]:
+        """Cases that passed on the first side and do not on the second."""
+        return self.comparison.broke
+
+    @property
+    def fixed(self) -> list[Pair]:
+        """Cases that did not pass on the first side and do on the second."""
+        return self.comparison.fixed
+
+    @property
+    def changed(self) -> list[Pair]:
+        """Cases with another verdict that neither broke nor were fixed, or with another answer."""
+        return self.comparison.changed
+
+    @property
+    def new(self) -> list[Pair]:
+        """Cases that only the second side has."""
+        return self.comparison.new
+
+    @property
+    def gone(self) -> list[Pair]:
+        """Cases that only the first side has."""
+        return self.comparison.gone
+
+    @property
+    def rates(self) -> tuple[Rate, Rate]:
+        """The pass rates of both sides over the cases that are judged on both."""
+        return self.comparison.rates()
+
+    @property
+    def change(self) -> RateChange:
+        """The difference of the pass rates, with its 95 % interval and p-value."""
+        return self.comparison.change()
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the sign-flip test over files: 0..1, 1 without a difference."""
+        return self.change.p
 
     @property
     def names(self) -> tuple[str, str]:
-        """What to call the sides."""
+        """The names of the sides."""
         return self.models or (_name(self.was), _name(self.now))
 
     def swapped(self) -> Diff:
-        """The same looked at from the other side."""
+        """The same comparison with the sides exchanged."""
         return replace(
             self,
             was=self.now,
             now=self.was,
             comparison=self.comparison.swapped(),
             edits={
-                file: [difference.swapped() for difference in found]
-                for file, found in self.edits.items()
+                file: [difference.swapped() for difference in differences]
+                for file, differences in self.edits.items()
             },
             models=self.models and (self.models[1], self.models[0]),
         )
@@ -97,19 +134,19 @@ class Diff:
         return join_feedback(result.evaluations, self.feedback) if result else ""
 
     def reason(self, pair: Pair) -> str:
-        """What of the definitions or the answer changed between the two sides."""
+        """What changed between the sides of a pair: a definition, the answer or a judgement."""
         was, now = pair.was, pair.now
         if was is None or now is None:
             return "new" if was is None else "gone"
-        found = [
+        changes = [
             *change_of_tests(was, now),
             *(["system prompt changed"] if was.prompt != now.prompt else []),
             *(["evaluation changed"] if was.evaluation != now.evaluation else []),
         ]
-        if not found and self.models is None and was.sessions != now.sessions:
-            found = [self.asked_otherwise.get((was.sessions, now.sessions), "another answer")]
+        if not changes and self.models is None and was.sessions != now.sessions:
+            changes = [self.asked_otherwise.get((was.sessions, now.sessions), "another answer")]
         is_new = self.models is None and was.evaluations != now.evaluations
-        return ", ".join(found) or ("another judgement" if is_new else "")
+        return ", ".join(changes) or ("another judgement" if is_new else "")
 
     def answer_diff(self, pair: Pair) -> list[str]:
         """The unified diff of the first answers of both sides; empty when they are equal."""
@@ -119,25 +156,24 @@ class Diff:
 
     def document(self) -> Json:
         """As JSON."""
-        found = self.comparison
-        before, after = found.rates()
+        was, now = self.rates
         return {
             "from": self.was,
             "to": self.now,
             **({"models": list(self.models)} if self.models else {}),
             **{
-                name: [self._pair(pair) for pair in getattr(found, name)]
+                name: [self._pair(pair) for pair in getattr(self, name)]
                 for name in ("broke", "fixed", "changed", "new", "gone")
             },
-            "unchanged": len(found.unchanged),
+            "unchanged": len(self.comparison.unchanged),
             "notes": self.notes,
             "edits": [
                 {"file": file, "edits": to_json(edits)} for file, edits in self.edits.items()
             ],
             "statistics": {
-                "was": to_json(before),
-                "now": to_json(after),
-                **found.change().document(),
+                "was": to_json(was),
+                "now": to_json(now),
+                **to_json(self.change),
             },
         }
 
@@ -167,7 +203,7 @@ class Diff:
 
 
 def _name(side: str) -> str:
-    """A run as people see it, or `workspace`, which is not to be cut."""
+    """The short id of a run, or `workspace`."""
     return side if side == WORKSPACE else side[:8]
 
 
@@ -176,42 +212,42 @@ def diff(
     first: str | None = None,
     second: str | None = None,
     *,
-    wanted: SelectionOptions | None = None,
+    selection: SelectionOptions | None = None,
     answers: bool = False,
 ) -> Diff:
     """Compare a run (default: the latest) with another run, or with the workspace.
 
-    The workspace's verdicts are those that stored answers and judgements give it now. Of two
-    runs only the store is read: what is wrong with test files does not matter.
+    The verdicts of the workspace follow from the stored answers and judgements. To compare two
+    runs, only the store is read: errors of test files do not matter.
     """
-    wanted = wanted or SelectionOptions()
-    with _open(location, wanted, needs_files=second is None) as project:
+    selection = selection or SelectionOptions()
+    with _open(location, selection, needs_files=second is None) as project:
         was = run_side(project, first or "@")
-        now = run_side(project, second) if second else workspace_side(project, wanted)
+        now = run_side(project, second) if second else workspace_side(project, selection)
         was = follow_renames(was, now, project.settings.paths["tests"])
-        selection = _select(project, wanted.paths, was, now)
-        was, now = (only_models(side, wanted.models) for side in (was, now))
-        filled = fill_in(project, was, now, selection)
-        comparison = compare(comparable(filled, now, selection), comparable(now, filled, selection))
+        selected = _select(project, selection.paths, was, now)
+        was, now = (only_models(side, selection.models) for side in (was, now))
+        filled = fill_in(project, was, now, selected)
+        comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
         edited = {
             path: (filled.files[filled.nodes[path]], now.files[node])
             for path, node in sorted(now.nodes.items())
-            if filled.nodes.get(path, node) != node and path in both and selection.covers_file(path)
+            if filled.nodes.get(path, node) != node and path in both and selected.covers_file(path)
         }
         edits = find_edits(project.versions, edited)
-        sides = _listed(comparison)
+        results = _listed(comparison)
         return Diff(
             was.name,
             now.name,
             comparison,
-            {path: found for path, found in edits.items() if found},
-            project.store.find_feedback(id for side in sides for id in side.evaluations),
-            _answers(project, sides) if answers else {},
+            {path: differences for path, differences in edits.items() if differences},
+            project.store.find_feedback(id for result in results for id in result.evaluations),
+            _answers(project, results) if answers else {},
             prompt_labels(project, [*filled.results, *now.results]),
-            list(_notes(was, filled, now)),
-            asked_otherwise=_asked_otherwise(project, comparison),
+            list(selection_notes(was, filled, now)),
+            asked_otherwise=question_changes(project, comparison),
         )
 
 
@@ -220,44 +256,44 @@ def diff_models(
     revision: str | None,
     models: tuple[str, str],
     *,
-    wanted: SelectionOptions | None = None,
+    selection: SelectionOptions | None = None,
     answers: bool = False,
 ) -> Diff:
-    """Compare two candidates of one run, or of the workspace when there is no revision.
+    """Compare two candidates of one run, or of the workspace without a revision.
 
-    Raises `EvalstoreError` for a candidate that is not in it.
+    Raises `EvalstoreError` for an unknown candidate.
     """
-    wanted = wanted or SelectionOptions()
-    with _open(location, wanted, needs_files=revision is None) as project:
+    selection = selection or SelectionOptions()
+    with _open(location, selection, needs_files=revision is None) as project:
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
-        known = {result.model for result in side.results}
+        candidates = {result.model for result in side.results}
         for model in models:
-            if model not in known:
+            if model not in candidates:
                 raise EvalstoreError(
                     f"'{model}' is not a candidate of "
                     + ("the workspace" if side.name == WORKSPACE else f"run {side.name[:8]}"),
-                    hint=suggest(model, known, "candidates"),
+                    hint=suggest(model, candidates, "candidates"),
                 )
-        selection = _select(project, wanted.paths, side)
+        selected = _select(project, selection.paths, side)
         was, now = (
             [
                 result
                 for result in side.results
-                if result.model == model and selection.covers_file(result.file)
+                if result.model == model and selected.covers_file(result.file)
             ]
             for model in models
         )
         comparison = compare_models(was, now)
-        sides = _listed(comparison)
+        results = _listed(comparison)
         return Diff(
             side.name,
             side.name,
             comparison,
             {},
-            project.store.find_feedback(id for one in sides for id in one.evaluations),
-            _answers(project, sides) if answers else {},
+            project.store.find_feedback(id for result in results for id in result.evaluations),
+            _answers(project, results) if answers else {},
             prompt_labels(project, side.results),
             models=models,
         )
@@ -267,7 +303,7 @@ def diff_models(
 def _open(
     location: Location, selection: SelectionOptions, *, needs_files: bool
 ) -> Iterator[Project]:
-    """The workspace with its test files; of two stored runs they tell nothing, nor do errors."""
+    """The workspace; its test files are read and must be sound when one side needs them."""
     if not needs_files:
         with open_catalogue(location) as project:
             yield project
@@ -278,7 +314,7 @@ def _open(
 
 
 def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
-    """What the paths select of the sides; raises `EvalstoreError` for one that names nothing."""
+    """The cases of the sides that the paths select; raises `EvalstoreError` for an unknown path."""
     if not paths:
         return Selection()
     if any(side.name == WORKSPACE for side in sides):
@@ -287,62 +323,29 @@ def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection
     return Selection(find_targets(project.where, project.workspace, files.keys(), files, paths))
 
 
-def _notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
-    """What a reader must know of sides that are about a selection of the cases."""
-    others = len(filled.results) - len(was.results)
-    for side in (was, now):
-        if not side.selection:
-            continue
-        about = f"{side.selection} ({plural(len(side.results), 'case')})"
-        rest = "only those are compared"
-        if side is was and others:
-            rest = f"{plural(others, 'other')} as in the last run before it that judged them"
-        yield f"run {side.name[:8]} was about {about}: {rest}"
-
-
-def _asked_otherwise(project: Project, found: Comparison) -> dict[tuple[Sessions, Sessions], str]:
-    """In what the questions differ of pairs with the same test and system prompt."""
-    pairs = {
-        (pair.was.sessions, pair.now.sessions)
-        for group in (found.broke, found.fixed, found.changed)
-        for pair in group
-        if pair.was and pair.now
-        if pair.was.sessions and pair.now.sessions and pair.was.sessions != pair.now.sessions
-        if (pair.was.tests, pair.was.prompt) == (pair.now.tests, pair.now.prompt)
-    }
-    ids = {sessions[0] for pair in pairs for sessions in pair}
-    asked = {id: one.question for id, one in project.store.find_sessions(ids).items()}
-    words: dict[tuple[Sessions, Sessions], str] = {}
-    for was, now in pairs:
-        if was[0] not in asked or now[0] not in asked:
-            continue
-        old, new = asked[was[0]], asked[now[0]]
-        if old.model != new.model:
-            words[was, now] = "model changed"
-        elif old.temperature != new.temperature:
-            words[was, now] = f"temperature {old.temperature} -> {new.temperature}"
-        elif old.seed != new.seed:
-            words[was, now] = f"seed {old.seed} -> {new.seed}"
-    return words
-
-
-def _listed(found: Comparison) -> list[Result]:
+def _listed(comparison: Comparison) -> list[Result]:
     """Both sides of all pairs that are not unchanged."""
-    groups = (found.broke, found.fixed, found.changed, found.new, found.gone)
+    groups = (
+        comparison.broke,
+        comparison.fixed,
+        comparison.changed,
+        comparison.new,
+        comparison.gone,
+    )
     pairs = [pair for group in groups for pair in group]
-    return [side for pair in pairs for side in (pair.was, pair.now) if side]
+    return [result for pair in pairs for result in (pair.was, pair.now) if result]
 
 
 def read_answers(location: Location, sessions: Sequence[str]) -> dict[str, str]:
-    """The last answers of these sessions by id, as they are read."""
+    """The texts of the last answers of these sessions, by id."""
     with open_store(location) as store:
         return {
             id: answer_text(session.answer) for id, session in store.find_sessions(sessions).items()
         }
 
 
-def _answers(project: Project, sides: Sequence[Result]) -> dict[str, str]:
-    ids = [side.sessions[0] for side in sides if side.sessions]
+def _answers(project: Project, results: Sequence[Result]) -> dict[str, str]:
+    ids = [result.sessions[0] for result in results if result.sessions]
     return {
         id: answer_text(session.answer) for id, session in project.store.find_sessions(ids).items()
     }

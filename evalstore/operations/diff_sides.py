@@ -41,11 +41,11 @@ class Side:
     models: set[str] | None
     """The candidates; None when the run was restricted to some of them."""
     selection: str = ""
-    """What the run was about, when it was about a selection of the cases."""
+    """The selection of a run of some of the cases; else empty."""
 
 
 def run_side(project: Project, revision: str) -> Side:
-    """A run with its cases; raises `RevisionError` when there is none of this name."""
+    """A run with its cases; raises `RevisionError` for an unknown revision."""
     run = resolve_run(project.store, revision)
     nodes = read_tree(run.snapshot, project.store.load_nodes)
     files = project.store.load_case_files(list(set(nodes.values())))
@@ -58,7 +58,7 @@ def run_side(project: Project, revision: str) -> Side:
 
 
 def workspace_side(project: Project, selection: SelectionOptions) -> Side:
-    """The workspace, with what stored answers and judgements give current cases."""
+    """The workspace, with the results of its cases from stored answers and judgements."""
     plan = make_plan(project, selection)
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
@@ -67,14 +67,14 @@ def workspace_side(project: Project, selection: SelectionOptions) -> Side:
 
 
 def only_models(side: Side, models: tuple[str, ...]) -> Side:
-    """The side with these candidates only, when there are any."""
+    """The side with only these candidates; with all of them when none is named."""
     if not models:
         return side
     return replace(side, results=[result for result in side.results if result.model in models])
 
 
 def follow_renames(was: Side, now: Side, folder: str) -> Side:
-    """The older side with files under the paths that the newer one has; `folder` holds tests."""
+    """The older side with the file paths of the newer one; `folder` is that of the tests."""
     ids_was, ids_now = (partial(known_ids, side.files, folder) for side in (was, now))
     same = partial(same_leaf, was.files, now.files)
     pairs = pair_files(was.nodes, now.nodes, ids_was, ids_now, same)
@@ -92,7 +92,7 @@ def follow_renames(was: Side, now: Side, folder: str) -> Side:
 
 
 _OTHER = "\0"
-"""Behind the path of a test file that is gone while another has its path; no path has it."""
+"""Suffix for a file that is gone while another file has its path; no real path contains it."""
 
 
 def case_files(*sides: Side) -> dict[str, CaseFile]:
@@ -105,24 +105,24 @@ def case_files(*sides: Side) -> dict[str, CaseFile]:
     }
 
 
-def name_gone(found: Comparison) -> None:
-    """Give files that are gone their paths back, whatever has them now."""
-    found.gone = [
+def name_gone(comparison: Comparison) -> None:
+    """Restore the real paths of files that are gone."""
+    comparison.gone = [
         Pair(replace(pair.was, file=pair.was.file.removesuffix(_OTHER)), None)
-        for pair in found.gone
+        for pair in comparison.gone
         if pair.was
     ]
 
 
 def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
-    """The selected cells of a side, without those that the other side knew but did not run."""
-    there = _all_places(other.results)
+    """The selected results of a side, without cases that the other side had but did not run."""
+    places = _all_places(other.results)
     rows: dict[str, frozenset[tuple[str, str]]] = {}
 
     def counts(result: Result) -> bool:
         if not selection.covers_file(result.file):
             return False
-        if there & _places(result):
+        if places & _places(result):
             return True
         node = other.nodes.get(result.file)
         if node is None or (other.models is not None and result.model not in other.models):
@@ -136,7 +136,7 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
 
 
 def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
-    """What a row is known by."""
+    """The ways to identify a row."""
     return ("key", row.key), ("row", row.row)
 
 
@@ -148,7 +148,7 @@ _Place = tuple[str, str, str, Any]
 
 
 def _places(result: Result) -> set[_Place]:
-    """Where a cell may be paired with another."""
+    """The keys by which a result may be paired with another."""
     return {
         (result.file, result.model, row, prompt)
         for row in (result.key, result.row)
@@ -156,21 +156,21 @@ def _places(result: Result) -> set[_Place]:
     }
 
 
-# --- what a run of a selection left out
+# --- cases that a run of a selection left out
 
 
 def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Side:
-    """The older side with what its selection left out, as the last run before it had it.
+    """The older side with the results that its selection left out, from the runs before it.
 
-    Only what the newer side has, and what a run has judged, is filled in.
+    Only judged results of cases that the newer side has are filled in.
     """
     if not was.selection:
         return was
-    there = _all_places(was.results)
+    places = _all_places(was.results)
     missing = [
         result
         for result in now.results
-        if selection.covers_file(result.file) and there.isdisjoint(_places(result))
+        if selection.covers_file(result.file) and places.isdisjoint(_places(result))
     ]
     results = list(was.results)
     leaves: dict[str, str] = {}
@@ -178,16 +178,18 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
     prompts = _Prompts(now)
     for entries in _earlier(project, was.name, now, {result.file for result in missing}):
         batches = iterate_entries(project.store, entries)
-        before = ResultIndex(one for some in batches for one, _ in some if not one.is_missing)
+        before = ResultIndex(
+            result for batch in batches for result, _ in batch if not result.is_missing
+        )
         left = []
-        for one in missing:
-            found = before.find(one, prompts.of(one))
-            if found is None:
-                left.append(one)
+        for result in missing:
+            earlier = before.find(result, prompts.of(result))
+            if earlier is None:
+                left.append(result)
                 continue
-            results.append(found)
-            if one.file in whole:
-                leaves.setdefault(one.file, entries[one.file])
+            results.append(earlier)
+            if result.file in whole:
+                leaves.setdefault(result.file, entries[result.file])
         missing = left
         if not missing:
             break
@@ -198,9 +200,9 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
 
 
 def _earlier(project: Project, run: str, now: Side, paths: set[str]) -> Iterator[dict[str, str]]:
-    """The runs before a run, newest first: entries of their result trees, of these files.
+    """For each earlier run, newest first, the result leaves of these files, by path `now`.
 
-    The files have the paths that they have `now`. A leaf that a newer run had is left out.
+    A leaf that a newer run had is left out.
     """
     store, folder = project.store, project.settings.paths["tests"]
     seen: set[tuple[str, str]] = set()
@@ -220,14 +222,14 @@ def _earlier(project: Project, run: str, now: Side, paths: set[str]) -> Iterator
 
 
 class _Prompts:
-    """All system prompts of the cases of a side, to be found among many."""
+    """The system prompts of the cases of a side, read from each file once."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
         self._known: dict[str, dict[str, tuple[str | None, ...]]] = {}
 
     def of(self, result: Result) -> tuple[str | None, ...]:
-        """All system prompts of a cell's case."""
+        """All system prompts of the case of a result."""
         if result.file not in self._known:
             cases = self._side.files[self._side.nodes[result.file]].cases
             self._known[result.file] = {case.key: case.prompts for case in cases}

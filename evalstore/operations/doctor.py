@@ -39,7 +39,7 @@ TIMEOUT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One thing that was looked at, and what to do when it is not well."""
+    """The result of one check, with a hint when it is not ok."""
 
     topic: str
     level: Level
@@ -49,7 +49,7 @@ class DoctorFinding:
 
 @dataclass
 class Diagnosis:
-    """All that was found."""
+    """All findings of `doctor`."""
 
     JSON_FIELDS = ("findings", "models", "pings", "cost")
 
@@ -66,7 +66,7 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> int:
-        """The worst: settings, files or keys, then the store, then a model."""
+        """The exit code of the worst finding: settings, files or keys, the store, a model."""
         failed = {finding.topic for finding in self.findings if finding.level == "fail"}
         if failed & {"settings", "files", "environment"} or any(
             model.refused for model in self.models
@@ -80,7 +80,7 @@ class Diagnosis:
 def doctor(
     location: Location, models: tuple[str, ...] = (), *, ping: bool = True, timeout: float = TIMEOUT
 ) -> Diagnosis:
-    """Look at the program, the workspace and the models in use, or only at `models`.
+    """Check the program, the workspace and the models in use, or only `models`.
 
     Each model is asked one tiny question unless `ping` is false. Raises `EvalstoreError`
     outside of a workspace, and for a name in `models` that is not a model.
@@ -101,13 +101,15 @@ def doctor(
         _store(location, workspace),
     ]
     try:
-        buffer = ProviderPool(workspace.root, reading)
+        providers = ProviderPool(workspace.root, reading)
     except EvalstoreError as error:
         diagnosis.findings.append(DoctorFinding("environment", "fail", str(error), error.hint))
         return diagnosis
-    diagnosis.findings += [*_environment(workspace, buffer), *_currencies(reading)]
+    diagnosis.findings += [*_environment(workspace, providers), *_currencies(reading)]
     targets = list(_targets(workspace, reading, models))
-    diagnosis.models = asyncio.run(examine_all(buffer, reading, targets, timeout if ping else None))
+    diagnosis.models = asyncio.run(
+        examine_all(providers, reading, targets, timeout if ping else None)
+    )
     costs = [model.cost for model in diagnosis.models if model.answered]
     known = [cost for cost in costs if cost is not None]
     diagnosis.cost = round(sum(known), 10) if len(known) == len(costs) else None
@@ -118,40 +120,40 @@ def _versions() -> Iterator[DoctorFinding]:
     yield DoctorFinding("python", "ok", platform.python_version())
     yield DoctorFinding("evalstore", "ok", __version__)
     bounds = litellm_bounds()
-    told = f"; evalstore takes {bounds}" if bounds else ""
+    supported = f"; evalstore takes {bounds}" if bounds else ""
     try:
-        found = version("litellm")
+        installed = version("litellm")
     except PackageNotFoundError:
         hint = f"pip install 'litellm{bounds}'"
         yield DoctorFinding("litellm", "fail", "it is not installed", hint)
         return
-    if is_within(found, bounds):
-        yield DoctorFinding("litellm", "ok", found + told)
+    if is_within(installed, bounds):
+        yield DoctorFinding("litellm", "ok", installed + supported)
     else:
         hint = f"pip install 'litellm{bounds}'"
-        yield DoctorFinding("litellm", "warn", found + told, hint)
+        yield DoctorFinding("litellm", "warn", installed + supported, hint)
 
 
 def litellm_bounds() -> str:
-    """The versions of litellm this program takes, as `>=1.2,<1.5`; empty when nobody says."""
+    """The supported versions of litellm, as `>=1.2,<1.5`; empty when they are not known."""
     try:
         required = requires("evalstore") or []
     except PackageNotFoundError:
         return ""
-    found = (re.match(r"litellm\b([^;]*)", one) for one in required)
-    bounds = next((one[1] for one in found if one), "")
+    matches = (re.match(r"litellm\b([^;]*)", requirement) for requirement in required)
+    bounds = next((match[1] for match in matches if match), "")
     return ",".join(sorted((part.strip() for part in bounds.split(",")), reverse=True))
 
 
-def is_within(found: str, bounds: str) -> bool:
+def is_within(installed: str, bounds: str) -> bool:
     """Whether a version is within bounds of the form `>=1.2,<1.5`."""
 
     def numbers(text: str) -> tuple[int, ...]:
-        return tuple(int(one) for one in re.findall(r"\d+", text))
+        return tuple(int(digits) for digits in re.findall(r"\d+", text))
 
     for part in filter(None, bounds.split(",")):
         least = part.startswith(">=")
-        if (numbers(found) >= numbers(part)) != least:
+        if (numbers(installed) >= numbers(part)) != least:
             return False
     return True
 
@@ -194,7 +196,7 @@ def _store(location: Location, workspace: WorkspaceFolder) -> DoctorFinding:
 
 
 def describe_store(state: StoreState, name: str) -> DoctorFinding:
-    """What there is to say of a store."""
+    """The finding about a store."""
     if state.size is None:
         if state.writable:
             return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
@@ -220,16 +222,16 @@ def describe_store(state: StoreState, name: str) -> DoctorFinding:
     )
 
 
-def _environment(workspace: WorkspaceFolder, buffer: ProviderPool) -> Iterator[DoctorFinding]:
-    found = [name for name in NAMES if (workspace.root / name).is_file()]
-    yield DoctorFinding("environment", "ok", " and ".join(found) or "no .env file (none is needed)")
+def _environment(workspace: WorkspaceFolder, providers: ProviderPool) -> Iterator[DoctorFinding]:
+    names = [name for name in NAMES if (workspace.root / name).is_file()]
+    yield DoctorFinding("environment", "ok", " and ".join(names) or "no .env file (none is needed)")
     for kind, base in OPENAI_COMPATIBLE.items():
         for name in (f"{kind.upper()}_BASE_URL", f"{kind.upper()}_API_BASE"):
-            if base and buffer.environment.has(name):
+            if base and providers.environment.has(name):
                 message = f"{name} has no effect: '{kind}' is called at {base}"
                 hint = "write a provider file with 'baseURL' to call another place"
                 yield DoctorFinding("environment", "warn", message, hint)
-    for warning in buffer.environment.warnings:
+    for warning in providers.environment.warnings:
         yield DoctorFinding("environment", "warn", warning)
 
 
@@ -244,7 +246,7 @@ def _currencies(reading: Reading) -> Iterator[DoctorFinding]:
 def _targets(
     workspace: WorkspaceFolder, reading: Reading, named: tuple[str, ...]
 ) -> Iterator[PingTarget]:
-    """The models to look at, each once, however many parts it plays under one code."""
+    """The models to check, each once for each code that it is called by."""
     settings = workspace.settings
     seen: set[tuple[str, str]] = set()
     listed: list[tuple[Literal["candidate", "evaluator"], Participant, float]] = [
@@ -259,22 +261,22 @@ def _targets(
     ]
     for id in dict.fromkeys(named):
         model = find_model(reading, id, "-m")
-        if id not in {one.id for _, one, _ in listed}:
+        if id not in {participant.id for _, participant, _ in listed}:
             temperature = model.temperature("candidate", settings.candidates_temperature)
             yield PingTarget(id, model, "candidate", temperature)
-    for part, one, default in listed:
-        if named and one.id not in named:
+    for part, participant, default in listed:
+        if named and participant.id not in named:
             continue
         try:
-            model = find_model(reading, one.id, f"{part}s")
+            model = find_model(reading, participant.id, f"{part}s")
         except EvalstoreError:
             continue  # counted among the problems of the files
-        key = (one.id, model.version(part).code)
+        key = (participant.id, model.version(part).code)
         if key in seen or not (model.active or named):
             continue
         seen.add(key)
-        given = default if one.temperature is None else one.temperature
-        yield PingTarget(one.id, model, part, model.temperature(part, given))
+        temperature = default if participant.temperature is None else participant.temperature
+        yield PingTarget(participant.id, model, part, model.temperature(part, temperature))
 
 
 def _size(count: int) -> str:

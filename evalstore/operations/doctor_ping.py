@@ -1,4 +1,4 @@
-"""One tiny question to each model: whether it answers, how fast, and as whom."""
+"""Asks each model one short question: whether it answers, how fast, and under which name."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class PingTarget(NamedTuple):
 
 @dataclass
 class Checkup:
-    """What was found out about one model."""
+    """The findings about one model."""
 
     model: str
     facts: Json
     """As `ls models` has them."""
     code: str
-    """What its provider was asked for: an override of its part may change it."""
+    """The model code of the request: an override for its part may change it."""
     key_variable: str | None = None
     key_set: bool = False
     key_origin: str | None = None
@@ -62,19 +62,19 @@ class Checkup:
 
     @property
     def answered(self) -> bool:
-        """Whether the ping brought an answer."""
+        """Whether the model answered the ping."""
         return self.reply is not None
 
     @property
     def is_reachable(self) -> bool | None:
-        """Whether a server said anything; None: nobody was asked."""
+        """Whether a server responded; None: the model was not pinged."""
         if not self.pinged:
             return None
         return self.answered or (self.error is not None and self.error.status is not None)
 
     @property
     def is_known(self) -> bool | None:
-        """Whether the server knows the model; None: it did not say."""
+        """Whether the server has the model; None: not known."""
         if self.answered:
             return True
         return False if self.error is not None and self.error.status == 404 else None
@@ -113,47 +113,49 @@ class Checkup:
 
 
 async def examine_all(
-    buffer: ProviderPool, reading: Reading, targets: list[PingTarget], timeout: float | None
+    providers: ProviderPool, reading: Reading, targets: list[PingTarget], timeout: float | None
 ) -> list[Checkup]:
-    """Look at all models side by side; without a timeout, in seconds, none is asked."""
+    """Check all models at the same time; without a timeout, in seconds, none is asked."""
     try:
         return list(
             await asyncio.gather(
-                *(_examine(buffer, reading, target, timeout) for target in targets)
+                *(_examine(providers, reading, target, timeout) for target in targets)
             )
         )
     finally:
-        await buffer.close()
+        await providers.close()
 
 
 async def _examine(
-    buffer: ProviderPool, reading: Reading, target: PingTarget, timeout: float | None
+    providers: ProviderPool, reading: Reading, target: PingTarget, timeout: float | None
 ) -> Checkup:
     model, provider = target.model, target.model.provider
-    facts = describe_model(model, reading, buffer.day)
-    found = Checkup(target.id, facts, model.version(target.part).code, provider.key_variable)
-    found.key_set = buffer.environment.has(provider.key_variable or "")
-    if provider.key_variable and not found.key_set:
+    facts = describe_model(model, reading, providers.day)
+    checkup = Checkup(target.id, facts, model.version(target.part).code, provider.key_variable)
+    checkup.key_set = providers.environment.has(provider.key_variable or "")
+    if provider.key_variable and not checkup.key_set:
         message = f"{provider.key_variable} is not set"
-        found.problems.append(("warn", message, _key_hint(provider.key_variable)))
-    found.problems += [("warn", message, hint) for message, hint in _doubts(found, model)]
+        checkup.problems.append(("warn", message, _key_hint(provider.key_variable)))
+    checkup.problems += [("warn", message, hint) for message, hint in _doubts(checkup, model)]
     try:
-        endpoint = buffer.endpoint(model, target.part, target.temperature)
-        access = buffer.find_access(provider)
-        found.key_origin = buffer.environment.origin(provider.key_variable or "", access.api_key)
+        endpoint = providers.endpoint(model, target.part, target.temperature)
+        access = providers.find_access(provider)
+        checkup.key_origin = providers.environment.origin(
+            provider.key_variable or "", access.api_key
+        )
         if access.warning:
-            found.problems.append(("warn", access.warning, "change 'baseURL' of its provider"))
+            checkup.problems.append(("warn", access.warning, "change 'baseURL' of its provider"))
     except EvalstoreError as error:
-        found.refused = isinstance(error, KeyNotAllowedError)
-        found.problems.append(("fail", str(error), error.hint))
-        return found
+        checkup.refused = isinstance(error, KeyNotAllowedError)
+        checkup.problems.append(("fail", str(error), error.hint))
+        return checkup
     # A script has no server, and may have no answer to this question.
     if timeout is not None and provider.type != SCRIPTED:
-        await _ping(found, endpoint, timeout)
-    return found
+        await _ping(checkup, endpoint, timeout)
+    return checkup
 
 
-async def _ping(found: Checkup, endpoint: Endpoint, timeout: float) -> None:
+async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
     request = Request(
         code=endpoint.version.code,
         messages=(OutgoingMessage("user", (Text(QUESTION),)),),
@@ -161,24 +163,24 @@ async def _ping(found: Checkup, endpoint: Endpoint, timeout: float) -> None:
         max_output_tokens=MOST_TOKENS,
         provider_options=provider_options(endpoint.version),
     )
-    found.pinged = True
+    checkup.pinged = True
     try:
-        found.reply = await endpoint.provider.ask(request, timeout=timeout)
+        checkup.reply = await endpoint.provider.ask(request, timeout=timeout)
     except ProviderError as error:
-        found.error = error
+        checkup.error = error
         # A server that is busy is there, and knows the key and the model.
         level = "warn" if error.status == 429 and not error.stops_model else "fail"
-        found.problems.append((level, error.message, _hint(found, error)))
+        checkup.problems.append((level, error.message, _hint(checkup, error)))
     else:
         if endpoint.price is not None:
-            found.cost = endpoint.price.cost(found.reply.usage, found.reply.latency).usd
+            checkup.cost = endpoint.price.cost(checkup.reply.usage, checkup.reply.latency).usd
 
 
-def _hint(found: Checkup, error: ProviderError) -> str | None:
-    if error.status == 401 and found.key_variable:
-        if not found.key_set:
-            return _key_hint(found.key_variable)
-        return f"check the value of {found.key_variable}: the server does not take it"
+def _hint(checkup: Checkup, error: ProviderError) -> str | None:
+    if error.status == 401 and checkup.key_variable:
+        if not checkup.key_set:
+            return _key_hint(checkup.key_variable)
+        return f"check the value of {checkup.key_variable}: the server does not take it"
     if error.status == 401:
         return NO_KEY
     if error.kind == "timeout":
@@ -190,9 +192,9 @@ def _key_hint(variable: str) -> str:
     return f"set {variable} in the environment, or in the workspace's .env"
 
 
-def _doubts(found: Checkup, model: Model) -> list[tuple[str, str]]:
-    """What the model file says that litellm's table contradicts, and unknown prices."""
-    known = found.facts["knownCapabilities"] or {}
+def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:
+    """Contradictions between the model file and litellm's table, and unknown prices."""
+    known = checkup.facts["knownCapabilities"] or {}
     file = "look at 'capabilities' in the model file"
     doubts = [
         (
@@ -202,7 +204,7 @@ def _doubts(found: Checkup, model: Model) -> list[tuple[str, str]]:
         for word, can in model.capabilities.items()
         if word in known and known[word] != can
     ]
-    if found.facts["price"] is None and not model.costs:
+    if checkup.facts["price"] is None and not model.costs:
         hint = "write 'costs' into a model file; 0 is a price too"
         doubts.append(("its price is not known", hint))
     return doubts

@@ -1,4 +1,4 @@
-"""What to do about a call that failed."""
+"""Hints for failed calls."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where a question stands: the test file and the row."""
+    """The place of a question: the test file and the row."""
 
     file: str
     row: str
@@ -39,18 +39,18 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailureEntry:
-    """A failure with what belongs to it."""
+    """A failed call with its question and place."""
 
     id: str
     failure: Failure
     question: str | None
     """Id of the question that was asked, or whose answer was to be judged."""
     place: Place | None
-    """None: no recent run and no test file has the question."""
+    """None: neither a recent run nor a test file has the question."""
 
     @property
     def hint(self) -> str | None:
-        """What to do about it."""
+        """How to fix it; None without general advice."""
         return hint_for(self.failure.kind, self.failure.status, self.failure.message)
 
     def document(self) -> Json:
@@ -81,10 +81,10 @@ class FailureLog:
     JSON_FIELDS = ("entries", "total", "file")
     entries: list[FailureEntry] = field(metadata={"json_name": "failures"})
     total: int
-    """How many there are, with those that a limit cut off."""
+    """The number of failures, including those beyond a limit."""
     file: str | None = field(default=None, metadata={"json_optional": True})
     prompts: Mapping[str | None, str] = field(default_factory=dict)
-    """What to call the system prompts of the cases that have several."""
+    """The names of the system prompts of cases with several."""
 
 
 def log_failures(
@@ -112,43 +112,45 @@ def _prompts(location: Location, entries: Collection[FailureEntry]) -> dict[str 
 
 
 def describe_failures(
-    location: Location, store: Store, found: Collection[LoggedFailure]
+    location: Location, store: Store, failures: Collection[LoggedFailure]
 ) -> list[FailureEntry]:
     """Failures with their questions and places."""
-    asked = store.find_questions_of(failure.subject for _, failure in found if failure.subject)
-    questions = {id: failure.question or asked.get(failure.subject or "") for id, failure in found}
+    asked = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
+    questions = {
+        id: failure.question or asked.get(failure.subject or "") for id, failure in failures
+    }
     places = find_places(location, store, {question for question in questions.values() if question})
     return [
         FailureEntry(id, failure, question, places.get(question) if question else None)
-        for id, failure in found
+        for id, failure in failures
         for question in (questions[id],)
     ]
 
 
 def find_places(location: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
-    """Where questions stand, by id: in the newest run that has them, else in the workspace."""
-    found: dict[str, Place] = {}
+    """The places of questions, by id: in the newest run that has them, else in the workspace."""
+    by_question: dict[str, Place] = {}
     missing = set(questions)
     for places in (_places_in_runs(store), _places_now(location)):
         for id, place in places:
             if id in missing:
                 missing.discard(id)
-                found[id] = place
+                by_question[id] = place
             if not missing:
-                return found
-    return found
+                return by_question
+    return by_question
 
 
 def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
-    """The cells of the newest runs; a file whose results are the same is gone through once."""
+    """The questions of the newest runs with their places; equal results are read once."""
     seen: set[tuple[str, str, tuple[RunCandidate, ...]]] = set()
     for run in store.find_recent_runs():
         candidates = {candidate.id: candidate for candidate in run.candidates}
         entries = read_tree(run.results, store.load_nodes)
         fresh = {path: id for path, id in entries.items() if (path, id, run.candidates) not in seen}
         seen |= {(path, id, run.candidates) for path, id in fresh.items()}
-        for some in iterate_entries(store, fresh):
-            for result, case in some:
+        for batch in iterate_entries(store, fresh):
+            for result, case in batch:
                 candidate = candidates.get(result.model)
                 if candidate is None:  # recorded answers are never asked for
                     continue
@@ -168,7 +170,7 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
 
 
 def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
-    """The cells a run would have now; none when the workspace has errors."""
+    """The questions of the workspace with their places; none when it has errors."""
     from evalstore.planning.planner import make_plan
 
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def all_new(plan: Plan) -> list[FileChange]:
-    """Before the first run all selected test files are new."""
+    """All selected test files as new: there is no run yet."""
     cases: dict[str, set[str]] = {}
     for cell in plan.cells:
         cases.setdefault(cell.file, set()).add(cell.case.row)
@@ -30,7 +30,7 @@ def find_changes(
 ) -> list[FileChange]:
     """Test files that differ from the snapshot of a run, as git shows them.
 
-    When the command `narrows`, only those in which it would do something.
+    With `narrows`, only files in which the command would do something.
     """
     nodes = project.reading.nodes
     root, _ = project.snapshot()
@@ -47,7 +47,7 @@ def find_changes(
     by_file: dict[str, list[PlanItem]] = {}
     for item in items:
         by_file.setdefault(item.file, []).append(item)
-    found = [
+    changes = [
         FileChange("A ", path, len(project.reading.files[path].cases), 0, 0, "new")
         for path in nodes.keys() - pairs.keys()
     ]
@@ -59,30 +59,30 @@ def find_changes(
         if path != old:
             change = _as_renamed(change or FileChange("R ", path, 0, 0, 0, ""), old)
         if change:
-            found.append(change)
-    found += [
+            changes.append(change)
+    changes += [
         FileChange("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
         for path in gone - broken
     ]
     if narrows:
-        found = [one for one in found if one.file in by_file]
-    return sorted(found, key=lambda one: (one.file, one.code))
+        changes = [change for change in changes if change.file in by_file]
+    return sorted(changes, key=lambda change: (change.file, change.code))
 
 
 def _as_renamed(change: FileChange, old: str) -> FileChange:
-    """A change of a file that had another path."""
+    """The change of a file that has been renamed."""
     reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
     return replace(change, reason=reason)
 
 
 def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> FileChange | None:
-    """How a file differs; `here` is what is to be done in it."""
+    """How a file differs; `here` are the plan items of the file."""
     known = {_shown(case) for case in was.cases}
     shown = [case for case in now.cases if _shown(case) not in known]
     fewer = _only_fewer(shown, was)
     shown = [case for case in shown if case.key not in fewer]
     evaluations = {(case.tests, case.evaluation) for case in was.cases}
-    told = [
+    rejudged = [
         case
         for case in now.cases
         if (_shown(case) in known or case.key in fewer)
@@ -90,7 +90,7 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
     ]
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
-    if not shown and not told and not gone:
+    if not shown and not rejudged and not gone:
         return None
     new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
     asked = {item.row for item in here if item.kind != "judge"} - new
@@ -99,7 +99,7 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
         return FileChange("= ", path, 0, 0, gone, "" if gone else "reverted to a stored version")
     first = next((item for item in here if item.reason != "new row"), here[0])
     return FileChange(
-        code=("M" if shown or gone else ".") + ("M" if told else "."),
+        code=("M" if shown or gone else ".") + ("M" if rejudged else "."),
         file=path,
         asked=len(asked),
         judged=len(judged),
@@ -112,7 +112,7 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
 
 
 def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
-    """The keys of those of the cases that ask nothing which the file as it was did not ask."""
+    """The keys of the cases whose questions all were in the older version of the file."""
     several = [case for case in cases if len(case.tests) > 1]
     if not several and all(len(case.tests) == 1 for case in was.cases):
         return set()
@@ -131,5 +131,5 @@ def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
 
 
 def _shown(case: Case) -> tuple[object, ...]:
-    """What decides the answers to a case, the model aside."""
+    """Everything that the answers to a case depend on, apart from the model."""
     return case.tests, case.prompts, case.recorded

@@ -1,4 +1,4 @@
-"""What was edited in test files: the first difference of each kind of edit."""
+"""Finds the edits of test files: the first difference of each kind."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ if TYPE_CHECKING:
 def find_edits(
     versions: VersionReader, files: Mapping[str, tuple[CaseFile, CaseFile]]
 ) -> dict[str, list[Difference]]:
-    """What differs between the two versions under each of these names.
-
-    What it is found in is read for many cases together.
-    """
-    found: dict[str, dict[str, Difference]] = {name: {} for name in files}
+    """The differences between the two versions of each file; contents are read in batches."""
+    edits: dict[str, dict[str, Difference]] = {name: {} for name in files}
     pairs = ((name, *pair) for name, (was, now) in files.items() for pair in pair_cases(was, now))
-    for some in in_batches(pairs):
+    for batch in in_batches(pairs):
         versions.read_ahead(
-            one for _, old, case in some if old for one in versions_compared(old, case)
+            version for _, old, case in batch if old for version in versions_compared(old, case)
         )
-        for name, old, case in some:
+        for name, old, case in batch:
             for difference in differ_pair(old, case, versions.find, lambda _kind, _id: None):
-                found[name].setdefault(difference.what, difference)
+                edits[name].setdefault(difference.what, difference)
     for name, (was, now) in files.items():
         for difference in differ_otherwise(was, now):
-            found[name].setdefault(difference.what, difference)
-    return {name: list(differences.values()) for name, differences in found.items()}
+            edits[name].setdefault(difference.what, difference)
+    return {name: list(differences.values()) for name, differences in edits.items()}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FsckReport:
-    """What `fsck` found."""
+    """The result of `fsck`."""
 
     checked: int
     problems: list[Damage]

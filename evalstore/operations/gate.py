@@ -1,4 +1,4 @@
-"""Whether a run is good enough: the gate, and the exit code."""
+"""Decides the gate of a run and its exit code."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def decide(project: Project, report: RunReport, options: RunOptions) -> None:
-    """Decide whether the run is good enough, and the exit code.
+    """Set the gate and the exit code of a report.
 
-    A gate passes only when there are verdicts, and none that is missing could make it fail.
+    The gate passes only with verdicts, and when no missing verdict could make it fail.
     """
     failing = _is_failing(project, report, options)
     counts = report.totals.verdicts
@@ -76,43 +76,43 @@ def _is_failing(project: Project, report: RunReport, options: RunOptions) -> boo
 
 
 def _regresses(project: Project, report: RunReport) -> bool:
-    """Whether a case does not pass that passed in the last run before that judged it.
+    """Whether a case does not pass that passed in the last earlier run that judged it.
 
-    A run of some cases says nothing about the others: for those it is looked past.
+    An earlier run of some cases is skipped for the other cases.
     """
     counts = report.totals.verdicts
     if not counts["fail"] + counts["undecided"] + counts["error"]:
         return False
     renames = Renames(project)
     newest = project.store.load_run(report.run)
-    found = (result for some in iterate_results(project.store, newest) for result in some)
-    waiting = [result for result in found if result.verdict not in ("pass", None)]
+    all_results = (result for batch in iterate_results(project.store, newest) for result in batch)
+    waiting = [result for result in all_results if result.verdict not in ("pass", None)]
     prompts = _prompts_of(project, waiting)
     for run in project.store.find_recent_runs(before=newest):
         if not waiting:
             return False
         results = [result for result in read_results(project.store, run) if result.verdict]
         before = ResultIndex(renames.follow(run, results, {result.file for result in waiting}))
-        known: dict[int, str | None] = {}
-        for one in waiting:
-            was = before.find(one, prompts.get((one.file, one.key), (one.prompt,)))
-            known[id(one)] = was.verdict if was else None
-        if "pass" in known.values():
+        verdicts: dict[int, str | None] = {}
+        for result in waiting:
+            was = before.find(result, prompts.get((result.file, result.key), (result.prompt,)))
+            verdicts[id(result)] = was.verdict if was else None
+        if "pass" in verdicts.values():
             return True
-        waiting = [result for result in waiting if known[id(result)] is None]
+        waiting = [result for result in waiting if verdicts[id(result)] is None]
     return False
 
 
 def _prompts_of(
     project: Project, results: Iterable[Result]
 ) -> dict[tuple[str, str], tuple[str | None, ...]]:
-    """All system prompts of the cases of these cells, by file and key."""
-    found: dict[tuple[str, str], tuple[str | None, ...]] = {}
+    """All system prompts of the cases of these results, by file and key."""
+    prompts: dict[tuple[str, str], tuple[str | None, ...]] = {}
     keys: dict[str, set[str]] = {}
     for result in results:
         keys.setdefault(result.file, set()).add(result.key)
-    for file, wanted in keys.items():
+    for file, case_keys in keys.items():
         for case in project.reading.files[file].cases:
-            if case.key in wanted:
-                found.setdefault((file, case.key), case.prompts)
-    return found
+            if case.key in case_keys:
+                prompts.setdefault((file, case.key), case.prompts)
+    return prompts

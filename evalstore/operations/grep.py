@@ -1,7 +1,7 @@
-"""Full-text search: in the browser as it is typed, and `grep`.
+"""Full-text search: `grep`, and the search of the browser.
 
-The index is brought up to date before each search. It lies in `.evalstore/search.db`, belongs
-to this machine, and is in memory where that cannot be written.
+The index is updated before each search. It is the file `.evalstore/search.db` of this machine,
+or in memory where that cannot be written.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 Report = Callable[[int, int], bool]
-"""Is told how many texts are in the index, and of how many; says whether to go on."""
+"""Called with the number of indexed texts and of all texts; returns whether to go on."""
 In = Literal["answers", "feedback", "tests"]
-"""Where is searched."""
+"""The kinds of text that can be searched."""
 _FILE = "search.db"
 _AT_ONCE = 500
 _AROUND = 60
@@ -36,27 +36,27 @@ _AROUND = 60
 
 
 class Searcher:
-    """Searches as somebody types; may be called from any thread.
+    """Searches while the user types; may be called from any thread.
 
-    Keeps an index that is in memory; one of a file is opened for each search.
+    An index in memory is kept; an index file is opened for each search.
     """
 
     def __init__(self, location: Location) -> None:
-        self._where = location
-        self._one = threading.Lock()
+        self._location = location
+        self._lock = threading.Lock()
         self._kept: SearchIndex | None = None
 
     def search(self, words: Sequence[str], report: Report) -> frozenset[str] | None:
-        """The sessions in whose answer, feedback, test or instructions all these words are.
+        """The sessions whose answer, feedback, test or instructions contain all these words.
 
-        None when `report` ended it. What it has done until then stays done.
+        None when `report` ended the search; the index keeps what was added until then.
         """
-        while not self._one.acquire(timeout=0.05):
+        while not self._lock.acquire(timeout=0.05):
             if not report(0, 0):
                 return None
         try:
-            with open_store(self._where) as store:
-                index = self._kept or open_index(self._where)
+            with open_store(self._location) as store:
+                index = self._kept or open_index(self._location)
                 if not index.path:
                     self._kept = index
                 try:
@@ -68,7 +68,7 @@ class Searcher:
                     if index is not self._kept:
                         index.close()
         finally:
-            self._one.release()
+            self._lock.release()
 
 
 def open_index(location: Location) -> SearchIndex:
@@ -84,21 +84,21 @@ def open_index(location: Location) -> SearchIndex:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A text in which the words are."""
+    """A text that contains the words."""
 
     kind: Kind
     id: str
     """Of the session, the judgement, the test or the evaluation version."""
     file: str | None
-    """None: no recent run has it."""
+    """None: the text is not in a recent run."""
     row: str
     models: tuple[str, ...]
-    """Whose answer, or the answers of whom the text is about."""
+    """The candidates whose answers the text is, or is about."""
     sessions: tuple[str, ...]
     context: str
-    """The first place of the words with the text around it."""
+    """The first match with the text around it."""
     matches: tuple[tuple[int, int], ...]
-    """Where the words are in `context`."""
+    """Start and end of the matches in `context`."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -129,9 +129,9 @@ def grep(
     within: Sequence[In] = (),
     report: Report = lambda _done, _all: True,
 ) -> list[SearchHit]:
-    """The stored texts in which all words of a pattern are, by file and row.
+    """The stored texts that contain all words of a pattern, by file and row.
 
-    The last word may be the beginning of one; what stands in quotation marks is one word.
+    The last word may be the beginning of one; a phrase in quotation marks is one word.
     Raises `EvalstoreError` when nothing in the pattern is a word.
     """
     words = split_words(pattern)
@@ -140,13 +140,13 @@ def grep(
             f"'{pattern}' has no word to search for",
             hint="words have letters, digits or symbols; punctuation is not searched",
         )
-    kinds = [one for one in KINDS if not within or _IN[one] in within]
+    kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
     with open_store(location) as store:
         index = open_index(location)
         try:
             index.update(store, report)
-            found = index.find_documents(words, kinds)
-            listed = [(kind, id, _Place.of(index, kind, id)) for kind, id in found]
+            documents = index.find_documents(words, kinds)
+            listed = [(kind, id, _Place.of(index, kind, id)) for kind, id in documents]
         finally:
             index.close()
         placed = _placed(store, listed)
@@ -159,7 +159,7 @@ def grep(
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """Where a text belongs."""
+    """The place of a text."""
 
     sessions: tuple[str, ...]
     file: str | None = None
@@ -168,7 +168,7 @@ class _Place:
 
     @classmethod
     def of(cls, index: SearchIndex, kind: Kind, id: str) -> _Place:
-        """With the sessions that the index knows."""
+        """A place with the sessions of the index."""
         return cls((id,) if kind == "answers" else tuple(index.sessions_of(id)))
 
 
@@ -176,7 +176,7 @@ _Listed = tuple[Kind, str, _Place]
 
 
 def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
-    """The same with their places in the newest runs that have them, in the order of these."""
+    """The texts with their places in the newest runs that have them, sorted by place."""
     waiting: dict[str | None, list[_Place]] = {}
     for _, id, place in listed:
         for named in {id, *place.sessions}:
@@ -185,34 +185,34 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
     for run in store.find_recent_runs():
         if not missing:
             break
-        found: dict[_Place, list[Result]] = {}
+        matches: dict[_Place, list[Result]] = {}
         for batch in iterate_results(store, run):
-            for one in batch:
-                for key in (one.test, one.evaluation, *one.sessions, *one.evaluations):
+            for result in batch:
+                for key in (result.test, result.evaluation, *result.sessions, *result.evaluations):
                     for place in waiting.get(key, ()):
                         if place in missing:
-                            found.setdefault(place, []).append(one)
-        for place, results in found.items():
+                            matches.setdefault(place, []).append(result)
+        for place, results in matches.items():
             place.file, place.row = results[0].file, results[0].row
             place.models = tuple(dict.fromkeys(result.model for result in results))
-        missing -= found.keys()
+        missing -= matches.keys()
     order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(
         listed,
-        key=lambda one: (
-            one[2].file is None,
-            one[2].file or "",
-            one[2].row,
-            order[one[0]],
-            one[2].models,
-            one[1],
+        key=lambda hit: (
+            hit[2].file is None,
+            hit[2].file or "",
+            hit[2].row,
+            order[hit[0]],
+            hit[2].models,
+            hit[1],
         ),
     )
 
 
 def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iterator[SearchHit]:
     texts = {
-        kind: load_texts(store, kind, [id for one, id, _ in placed if one == kind])
+        kind: load_texts(store, kind, [id for other, id, _ in placed if other == kind])
         for kind in {kind for kind, _, _ in placed}
     }
     for kind, id, place in placed:
@@ -225,8 +225,8 @@ def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iter
 
 
 def _context(text: str, words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The text around the first place of the words, on one line, and where they are in it."""
-    text = "".join(" " if one.isspace() else one for one in text)
+    """The text around the first match, on one line, and the matches in it."""
+    text = "".join(" " if character.isspace() else character for character in text)
     places = find_places(text, words)
     first = places[0][0] if places else 0
     begin = max(0, first - _AROUND)

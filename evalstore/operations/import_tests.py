@@ -1,8 +1,7 @@
-"""`import`: other people's tests become files of the workspace.
+"""`import`: converts the tests of another system to files of the workspace.
 
-Importing twice is importing once: a file that is there with the same content is left as it
-is. When the source has changed, what an import wrote is written anew; a file that was edited
-since, or that no import wrote, is kept, and told.
+Importing twice changes nothing. When the source has changed, the files that an import wrote are
+written again; a file that was edited since, or that no import wrote, is kept and reported.
 """
 
 from __future__ import annotations
@@ -12,38 +11,33 @@ import posixpath
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.files.access import LARGEST_SOURCE, read_file
-from evalstore.files.atomic_write import remove_abandoned, write_whole
 from evalstore.files.fields import suggest
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.registry import find_importer, format_names, guess_format
 from evalstore.importers.source_files import reading_from
-from evalstore.operations.imports.check import Older, find_taken, read_older, take_refused_back
 from evalstore.operations.imports.conversations import adopt_answers
+from evalstore.operations.imports.file_writer import PlacedFiles, place_of, write_files
 from evalstore.operations.imports.matching import place
 from evalstore.operations.imports.recorded_models import write_models
 from evalstore.operations.imports.records import ImportSummary, store_history
-from evalstore.operations.imports.written_files import ImportRecord
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.workspace.settings import ignored_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
+    from evalstore.importers.base import Importer
     from evalstore.planning.options import Location
     from evalstore.values import Json
-    from evalstore.workspace.folder import WorkspaceFolder
 
 _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
-"""Names of files that say nothing: their folder's name is taken."""
+"""Names of files that are not specific: the name of the folder is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What `import` did to the workspace."""
+    """The files that `import` wrote, and what it could not import."""
 
     format: str = field(metadata={"json_name": "source"})
     folder: str
@@ -52,17 +46,17 @@ class ImportReport:
     written: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """Files that differ from what would be written, and that no import has left so."""
+    """Existing files that differ, and that no import has written as they are."""
     left: tuple[SkippedItem, ...] = ()
     warnings: tuple[SkippedItem, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
     """To be pasted into `evalstore.yaml`."""
     history: ImportSummary | None = None
-    """Recorded answers and verdicts; None when there are none, or nobody asked for them."""
+    """Recorded answers and verdicts; None when there are none, or they were not requested."""
 
     @property
     def complete(self) -> bool:
-        """Whether everything was taken over."""
+        """Whether everything was imported."""
         return not self.left and not self.kept
 
 
@@ -76,7 +70,10 @@ def import_files(
     force: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
-    """Read files of another system, and write those of the workspace that stand for them."""
+    """Convert the tests in files of another system to test files of the workspace.
+
+    Raises `EvalstoreError` for an unknown format and for files that cannot be read or written.
+    """
     if not paths:
         raise _without_format(format, location.directory)
     _refuse_project(format, paths[0], location.directory)
@@ -86,40 +83,15 @@ def import_files(
         if not path.exists():
             raise _missing(path, location.directory)
     folder = _folder(into) if into is not None else _name_of(format, paths)
-    try:
-        with reading_from(paths, allow_outside=location.allow_outside):
-            imported = importer(
-                paths,
-                ImportOptions(
-                    folder,
-                    sessions=sessions,
-                    temperature=workspace.settings.candidates_temperature,
-                ),
-            )
-    except FileProblem as problem:
-        raise EvalstoreError(
-            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
-        ) from problem
+    options = ImportOptions(
+        folder, sessions=sessions, temperature=workspace.settings.candidates_temperature
+    )
+    imported = _read_sources(importer, paths, options, allow_outside=location.allow_outside)
     if imported.recorded:
         imported.files |= write_models(
-            location, workspace, imported.recorded, partial(_place_of, workspace, folder)
+            location, workspace, imported.recorded, partial(place_of, workspace, folder)
         )
-    places = {name: _place_of(workspace, folder, name) for name in imported.files}
-    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
-    taken = find_taken(workspace, models)
-    imported.warnings += taken.values()
-    mine = {name: one for name, one in imported.files.items() if places[name] not in taken}
-    tests = _place_of(workspace, folder, "tests/")
-    workspace.boundary.require(workspace.root / tests, tests)
-    record = ImportRecord.load(workspace.root / tests)
-    files = _write(workspace, mine, places, record, force=force, dry_run=dry_run)
-    if not dry_run:
-        refused = take_refused_back(workspace, files.written.values(), files.replaced)
-        imported.left += refused
-        files = files.without({item.file for item in refused})
-        for one in refused:
-            record.take_back(one.file)
-        _save(record, tests)
+    files = write_files(workspace, folder, imported, force=force, dry_run=dry_run)
     imported.warnings += [
         SkippedItem(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
         for name, why in ignored_settings(imported.settings)
@@ -143,10 +115,23 @@ def import_files(
     )
 
 
+def _read_sources(
+    importer: Importer, paths: list[Path], options: ImportOptions, *, allow_outside: bool
+) -> Imported:
+    """What an importer makes of the files."""
+    try:
+        with reading_from(paths, allow_outside=allow_outside):
+            return importer(paths, options)
+    except FileProblem as problem:
+        raise EvalstoreError(
+            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
+        ) from problem
+
+
 def _add_history(
-    location: Location, format: str, imported: Imported, files: _Files, *, dry_run: bool
+    location: Location, format: str, imported: Imported, files: PlacedFiles, *, dry_run: bool
 ) -> ImportSummary:
-    """Store the recorded answers and verdicts; what has no place joins what was left."""
+    """Store the recorded answers and verdicts; those without a case are added to what is left."""
     if dry_run:
         return ImportSummary(len(imported.recorded))
     with open_project(location, create=True) as project:
@@ -155,7 +140,11 @@ def _add_history(
             format,
             imported.recorded,
             {**files.written, **files.unchanged},
-            [one for one in imported.settings.get("candidates", ()) if isinstance(one, dict)],
+            [
+                candidate
+                for candidate in imported.settings.get("candidates", ())
+                if isinstance(candidate, dict)
+            ],
         )
         kept = store_history(project, placed.history)
     imported.left += placed.left
@@ -170,18 +159,18 @@ def _add_history(
 
 
 def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]:
-    """Each once, by file and line; files in the folder of the command relative to it."""
-    found = dict.fromkeys(
+    """The items without duplicates, by file and line; paths relative to the folder if inside."""
+    items = dict.fromkeys(
         replace(item, file=path.relative_to(base).as_posix())
         if (path := Path(item.file)).is_absolute() and path.is_relative_to(base)
         else item
         for item in listed
     )
-    return tuple(sorted(found, key=lambda one: (one.file, one.line or 0, one.column or 0)))
+    return tuple(sorted(items, key=lambda item: (item.file, item.line or 0, item.column or 0)))
 
 
 def _missing(path: Path, base: Path) -> EvalstoreError:
-    beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    beside = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
     return EvalstoreError(
         f"there is no file or folder '{os.path.relpath(path, base)}'",
         hint=suggest(path.name, beside, "files there") if beside else None,
@@ -193,7 +182,7 @@ _PROJECT, _DATABASE = "ai-tester", "ai-tester-db"
 
 
 def _refuse_project(format: str, path: Path, base: Path) -> None:
-    """Raise `EvalstoreError` for a project of ai-tester: it is adopted, not imported."""
+    """Raise `EvalstoreError` for a project of ai-tester, which `init --from` adopts."""
     if format == _PROJECT and format not in format_names():
         folder = path if path.is_dir() else path.parent
         raise EvalstoreError(f"there is no format '{format}'", hint=_adopting(folder, base))
@@ -210,28 +199,28 @@ def _adopting(folder: Path | None, base: Path) -> str:
     )
 
 
-def _without_format(given: str, base: Path) -> EvalstoreError:
-    """What to say when there is one word where a format and a path belong."""
+def _without_format(text: str, base: Path) -> EvalstoreError:
+    """The error for one word in place of a format and a path."""
     from evalstore.importers.ai_tester.project import USUAL_CONFIG
 
-    if given in format_names():
+    if text in format_names():
         return EvalstoreError(
-            f"the format '{given}' needs a path", hint=f"type 'evalstore import {given} PATH'"
+            f"the format '{text}' needs a path", hint=f"type 'evalstore import {text} PATH'"
         )
-    path = base / given
-    if given == _PROJECT and not path.exists():
-        return EvalstoreError(f"there is no format '{given}'", hint=_adopting(None, base))
+    path = base / text
+    if text == _PROJECT and not path.exists():
+        return EvalstoreError(f"there is no format '{text}'", hint=_adopting(None, base))
     format = guess_format(path) if path.exists() else None
-    hint = f"type 'evalstore import {format or 'FORMAT'} {given}'"
+    hint = f"type 'evalstore import {format or 'FORMAT'} {text}'"
     if path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):
-        return EvalstoreError(f"the format of '{given}' is missing", hint=_adopting(path, base))
+        return EvalstoreError(f"the format of '{text}' is missing", hint=_adopting(path, base))
     if format is None:
         hint += f"; the formats are {', '.join(format_names())}"
-    return EvalstoreError(f"the format of '{given}' is missing", hint=hint)
+    return EvalstoreError(f"the format of '{text}' is missing", hint=hint)
 
 
 def _name_of(format: str, paths: list[Path]) -> str:
-    """What the sources are called; the format's name when there are several."""
+    """A name for the sources; that of the format when there are several."""
     if len(paths) != 1:
         return format
     path = paths[0].resolve()
@@ -241,17 +230,17 @@ def _name_of(format: str, paths: list[Path]) -> str:
     return name.lstrip(".") or format
 
 
-def _folder(given: str) -> str:
-    path = posixpath.normpath(given.strip().replace("\\", "/"))
+def _folder(name: str) -> str:
+    path = posixpath.normpath(name.strip().replace("\\", "/"))
     if path == ".":
         return ""
     if (
         path.startswith("/")
         or path.split("/")[0] == ".."
-        or any(one.startswith(".") for one in path.split("/"))
+        or any(part.startswith(".") for part in path.split("/"))
     ):
         raise EvalstoreError(
-            f"'{given}' is not a folder below that of the tests",
+            f"'{name}' is not a folder below that of the tests",
             hint="write a name such as 'from-evals', or 'a/b'",
         )
     return path
@@ -260,7 +249,7 @@ def _folder(given: str) -> str:
 def _adopt(
     location: Location, format: str, imported: Imported, source: str, *, dry_run: bool
 ) -> ImportSummary:
-    """Store answers that bring along what they answer."""
+    """Store recorded answers that contain their own questions."""
     if dry_run:
         return ImportSummary(len(imported.conversed))
     with open_project(location, create=True) as project:
@@ -270,87 +259,3 @@ def _adopt(
         kept = store_history(project, history)
     imported.left += left
     return kept
-
-
-class _Files(NamedTuple):
-    """Where files of an import are in the workspace, by what the importer calls them."""
-
-    written: dict[str, str]
-    unchanged: dict[str, str]
-    kept: dict[str, str]
-    replaced: dict[str, Older]
-    """By place."""
-
-    def without(self, places: Collection[str]) -> _Files:
-        """The same without files that have been written and taken back."""
-        written = {name: one for name, one in self.written.items() if one not in places}
-        return self._replace(written=written)
-
-
-def _place_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
-    """Where a file of an import is, relative to the workspace."""
-    kind, _, rest = name.partition("/")
-    return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
-
-
-def _is_model(name: str) -> bool:
-    return name.startswith("models/")
-
-
-def _write(
-    workspace: WorkspaceFolder,
-    files: Mapping[str, bytes],
-    places: Mapping[str, str],
-    record: ImportRecord,
-    *,
-    force: bool,
-    dry_run: bool,
-) -> _Files:
-    """Write files where nothing else is, and note them in the record, which is not saved."""
-    done = _Files({}, {}, {}, {})
-    for name, content in sorted(files.items()):
-        there = places[name]
-        path = workspace.root / there
-        workspace.boundary.require(path.parent, posixpath.dirname(there))
-        if not path.is_symlink() and path.is_file() and _has(path, content):
-            done.unchanged[name] = there
-            record.note(there, content)
-            continue
-        replaces = (force and path.is_file()) or record.is_untouched(there, path)
-        if os.path.lexists(path) and not replaces:
-            done.kept[name] = there
-            continue
-        done.written[name] = there
-        record.note(there, content)
-        if not dry_run:
-            if replaces:
-                done.replaced[there] = read_older(path, there)
-            _put(path, there, content, exclusive=not replaces)
-    if not dry_run:
-        # An import that was killed may have left some where nothing is written this time.
-        ours = (*done.written.values(), *done.unchanged.values())
-        for place in {(workspace.root / there).parent for there in ours}:
-            remove_abandoned(place)
-    return done
-
-
-def _save(record: ImportRecord, place: str) -> None:
-    try:
-        record.save()
-    except OSError as error:
-        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
-
-
-def _has(path: Path, content: bytes) -> bool:
-    try:
-        return read_file(path, LARGEST_SOURCE) == content
-    except FileProblem:
-        return False
-
-
-def _put(path: Path, place: str, content: bytes, *, exclusive: bool) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content, exclusive=exclusive)
-    except OSError as error:
-        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error

@@ -61,12 +61,12 @@ IGNORED = (b".evalstore/", b".env", b".env.local")
 
 @dataclass
 class InitReport:
-    """What `init` made."""
+    """The files that `init` wrote, and those it kept."""
 
     root: Path = field(metadata={"json_name": "workspace"})
     written: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
-    """Files that were there and are left as they are."""
+    """Existing files, which were not changed."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -78,11 +78,11 @@ def init(
     store: str | None = None,
     allow_outside: bool = False,
 ) -> InitReport:
-    """Make a workspace and its store; files that exist are never overwritten.
+    """Create a workspace and its store; existing files are never overwritten.
 
-    The settings are written last: until they are there, the next `init` writes what is missing.
+    The settings are written last: an `init` that was interrupted can be repeated.
     """
-    made = InitReport(directory)
+    report = InitReport(directory)
     if directory.exists() and not directory.is_dir():
         raise EvalstoreError(f"'{directory}' is not a folder")
     try:
@@ -91,21 +91,21 @@ def init(
         raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
     if adopt_from is not None:
         with reading_from([adopt_from, directory], allow_outside=allow_outside):
-            _adopt(made, adopt_from)
+            _adopt(report, adopt_from)
     elif example:
-        _write_all(made, _read_example())
+        _write_all(report, _read_example())
     elif (directory / FILE).exists():
-        made.kept.append(FILE)
+        report.kept.append(FILE)
     else:
-        _write_all(made, {name: text.encode() for name, text in STARTER.items()})
-    _ignore(made)
-    where = Location(directory, store=store, allow_outside=allow_outside)
-    workspace = open_workspace(where)
-    path = store_path(workspace, where)
+        _write_all(report, {name: text.encode() for name, text in STARTER.items()})
+    _ignore(report)
+    location = Location(directory, store=store, allow_outside=allow_outside)
+    workspace = open_workspace(location)
+    path = store_path(workspace, location)
     if not path.exists():
-        made.written.append(os.path.relpath(path, directory).replace(os.sep, "/"))
+        report.written.append(os.path.relpath(path, directory).replace(os.sep, "/"))
     Store.open(path, create=True).close()
-    return made
+    return report
 
 
 def _read_example() -> dict[str, bytes]:
@@ -118,18 +118,18 @@ def _read_example() -> dict[str, bytes]:
     }
 
 
-def _write_all(made: InitReport, files: Mapping[str, bytes]) -> None:
-    """Write the files that are not there, the settings last; list them in the order given."""
+def _write_all(report: InitReport, files: Mapping[str, bytes]) -> None:
+    """Write the missing files, the settings last; list them in the order of `files`."""
     written = {
-        name: _write(made.root, name, files[name])
+        name: _write(report.root, name, files[name])
         for name in sorted(files, key=lambda name: name == FILE)
     }
-    made.written += [name for name in files if written[name]]
-    made.kept += [name for name in files if not written[name]]
+    report.written += [name for name in files if written[name]]
+    report.kept += [name for name in files if not written[name]]
 
 
 def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> bool:
-    """Write a file; False if there was one and it stays as it is."""
+    """Write a file; returns False if it exists and is kept."""
     try:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(root / name, data, exclusive=exclusive)
@@ -140,33 +140,33 @@ def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> boo
     return True
 
 
-def _adopt(made: InitReport, source: Path) -> None:
+def _adopt(report: InitReport, source: Path) -> None:
     from evalstore.importers.ai_tester.project import adopt
 
-    settings = made.root / FILE
-    text, notes = adopt(source.absolute(), made.root.absolute())
+    settings = report.root / FILE
+    text, notes = adopt(source.absolute(), report.root.absolute())
     if settings.exists() and not (settings.is_file() and settings.read_bytes() == text.encode()):
         raise EvalstoreError(
             f"'{settings}' exists already", hint="remove it first, or choose another folder"
         )
-    _write_all(made, {FILE: text.encode()})
-    made.notes += notes
+    _write_all(report, {FILE: text.encode()})
+    report.notes += notes
 
 
-def _ignore(made: InitReport) -> None:
-    path = made.root / ".gitignore"
+def _ignore(report: InitReport) -> None:
+    path = report.root / ".gitignore"
     data = b""
     if os.path.lexists(path):
         try:
-            data = WorkspaceBoundary(made.root).read(path, LARGEST_TEXT)
+            data = WorkspaceBoundary(report.root).read(path, LARGEST_TEXT)
         except FileProblem as problem:
-            made.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
+            report.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
             return
     missing = [line for line in IGNORED if line not in data.split()]
     if missing:
         lines = [data.removesuffix(b"\n"), *missing] if data else missing
-        _write(made.root, ".gitignore", b"\n".join([*lines, b""]), exclusive=False)
-        made.written.append(".gitignore")
+        _write(report.root, ".gitignore", b"\n".join([*lines, b""]), exclusive=False)
+        report.written.append(".gitignore")
 
 
 def example_folder() -> Path:

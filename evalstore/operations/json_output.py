@@ -5,17 +5,19 @@ camelCase. What differs from that is declared where the field is, in its metadat
 
 - `json_name`: the name in the JSON;
 - `json_as`: a function that turns the value into JSON;
-- `json_optional`: the field is left out while it has its default.
+- `json_optional`: the field is left out while it has its default;
+- `json_inline`: the members of the field's object stand in its place.
 
 A class whose object has other members, or another order, lists the fields and properties in
 `JSON_FIELDS`. A class whose object is not an image of its fields has a method `document`.
+An iterator of JSON is left as it is: it is read while it is printed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -26,11 +28,18 @@ _ALWAYS = object()
 """The default of a member that is never left out."""
 
 
+FILES = {"json_as": lambda problems: sorted({problem.file for problem in problems})}
+"""Metadata of a field with problems: their files, each once."""
+PATHS = {"json_as": lambda files: [file.path for file in files]}
+"""Metadata of a field with files: their paths."""
+
+
 class _Member(NamedTuple):
     attribute: str
     name: str
     convert: Callable[[Any], Json]
     default: Any = _ALWAYS
+    is_inline: bool = False
 
 
 def to_json(value: Any) -> Json:
@@ -47,22 +56,27 @@ def to_json(value: Any) -> Json:
         return [to_json(inner) for inner in value]
     if isinstance(value, PurePath):
         return str(value)
+    if isinstance(value, Iterator):
+        return value
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def fields_to_json(value: Any, *, defaults: bool = True) -> dict[str, Json]:
-    """The object of a value's fields; without `defaults` of those that are not as by default."""
+    """The object of a value's fields; without `defaults`, of those that differ from theirs."""
     kind: Any = type(value)
-    return {
-        member.name: member.convert(inner)
-        for member in _members(kind, defaults=defaults)
-        if (inner := getattr(value, member.attribute)) != member.default
-    }
+    result: dict[str, Json] = {}
+    for member in _members(kind, defaults=defaults):
+        inner = getattr(value, member.attribute)
+        if member.is_inline:
+            result |= member.convert(inner)
+        elif inner != member.default:
+            result[member.name] = member.convert(inner)
+    return result
 
 
 @cache
 def _members(kind: Hashable, *, defaults: bool) -> tuple[_Member, ...]:
-    """What an object of a class has, in order."""
+    """The members of the object of a class, in order."""
     declared = {field.name: field for field in getattr(kind, "__dataclass_fields__", {}).values()}
     names = getattr(kind, "JSON_FIELDS", None) or (*declared, *getattr(kind, "_fields", ()))
     return tuple(_member(name, declared.get(name), defaults) for name in names)
@@ -71,15 +85,16 @@ def _members(kind: Hashable, *, defaults: bool) -> tuple[_Member, ...]:
 def _member(name: str, field: dataclasses.Field[Any] | None, defaults: bool) -> _Member:
     if field is None:
         return _Member(name, camel_case(name), to_json)
-    told = field.metadata
+    metadata = field.metadata
     return _Member(
         name,
-        told.get("json_name", camel_case(name)),
-        told.get("json_as", to_json),
-        _ALWAYS if defaults and not told.get("json_optional") else field.default,
+        metadata.get("json_name", camel_case(name)),
+        metadata.get("json_as", to_json),
+        _ALWAYS if defaults and not metadata.get("json_optional") else field.default,
+        metadata.get("json_inline", False),
     )
 
 
 def camel_case(name: str) -> str:
     """`passed_after_fail` as `passedAfterFail`."""
-    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
+    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)

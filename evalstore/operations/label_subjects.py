@@ -1,10 +1,10 @@
-"""Which answers `label` is about: a case as it is written or printed, or a session."""
+"""Finds the answers to label: by a case as it is written or printed, or by a session."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 _WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
 """How commands print a case with several system prompts."""
 _FEWEST_DIGITS = 4
-"""Of an id that is cut."""
+"""The least number of digits of a shortened id."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSubject:
-    """What is labelled: the sessions that are judged together, mostly one, and where they are."""
+    """The sessions that are judged together, mostly one, and their place."""
 
+    JSON_FIELDS = ("file", "row", "prompt", "model", "sessions", "verdict")
     file: str
     row: str
     prompt: str | None
@@ -41,17 +42,17 @@ class LabelSubject:
     sessions: tuple[str, ...]
     evaluation: str
     """Id of the evaluation version."""
-    verdict: Verdict | None
-    """Of the case, as it was."""
+    verdict: Verdict | None = field(metadata={"json_name": "was"})
+    """The verdict of the case, without the label."""
 
     @property
     def cell(self) -> tuple[str, str, str | None, str]:
-        """What has the verdict that this is a part of."""
+        """The cell that the sessions belong to."""
         return self.file, self.row, self.prompt, self.model
 
 
 def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject:
-    """Sessions of a cell of a run, with their place."""
+    """The subject of some sessions of a result."""
     assert result.evaluation
     return LabelSubject(
         result.file,
@@ -65,15 +66,15 @@ def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject
 
 
 def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubject]:
-    """Everything that can be labelled of what is selected: answered, and judged somehow."""
-    found: list[LabelSubject] = []
+    """Everything selected that can be labelled: it has an answer and an evaluation."""
+    subjects: list[LabelSubject] = []
     plan = make_plan(project, selection)
     for result in compute_results(plan, project.settings.verdict):
         cell = result.cell
         if cell.case.evaluation is None:
             continue
         for sessions in cell.subjects(plan.sessions):
-            found.append(
+            subjects.append(
                 LabelSubject(
                     cell.file,
                     cell.case.row,
@@ -84,35 +85,35 @@ def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubj
                     result.verdict,
                 )
             )
-    return found
+    return subjects
 
 
 def find_named(
     project: Project, case: str, models: tuple[str, ...], prompt: str | None, *, every: bool
 ) -> list[LabelSubject]:
-    """What the command line names; raises `EvalstoreError` when that is nothing, or several.
+    """The subjects that the command line names; with `every` there may be several.
 
-    With `every` it may be several.
+    Raises `EvalstoreError` when there is none, or when several are not allowed.
     """
     session = None if "::" in case or "." in case else _session(project, case)
     if session is not None:
         return [_of_session(project, session)]
     path, named = _without_prompt(project, case)
-    found = subjects_of(project, SelectionOptions(paths=(path,), models=models))
-    if found and (prompt or named):
-        found = _of_prompt(project, found, prompt or named)
-    if found and not every:
-        _require_one(project, case, found)
-    if not found:
+    subjects = subjects_of(project, SelectionOptions(paths=(path,), models=models))
+    if subjects and (prompt or named):
+        subjects = _of_prompt(project, subjects, prompt or named)
+    if subjects and not every:
+        _require_one(project, case, subjects)
+    if not subjects:
         raise EvalstoreError(
             f"'{case}' has no answer that could be labelled",
             hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
         )
-    return found
+    return subjects
 
 
 def _without_prompt(project: Project, case: str) -> tuple[str, str]:
-    """A case as it is printed, and the system prompt behind it; empty when there is none."""
+    """A case, and the system prompt that is printed after it; empty without one."""
     try:
         project.targets((case,))
     except EvalstoreError:
@@ -124,9 +125,9 @@ def _without_prompt(project: Project, case: str) -> tuple[str, str]:
     return case, ""
 
 
-def _of_prompt(project: Project, found: list[LabelSubject], named: str) -> list[LabelSubject]:
-    """Those with this system prompt: its name, or the first digits of its id."""
-    names = {subject.prompt: prompt_label(project, subject.prompt) for subject in found}
+def _of_prompt(project: Project, subjects: list[LabelSubject], named: str) -> list[LabelSubject]:
+    """The subjects with a system prompt, given by its name or the first digits of its id."""
+    names = {subject.prompt: prompt_label(project, subject.prompt) for subject in subjects}
     meant = [id for id, name in names.items() if name == named]
     if not meant and len(named) >= _FEWEST_DIGITS:
         meant = [id for id in names if id and id.startswith(named)]
@@ -135,24 +136,24 @@ def _of_prompt(project: Project, found: list[LabelSubject], named: str) -> list[
             f"no system prompt is called '{named}'",
             hint="name one with --prompt: " + _some(names.values()),
         )
-    return [subject for subject in found if subject.prompt == meant[0]]
+    return [subject for subject in subjects if subject.prompt == meant[0]]
 
 
-def _require_one(project: Project, case: str, found: list[LabelSubject]) -> None:
-    """Raise `EvalstoreError` when these are more than one case, candidate and system prompt."""
-    cases = {(subject.file, subject.row) for subject in found}
+def _require_one(project: Project, case: str, subjects: list[LabelSubject]) -> None:
+    """Raise `EvalstoreError` when the subjects differ in case, candidate or system prompt."""
+    cases = {(subject.file, subject.row) for subject in subjects}
     if len(cases) > 1:
         raise EvalstoreError(
             f"'{case}' is {len(cases)} cases",
             hint="name one, or add --all: " + _some(f"{file}::{row}" for file, row in cases),
         )
-    models = {subject.model for subject in found}
+    models = {subject.model for subject in subjects}
     if len(models) > 1:
         raise EvalstoreError(
             f"{len(models)} candidates have answered '{case}'",
             hint="name one with --model, or add --all: " + _some(models),
         )
-    prompts = {subject.prompt for subject in found}
+    prompts = {subject.prompt for subject in subjects}
     if len(prompts) > 1:
         names = _some(prompt_label(project, prompt) for prompt in prompts)
         raise EvalstoreError(
@@ -167,7 +168,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _session(project: Project, text: str) -> str | None:
-    """The id of a session, when the text is the start of one."""
+    """The id of the session that starts with the text; None when there is none."""
     try:
         kind, id = resolve(project.store, text)
     except RevisionError:
@@ -181,7 +182,7 @@ def _session(project: Project, text: str) -> str | None:
 
 
 def _of_session(project: Project, session: str) -> LabelSubject:
-    """A session with its place: as the workspace asks for it now, else as a run has seen it."""
+    """The subject of a session: in the workspace now, else in a recent run."""
     with suppress(EvalstoreError):  # what is wrong with other files does not matter here
         for subject in subjects_of(project, SelectionOptions()):
             if session in subject.sessions:

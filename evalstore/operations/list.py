@@ -1,4 +1,4 @@
-"""`check` and `ls`: what the workspace holds, and what is wrong with it."""
+"""`ls`: lists what the workspace or the store contains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _find_refused_keys(workspace: WorkspaceFolder, reading: Reading) -> Iterator[Problem]:
-    """A warning of the keys that a run with the models of the settings would refuse to send."""
+    """A warning about keys that a run with the models of the settings would refuse to send."""
     settings, models = workspace.settings, []
     for candidate in (*settings.candidates, *settings.evaluators):
         with suppress(EvalstoreError):  # it is among the problems already
@@ -45,7 +45,7 @@ class Listing:
     kind: str
     rows: list[dict[str, Json]]
     columns: tuple[str, ...]
-    """What is shown to people; the rows may hold more."""
+    """The columns that are printed; the rows may contain more."""
     left_out: list[Problem] = field(default_factory=list)
     """Errors of test files that are left out."""
 
@@ -57,7 +57,7 @@ class Listing:
 def list_things(
     location: Location, kind: str, selection: SelectionOptions, *, full: bool = False
 ) -> Listing:
-    """What the workspace, or the store, holds of a kind."""
+    """Everything of a kind in the workspace or the store."""
     if kind == "checks":
         rows: list[dict[str, Json]] = [
             {"type": name, "revision": kind.revision}
@@ -127,7 +127,7 @@ def _cases(project: Project, selection: SelectionOptions, full: bool) -> Listing
     return Listing("cases", rows, ("file", "row", "tests", "evaluation", "tags"))
 
 
-def _models(project: Project, _wanted: SelectionOptions, _full: bool) -> Listing:
+def _models(project: Project, _selection: SelectionOptions, _full: bool) -> Listing:
     for candidate in (*project.settings.candidates, *project.settings.evaluators):
         project.find_model(candidate.id, "models")
     rows = describe_models(project.settings, project.reading, today())
@@ -146,7 +146,7 @@ _List = Callable[[Project, SelectionOptions, bool], "Listing"]
 
 
 def _definitions(kind: str) -> _List:
-    def listing(project: Project, _wanted: SelectionOptions, _full: bool) -> Listing:
+    def listing(project: Project, _selection: SelectionOptions, _full: bool) -> Listing:
         rows: list[dict[str, Json]] = [
             {kind[:-1]: name, "ids": list(ids)}
             for name, ids in sorted(project.reading.names.get(kind, {}).items())

@@ -34,7 +34,7 @@ class LogEntry:
     verdicts: dict[str, int]
     """Of the run; with a file, of the file's cells."""
     edits: tuple[Difference, ...] = ()
-    """With a file: what differs from the run before."""
+    """With a file: its differences from the previous run."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -69,7 +69,7 @@ class Log:
 
 
 def log(location: Location, file: str | None = None, limit: int | None = None) -> Log:
-    """The runs; with a file, those in which it was new or changed, with the edit."""
+    """The runs; with a file, those in which it was new or changed, with its edits."""
     with open_store(location) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
@@ -88,16 +88,18 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
 
 
 def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
-    """The runs at which the file's cases differ from the run before, newest first."""
+    """The runs in which the cases of the file differ from the previous run, newest first."""
     runs = store.find_runs()
     then = follow_file(store, runs, file, folder)
-    known = [
+    versions_of_runs = [
         (run, path, node) for run, (path, node) in zip(runs, then, strict=True) if node is not None
     ]
-    files = store.load_case_files(list({node for _, _, node in known}))
+    files = store.load_case_files(list({node for _, _, node in versions_of_runs}))
     changed: list[_Changed] = []
-    for number, (run, path, node) in enumerate(known):
-        _, old, before = known[number + 1] if number + 1 < len(known) else (None,) * 3
+    for number, (run, path, node) in enumerate(versions_of_runs):
+        _, old, before = (
+            versions_of_runs[number + 1] if number + 1 < len(versions_of_runs) else (None,) * 3
+        )
         if old != path or not before or not find_same(node, files[node], {before: files[before]}):
             changed.append(_Changed(run, path, node, old, before))
     versions = {
@@ -108,8 +110,8 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
     edits = find_edits(VersionReader(store), versions)
     words = _count_words(store, changed)
     for change in changed:
-        found = edits[change.run.id] if change.before else [Difference("new")]
+        differences = edits[change.run.id] if change.before else [Difference("new")]
         if change.old and change.old != change.path:
-            found = [Difference("renamed", change.old, change.path), *found]
-        found = found or [Difference("labels or tags only")]
-        yield LogEntry(change.run, order_counts(words[change.run.id]), tuple(found))
+            differences = [Difference("renamed", change.old, change.path), *differences]
+        differences = differences or [Difference("labels or tags only")]
+        yield LogEntry(change.run, order_counts(words[change.run.id]), tuple(differences))

@@ -20,23 +20,23 @@ MILLION = 1_000_000
 def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict[str, Json]]:
     """Every model of the files and the settings, with what it costs on a day; sorted by id.
 
-    A name in the settings that is not a model is missing: it is a problem of the settings.
+    A name in the settings that is not a model is left out.
     """
     used = {candidate.id: "candidate" for candidate in settings.candidates}
     for evaluator in settings.evaluators:
         used[evaluator.id] = "both" if evaluator.id in used else "evaluator"
-    found = []
+    rows = []
     for id in sorted({*reading.models, *used}):
         model = reading.models.get(id) or bare_model(id, is_known_kind)
         if model is not None:
-            found.append({**describe_model(model, reading, day), "used": used.get(id)})
-    return found
+            rows.append({**describe_model(model, reading, day), "used": used.get(id)})
+    return rows
 
 
 def describe_model(model: Model, reading: Reading, day: str) -> dict[str, Json]:
     """A model as JSON; `capabilities` are those its file declares, `knownCapabilities` litellm's.
 
-    What neither says is not known, which is not the same as missing.
+    A capability in neither is not known.
     """
     price = pricing.find(model, reading.currencies, day)
     known = find_support(model.provider.type, model.code)

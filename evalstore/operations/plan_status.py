@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 def compute_status(location: Location, selection: SelectionOptions) -> Status:
-    """What a run would do, and what changed; remembered for the next `status`."""
+    """What a run would do, and what changed; cached for the next `status`."""
     began = time.time_ns()
     workspace = open_workspace(location)
     memory = StatusCache(location, selection, workspace, store_path(workspace, location), began)
     with open_project(location, workspace=workspace) as project:
         require_sound(project, selection, hint=GO_ON)
         plan = make_plan(project, selection)
-        found = describe_plan(project, plan, selection)
+        status = describe_plan(project, plan, selection)
         runs_code = any(cell.case.code for cell in plan.cells)
-        memory.keep(found, project.reading.references.looked, runs_code=runs_code)
+        memory.keep(status, project.reading.references.looked, runs_code=runs_code)
         if not project.reading.errors and not plan.asks:
             _remember(project)
-        return found
+        return status
 
 
 def _remember(project: Project) -> None:
-    """Keep the index when all it speaks of is stored."""
+    """Save the index when everything that it names is stored."""
     leaves = [id for id, (kind, _) in project.reading.contents.items() if kind == "cases"]
     if len(project.store.load_lengths("cases", leaves)) == len(leaves):
         project.reading.save_index(project.workspace)
@@ -53,7 +53,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
     asks = explainer.asks(plan)
     judgements = explainer.judgements(plan)
     items = [_ask_item(ask, reason) for ask, reason in asks]
-    items += [_judge_item(one, reason) for one, reason in judgements]
+    items += [_judge_item(judgement, reason) for judgement, reason in judgements]
     last = project.store.find_runs(limit=1)
     price = estimate(project, asks, judgements)
     return Status(
@@ -120,7 +120,7 @@ def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
 
 
 def _refusals(project: Project, plan: Plan) -> list[str]:
-    """What a run would refuse to send, in one warning, with what allows it."""
+    """One warning about keys that a run would refuse to send, with how to allow it."""
     ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
     ids |= {judgement.judge.id for judgement in plan.judgements if judgement.judge}
     models = [project.find_model(id, "models") for id in sorted(ids)]

@@ -12,33 +12,33 @@ class ProgressListener:
     """Ignores all progress; subclasses override what they show."""
 
     usd = 0.0
-    """What the calls have cost up to now, as far as it is known."""
+    """The known cost of the calls so far."""
     is_priced = True
     """Whether the cost of every call is known."""
 
     def start(self, asks: int, judgements: int) -> None:
-        """The plan is known."""
+        """Report the numbers of the plan."""
 
-    def advance(self, what: str, count: int) -> None:
-        """So many more are `asked`, `judged` or `failed`."""
+    def advance(self, kind: str, count: int) -> None:
+        """Report that `count` more calls are `asked`, `judged` or `failed`."""
 
     def spent(self, usd: float | None, tokens: int) -> None:
-        """A call has cost this many USD, None if unknown, and used this many tokens."""
+        """Report the cost of a call in USD, None if unknown, and its tokens."""
         self.usd += usd or 0.0
         self.is_priced = self.is_priced and usd is not None
 
     def note(self, message: str) -> None:
-        """Something the user should read now."""
+        """Report a message to the user."""
 
     def agrees(self, question: str) -> bool:
-        """Whether the user wants to go on; False when there is nobody to ask."""
+        """Whether the user confirms; False without a terminal."""
         return False
 
     def interruptible(self, stop: Callable[[], None]) -> None:
-        """From now on `stop`, called from any thread, does what Ctrl-C does.
+        """Receive a function that stops the run, as Ctrl-C does; any thread may call it.
 
-        The first time what is in flight may finish; the second time everything ends at once.
+        After the first call, calls in flight may finish; the second ends everything at once.
         """
 
     def stop(self) -> None:
-        """Nothing more will come."""
+        """Report the end of the run."""

@@ -1,4 +1,4 @@
-"""What system prompts are called, for pages that read nothing but the store."""
+"""The names of system prompts."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | 
 def prompt_labels(
     project: Project, places: Iterable[CellResult | Result | PlanItem]
 ) -> dict[str, dict[str | None, str]]:
-    """What to call each system prompt, for the test files that have several."""
+    """The name of each system prompt, for test files that have several."""
     prompts: dict[str, dict[str | None, None]] = {}
     for place in places:
         file = place.cell.file if isinstance(place, CellResult) else place.file
         prompt = place.cell.prompt if isinstance(place, CellResult) else place.prompt
         prompts.setdefault(file, {})[prompt] = None
     return {
-        file: {prompt: prompt_label(project, prompt) for prompt in found}
-        for file, found in prompts.items()
-        if len(found) > 1
+        file: {prompt: prompt_label(project, prompt) for prompt in ids}
+        for file, ids in prompts.items()
+        if len(ids) > 1
     }
 
 
 def prompt_label(project: Project, prompt: str | None) -> str:
-    """What to call a system prompt: its name now, else its id."""
+    """The current name of a system prompt, else the start of its id."""
     if prompt is None:
         return "no prompt"
     place = project.place_of_version("prompt", prompt)

@@ -1,4 +1,4 @@
-"""What is stored, as texts for people: messages, answers, checks, and JSON that can be read."""
+"""Formats stored messages, answers, checks and JSON as text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from evalstore.values import Reply
 
 _LARGEST = 200_000
-"""Characters of JSON that are laid out; more is left as it is."""
+"""The most characters of JSON that are indented."""
 _DEEPEST = 40
-_UNTOLD = ("type", "revision", "given", "templates", "turns")
-"""Fields of a check that its author has not written."""
+_HIDDEN = ("type", "revision", "given", "templates", "turns")
+"""Fields of a check that are not shown: its author has not written them."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
 
 
@@ -35,7 +35,7 @@ def _part(part: Part) -> str:
 
 
 def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The conversation as it was sent: a test's own system text follows the system prompt."""
+    """The conversation as it was sent: the system text of the test follows the system prompt."""
     if not (prompt and test and test[0].role == "system"):
         return prompt + test
     parts = (*prompt[-1].parts, Text("\n\n"), *test[0].parts)
@@ -43,7 +43,7 @@ def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Mess
 
 
 def answer_text(reply: Reply) -> str:
-    """An answer as people read it: JSON is laid out, and remarks say why there is no more."""
+    """An answer for people: JSON is indented, and remarks explain why it ends."""
     text = [pretty_json(reply.text)] if reply.text and reply.text.strip() else []
     calls = [f"call {call.name} {_arguments(call.arguments)}" for call in reply.tool_calls]
     return "\n\n".join([*text, *calls, *remarks_on(reply)])
@@ -54,19 +54,19 @@ def _arguments(value: Json) -> str:
 
 
 def settings_of(check: Json) -> dict[str, Json]:
-    """What the author of a check has written beside its type."""
+    """The settings of a check that its author has written, without the type."""
     whole = {**check, **check.get("given", {})}
-    settings = {name: value for name, value in whole.items() if name not in _UNTOLD}
+    settings = {name: value for name, value in whole.items() if name not in _HIDDEN}
     if "prompts" in settings:  # ids of versions, to be shown with 'show'
         settings["prompts"] = [id[:8] for id in settings["prompts"]]
     return settings
 
 
 def check_text(check: Json) -> str:
-    """A check in one line, as its author has written it."""
+    """A check in one line, as its author wrote it."""
     settings = settings_of(check)
-    told = json.dumps(settings, ensure_ascii=False) if settings else ""
-    return f"{check.get('type', '')} {told}".rstrip()
+    shown = json.dumps(settings, ensure_ascii=False) if settings else ""
+    return f"{check.get('type', '')} {shown}".rstrip()
 
 
 def pretty_json(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How many results are of questions that were asked again, after a failure or after a pass.
+"""Counts results of questions that were asked again, after a failure or after a pass.
 
 A test that fails and is edited gets a new answer; one that passes keeps its answer. Chance alone
 turns some failures into passes, so the pass rate of reused answers rises with every edit.
@@ -49,7 +49,7 @@ class Rerolls:
     """Earlier runs that were looked at."""
 
     def text(self, passed: int) -> str:
-        """What a reader of so many passes must know; empty if none was a failure."""
+        """A remark for a reader of this many passes; empty if none of them had failed before."""
         if not self.passed_after_fail:
             return ""
         return (
@@ -65,28 +65,28 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     Looks at the newest 200 earlier runs, and reads about 200,000 results of files whose results
     have changed since; files with more are left out.
     """
-    found = Rerolls()
+    rerolls = Rerolls()
     current = read_tree(run.results, store.load_nodes)
     earlier: dict[str, dict[str, None]] = {}
     before = run.results
     trees = (earlier.results for earlier in store.find_recent_runs(run, _MOST_RUNS))
-    while some := list(islice(trees, _TREES_AT_ONCE)):
-        found.runs += len(some)
+    while roots := list(islice(trees, _TREES_AT_ONCE)):
+        rerolls.runs += len(roots)
         # What two trees in a row have was listed with the later one.
-        pairs = list(zip(some, [before, *some], strict=False))
+        pairs = list(zip(roots, [before, *roots], strict=False))
         for entries in read_trees(pairs, store.load_nodes):
             for path, leaf in entries.items():
                 if leaf != current.get(path, leaf):
                     earlier.setdefault(path, {})[leaf] = None
-        before = some[-1]
+        before = roots[-1]
     left = _MOST_CELLS
     paths = iter(sorted(earlier))
     while left > 0 and (batch := list(islice(paths, _FILES_AT_ONCE))):
         files = {path: [current[path], *earlier[path]] for path in batch}
         for group in _groups(store, files):
             if left > 0:
-                left -= _compare(store, group, keep, found)
-    return found
+                left -= _compare(store, group, keep, rerolls)
+    return rerolls
 
 
 Files = Mapping[str, Sequence[str]]
@@ -94,7 +94,7 @@ Files = Mapping[str, Sequence[str]]
 
 
 def _groups(store: Store, files: Files) -> Iterator[Files]:
-    """The files with few results together, and each of the others alone."""
+    """Batches of the files: those with few results together, each of the others alone."""
     roots = store.load_leaves(leaves[0] for leaves in files.values())
     few: dict[str, Sequence[str]] = {}
     for path, leaves in files.items():
@@ -107,54 +107,56 @@ def _groups(store: Store, files: Files) -> Iterator[Files]:
         yield few
 
 
-def _compare(store: Store, files: Files, keep: Keep, found: Rerolls) -> int:
+def _compare(store: Store, files: Files, keep: Keep, rerolls: Rerolls) -> int:
     """Count the results of some files; returns how many results were read."""
     waiting: dict[str, list[tuple[Result, Case]]] = {}
     read = 0
     for number in range(max(map(len, files.values()))):
-        wanted = {
+        leaf_by_path = {
             path: leaves[number]
             for path, leaves in files.items()
             if number < len(leaves) and (number == 0 or waiting[path])
         }
-        if not wanted:
+        if not leaf_by_path:
             break
-        cells = _cells(store, wanted)
+        cells = _cells(store, leaf_by_path)
         read += len(cells)
         if len(cells) > _MOST_CELLS:
             break
         if number == 0:
-            waiting = {path: [] for path in wanted}
-            for one, case in cells:
-                if one.verdict and one.model != RECORDED and keep(one, case):
-                    waiting[one.file].append((one, case))
+            waiting = {path: [] for path in leaf_by_path}
+            for result, case in cells:
+                if result.verdict and result.model != RECORDED and keep(result, case):
+                    waiting[result.file].append((result, case))
             continue
-        known = ResultIndex(one for one, _ in cells)
-        for path in wanted:
-            waiting[path] = [one for one in waiting[path] if not _is_counted(*one, known, found)]
+        index = ResultIndex(result for result, _ in cells)
+        for path in leaf_by_path:
+            waiting[path] = [
+                entry for entry in waiting[path] if not _is_counted(*entry, index, rerolls)
+            ]
         if read > _MOST_CELLS:
             break
     return read
 
 
 def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]:
-    """The results of files with their cases; no more than tell that there are too many."""
+    """The results of files with their cases; stops when there are too many."""
     cells: list[tuple[Result, Case]] = []
-    for some in iterate_entries(store, leaves):
-        cells += some
+    for batch in iterate_entries(store, leaves):
+        cells += batch
         if len(cells) > _MOST_CELLS:
             break
     return cells
 
 
-def _is_counted(now: Result, case: Case, known: ResultIndex, found: Rerolls) -> bool:
-    """Whether an earlier run had other answers; then their outcomes are counted."""
-    was = known.find(now, case.prompts)
+def _is_counted(now: Result, case: Case, index: ResultIndex, rerolls: Rerolls) -> bool:
+    """Whether an earlier run had other answers, whose verdicts are then counted."""
+    was = index.find(now, case.prompts)
     if was is None or was.verdict is None or set(was.sessions) & set(now.sessions):
         return False
     if was.verdict == "pass":
-        found.passes += 1
+        rerolls.passes += 1
     else:
-        found.fails += 1
-        found.passed_after_fail += now.verdict == "pass"
+        rerolls.fails += 1
+        rerolls.passed_after_fail += now.verdict == "pass"
     return True

@@ -57,12 +57,12 @@ def plan_run(
 def offer_run(
     location: Location, selection: SelectionOptions, *, judge_only: bool = False
 ) -> tuple[Status, ApprovedPlan]:
-    """The same, and what somebody agrees to who is shown it."""
+    """What `run` would do, and the plan to pass back to it when the user agrees."""
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
         plan = make_plan(project, selection, judge_only=judge_only)
-        found = describe_plan(project, plan, selection)
-        return found, ApprovedPlan(found.ask, found.judge, found.cost, frozenset(plan.todo()))
+        status = describe_plan(project, plan, selection)
+        return status, ApprovedPlan(status.ask, status.judge, status.cost, frozenset(plan.todo()))
 
 
 def run(
@@ -74,13 +74,7 @@ def run(
     """
     with open_project(location, create=True, keep=True) as project:
         require_sound(project, selection, hint=GO_ON)
-        newest = project.store.find_runs(limit=1)
-        after = newest[0].ended if newest else 0
-        if selection.refresh or selection.retry_errors:
-            after = max(
-                after, project.store.newest_time()
-            )  # what is new must be told from what was
-        clock = Clock(after)
+        clock = Clock(_latest_time(project, selection))
         started = clock()
         layout = lay_out(project, selection, judge_only=options.judge_only, begun=started)
         plans = Plans(project, layout)
@@ -99,44 +93,64 @@ def run(
 
             outcome = carry_out(project, survey, plans.take(), totals.add, clock, options, listener)
         about = replace(selection, keep_going=bool(project.left_out))
-        done = _Done(about, options, totals, outcome, snapshot, started, clock())
-        recorded = project.store.record_run(_make_run(project, done))
-        report = RunReport(
-            run=recorded.id,
-            status=recorded.status,
-            asked=outcome.asked,
-            recorded=outcome.recorded,
-            judged=outcome.judged,
-            reused=recorded.reused,
-            failed=outcome.failed,
-            failures=outcome.failures,
-            hopeless=outcome.permanent_failures,
-            cost=recorded.cost,
-            judge_cost=outcome.judge_cost,
-            spending=describe_spending(outcome),
-            saved=round(totals.saved, 8),
-            seconds=(done.ended - started) / 1e6,
-            stopped_at_failure=outcome.stopped_at_failure,
-            time_is_up=outcome.time_is_up,
-            is_refresh=selection.refresh,
-            judge_only=options.judge_only,
-            gate="undetermined",
-            exit_code=OK,
-            totals=totals,
-            lines=lambda: _read_lines(location, recorded),
-            skipped=[
-                (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in layout.skipped
-            ],
-            warnings=[
-                *project.warnings,
-                *(f"{p.place}: {p.message}" for p in project.reading.problems),
-            ],
-            untrusted=project.code.named,
-            left_out=project.left_out,
-            gate_off=options.fail_on == "none" and options.threshold is None,
-        )
+        finished = _FinishedRun(about, options, totals, outcome, snapshot, started, clock())
+        recorded = project.store.record_run(_make_run(project, finished))
+        report = _make_report(location, project, layout, finished, recorded)
         decide(project, report, options)
         return report
+
+
+def _latest_time(project: Project, selection: SelectionOptions) -> int:
+    """The time after which the run must start, in microseconds since 1970.
+
+    With `refresh` and `retry_errors` new results are distinguished from stored ones by time.
+    """
+    newest = project.store.find_runs(limit=1)
+    ended = newest[0].ended if newest else 0
+    if selection.refresh or selection.retry_errors:
+        return max(ended, project.store.newest_time())
+    return ended
+
+
+def _make_report(
+    location: Location, project: Project, layout: Scope, finished: _FinishedRun, recorded: Run
+) -> RunReport:
+    """The report of a recorded run; its gate is not decided yet."""
+    options, outcome = finished.options, finished.outcome
+    return RunReport(
+        run=recorded.id,
+        status=recorded.status,
+        asked=outcome.asked,
+        recorded=outcome.recorded,
+        judged=outcome.judged,
+        reused=recorded.reused,
+        failed=outcome.failed,
+        failures=outcome.failures,
+        hopeless=outcome.permanent_failures,
+        cost=recorded.cost,
+        judge_cost=outcome.judge_cost,
+        spending=describe_spending(outcome),
+        saved=round(finished.totals.saved, 8),
+        seconds=(finished.ended - finished.started) / 1e6,
+        stopped_at_failure=outcome.stopped_at_failure,
+        time_is_up=outcome.time_is_up,
+        is_refresh=finished.selection.refresh,
+        judge_only=options.judge_only,
+        gate="undetermined",
+        exit_code=OK,
+        totals=finished.totals,
+        lines=lambda: _read_lines(location, recorded),
+        skipped=[
+            (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in layout.skipped
+        ],
+        warnings=[
+            *project.warnings,
+            *(f"{problem.place}: {problem.message}" for problem in project.reading.problems),
+        ],
+        untrusted=project.code.named,
+        left_out=project.left_out,
+        gate_off=options.fail_on == "none" and options.threshold is None,
+    )
 
 
 def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
@@ -147,7 +161,7 @@ def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
 class Plans:
     """The plans of a layout, batch by batch, in the order of files and rows.
 
-    Each is made when it is wanted, so it knows the results of those before it. The survey makes
+    Each is made when it is needed, from the results of those before it too. The survey makes
     them once more; a layout of one batch is planned only once.
     """
 
@@ -161,15 +175,15 @@ class Plans:
         """Ids of the questions that several batches may ask."""
 
     def take(self) -> Iterator[Plan]:
-        """The plans, to be carried out: what they are about is forgotten on the way."""
+        """The plans, to be carried out; cells are removed from the layout as they are planned."""
         if self._only is not None:
             yield self._only
             return
-        for some in batches(take_out(self._layout.cells), self._size, LONGEST):
-            yield plan_cells(self._project, self._layout, some)
+        for cells in batches(take_out(self._layout.cells), self._size, LONGEST):
+            yield plan_cells(self._project, self._layout, cells)
 
     def _once(self) -> Iterator[Plan]:
-        """The plans before anything is done; what several of them ask is only in the first."""
+        """The plans before anything is done; a question of several plans is in the first only."""
         if self._only is not None:
             yield self._only
             return
@@ -195,30 +209,29 @@ class Plans:
             yield plan
 
     def survey(self) -> PlanTotals:
-        """What they come to together."""
+        """The totals of all plans."""
         survey = PlanTotals()
         for plan in self._once():
             survey.add(plan)
         return survey
 
     def todo(self) -> Iterator[object]:
-        """What they would do, one by one."""
+        """Everything that the plans would do, item by item."""
         for plan in self._once():
             yield from plan.todo()
 
     def price(self) -> float | None:
-        """What they are likely to cost in USD; None if a price is not known."""
+        """The estimated cost in USD; None if a price is not known."""
         explainer = Explainer(self._project)
         prices = [
             estimate(self._project, explainer.asks(plan), explainer.judgements(plan)).usd
             for plan in self._once()
         ]
-        known = [price for price in prices if price is not None]
-        return sum(known) if len(known) == len(prices) else None
+        return None if None in prices else sum(price for price in prices if price is not None)
 
 
 def _store_workspace(project: Project) -> str:
-    """Store every version the plan may name, and the snapshot; the index may speak of them then."""
+    """Store the versions of the workspace and its snapshot, then save the index; returns its id."""
     nodes = dict(project.reading.nodes)
     root, tree = project.snapshot()
     project.store.ensure_versions(
@@ -232,11 +245,11 @@ def _store_workspace(project: Project) -> str:
 # --- recording
 
 
-class _Done(NamedTuple):
-    """Everything that a run is recorded from."""
+class _FinishedRun(NamedTuple):
+    """A run whose plans are carried out: all that it is recorded and reported from."""
 
-    wanted: SelectionOptions
-    orders: RunOptions
+    selection: SelectionOptions
+    options: RunOptions
     totals: RunTotals
     outcome: ExecutionCounts
     snapshot: str
@@ -244,24 +257,24 @@ class _Done(NamedTuple):
     ended: int
 
 
-def _make_run(project: Project, done: _Done) -> Run:
-    """The run to record; its results are stored now."""
-    settings, outcome = project.settings, done.outcome
+def _make_run(project: Project, finished: _FinishedRun) -> Run:
+    """The run to record; stores its results."""
+    settings, outcome = project.settings, finished.outcome
     return Run(
         id="",
         nonce=secrets.token_hex(8),
-        started=done.started,
-        ended=done.ended,
-        status=_status(done.totals, outcome),
-        message=done.orders.message,
-        snapshot=done.snapshot,
-        results=done.totals.store_tree(),
+        started=finished.started,
+        ended=finished.ended,
+        status=_status(finished.totals, outcome),
+        message=finished.options.message,
+        snapshot=finished.snapshot,
+        results=finished.totals.store_tree(),
         candidates=tuple(
             RunCandidate(candidate.id, candidate.model, candidate.temperature)
-            for candidate in project.candidates(done.wanted)
+            for candidate in project.candidates(finished.selection)
         ),
         evaluators=tuple(
-            RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(done.wanted)
+            RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(finished.selection)
         ),
         settings={
             "attempts": settings.attempts,
@@ -269,14 +282,14 @@ def _make_run(project: Project, done: _Done) -> Run:
             "verdict": settings.verdict,
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
-        selection=fields_to_json(done.wanted, defaults=False),
-        judge_only=done.orders.judge_only,
+        selection=fields_to_json(finished.selection, defaults=False),
+        judge_only=finished.options.judge_only,
         asked=outcome.asked,
         recorded=outcome.recorded,
         judged=outcome.judged,
-        reused=done.totals.answers - outcome.asked - outcome.recorded,
+        reused=finished.totals.answers - outcome.asked - outcome.recorded,
         failed=outcome.failed,
-        verdicts=done.totals.verdicts,
+        verdicts=finished.totals.verdicts,
         cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
         spending=describe_spending(outcome),
         git=git_state(project.workspace.root),

@@ -42,9 +42,9 @@ def carry_out(
     options: RunOptions,
     listener: ProgressListener,
 ) -> ExecutionCounts:
-    """Ask and judge what the plans say, and `finish` each; raises `EvalstoreError`.
+    """Carry out the plans, and call `finish` after each; raises `EvalstoreError`.
 
-    When the run is stopped the plans that are left are finished as they are.
+    When the run is stopped, `finish` is called for the remaining plans as they are.
     """
     settings = project.settings
     endpoints = EndpointPool(project, listener.agrees)
@@ -90,8 +90,8 @@ def carry_out(
 def make_nonces() -> Iterator[str]:
     """Endless nonces of 16 unpredictable hexadecimal digits, drawn in batches."""
     while True:
-        some = secrets.token_hex(8 * _NONCES_AT_ONCE)
-        yield from (some[start : start + 16] for start in range(0, len(some), 16))
+        digits = secrets.token_hex(8 * _NONCES_AT_ONCE)
+        yield from (digits[start : start + 16] for start in range(0, len(digits), 16))
 
 
 async def _run_until_stopped(
@@ -144,7 +144,7 @@ async def _run_until_stopped(
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Call it in the loop, from any thread; a loop that has ended needs no call."""
+    """Schedule a call in the loop, from any thread; does nothing when the loop has ended."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(call)
 
@@ -156,9 +156,9 @@ def _handling(
     handler: Callable[[], None],
     hold: Callable[[], None],
 ) -> Iterator[None]:
-    """Have signals handled in the loop; before it is closed, `hold` those that still come.
+    """Handle signals in the loop; call `hold` before it is closed.
 
-    A loop that is closed first leaves Python a pipe for signals that is closed as well.
+    A signal after the loop is closed would be written to a closed pipe.
     """
     for number in numbers:
         # Not in the main thread, or Windows: Ctrl-C then ends at once.
@@ -176,10 +176,10 @@ def _handling(
 def _held_while_closing(
     numbers: Collection[signal.Signals],
 ) -> Iterator[tuple[Callable[[], None], list[int]]]:
-    """A function that holds signals back from then on, and the numbers of those that came.
+    """A function that starts to hold signals back, and the list of the signals held.
 
-    A loop that is interrupted while it is closed stays half open. At the end of the block
-    signals are handled as they were before it.
+    An interrupt while the loop is being closed would leave it half open. At the end of the
+    block the previous handlers are restored.
     """
     held: list[int] = []
     earlier = {number: signal.getsignal(number) for number in numbers}
@@ -198,7 +198,7 @@ def _held_while_closing(
 
 
 def fails(cell: Cell, plan: Plan, outcome: ExecutionCounts, rule: str) -> bool:
-    """Whether a cell has a verdict that fails it; False if answers or votes lack."""
+    """Whether a cell has a failing verdict; False while answers or votes are missing."""
     alone = replace(plan, cells=[cell])
     (result,) = compute_results(alone, rule, outcome.sessions, outcome.votes)
     return result.verdict in ("fail", "error")

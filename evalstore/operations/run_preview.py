@@ -1,4 +1,4 @@
-"""What a run would do before it does anything: counted, priced, and agreed to."""
+"""Counts and prices the plan of a run, and asks for confirmation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
 
 _MUCH = 1.01
-"""Times the price that was shown: so much may a run cost without another question."""
+"""A run may cost this many times the price that was shown without another confirmation."""
 
 
 class TooExpensiveError(EvalstoreError):
@@ -28,7 +28,7 @@ class TooExpensiveError(EvalstoreError):
 
 @dataclass
 class PlanTotals:
-    """What a whole run would do, added up over its batches before anything is done."""
+    """The totals of the plans of a run."""
 
     asks: int = 0
     recorded: int = 0
@@ -64,7 +64,7 @@ class PlanTotals:
 
 
 def most_cost(project: Project, options: RunOptions) -> float | None:
-    """What may be spent, in USD; None: as much as it takes."""
+    """The most that may be spent, in USD; None without a bound."""
     return project.settings.max_cost if options.max_cost is None else options.max_cost
 
 
@@ -81,14 +81,18 @@ def get_leave(
     cost could not be kept.
     """
     prices = {id: project.price_of(id) for id in survey.models}
-    unpriced = [id for id, one in prices.items() if one is None]
+    unpriced = [id for id, model_price in prices.items() if model_price is None]
     if unpriced and most_cost(project, options) is not None:
         raise EvalstoreError(
             f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
             hint="give it 'costs' in its model file, or leave --max-cost and 'maxCost' out",
         )
     most, bound = project.settings.confirm_above, most_cost(project, options)
-    if options.yes or most is None or not any(one and one.is_any for one in prices.values()):
+    if (
+        options.yes
+        or most is None
+        or not any(model_price and model_price.is_any for model_price in prices.values())
+    ):
         return
     if bound is not None and bound <= most:
         return
@@ -96,14 +100,14 @@ def get_leave(
     likely = min(likely, bound) if likely is not None and bound is not None else likely
     if likely is None or likely <= most:
         return
-    what = (
+    question = (
         f"this run would ask {survey.asks:,} answer{'s' * (survey.asks != 1)} "
         f"and make {survey.judgements:,} judgement{'s' * (survey.judgements != 1)}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )
-    if not listener.agrees(what):
+    if not listener.agrees(question):
         raise TooExpensiveError(
-            f"{what}: more than the ${most:,.2f} that are spent without asking",
+            f"{question}: more than the ${most:,.2f} that are spent without asking",
             hint="add --yes to do it, --max-cost to stop at a price, "
             "or set 'confirmAbove' in evalstore.yaml",
         )
@@ -115,15 +119,17 @@ def keep_to(
     todo: Iterable[object],
     price: Callable[[], float | None],
 ) -> None:
-    """Raise when more, something else, or at another price would be done than was agreed to.
+    """Raise `EvalstoreError` when the plan or its price differs from the approved plan.
 
     Files may have been edited, and stored answers may have gone, since the plan was shown.
     """
     was, now = (agreed.asks, agreed.judgements), (survey.asks, survey.judgements)
-    if any(one > shown for one, shown in zip(now, was, strict=True)):
-        what = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
-    elif others := sum(one not in agreed.todo for one in todo):
-        what = f"{others:,} of what would be done now {'was' if others == 1 else 'were'} not shown"
+    if any(count > shown for count, shown in zip(now, was, strict=True)):
+        change = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
+    elif others := sum(item not in agreed.todo for item in todo):
+        change = (
+            f"{others:,} of what would be done now {'was' if others == 1 else 'were'} not shown"
+        )
     elif agreed.price is None:
         return
     else:
@@ -131,9 +137,9 @@ def keep_to(
         if likely is not None and likely <= agreed.price * _MUCH + 1e-6:
             return
         cost = "an unknown amount" if likely is None else f"${likely:,.4f}"
-        what = f"it would cost {cost}, and ${agreed.price:,.4f} were shown"
+        change = f"it would cost {cost}, and ${agreed.price:,.4f} were shown"
     raise EvalstoreError(
-        f"the plan has changed: {what}", hint="nothing was done; look at the plan again"
+        f"the plan has changed: {change}", hint="nothing was done; look at the plan again"
     )
 
 

@@ -1,10 +1,11 @@
-"""What a run reports."""
+"""The report of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.operations.json_output import FILES, PATHS
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -14,101 +15,107 @@ if TYPE_CHECKING:
     from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.operations.run_totals import RunTotals
     from evalstore.planning.code_trust import Untrusted
+    from evalstore.reports.statistics import Rate
     from evalstore.results import Result
 
 
 def describe_spending(outcome: ExecutionCounts) -> list[Json]:
-    """What each model was called for, and what that came to."""
+    """The calls, tokens and cost of each model, for each part that it had."""
     return [
         {
             "model": model,
             "part": part,
-            "calls": one.calls,
-            "inputTokens": one.input_tokens,
-            "outputTokens": one.output_tokens,
-            "cachedTokens": one.cached_tokens,
-            "cost": None if one.cost is None else round(one.cost, 8),
+            "calls": spent.calls,
+            "inputTokens": spent.input_tokens,
+            "outputTokens": spent.output_tokens,
+            "cachedTokens": spent.cached_tokens,
+            "cost": None if spent.cost is None else round(spent.cost, 8),
         }
-        for (model, part), one in sorted(outcome.spending.items(), key=lambda one: one[0][::-1])
+        for (model, part), spent in sorted(
+            outcome.spending.items(), key=lambda entry: entry[0][::-1]
+        )
     ]
+
+
+def _list_failures(failures: dict[str, int]) -> list[Json]:
+    return [{"message": message, "count": count} for message, count in failures.items()]
 
 
 @dataclass
 class RunReport:
-    """What a run did and found."""
+    """What a run did, and its results."""
 
+    JSON_FIELDS = (
+        *("run", "status", "asked", "recorded", "judged", "reused", "failed", "failures"),
+        *("verdicts", "left_out", "untrusted", "cost", "judge_cost", "saved", "seconds"),
+        *("spending", "gate", "cases"),
+    )
     run: str
     status: str
     asked: int
     recorded: int
-    """Answers that files bring themselves."""
+    """Answers that are recorded in files."""
     judged: int
     reused: int
     failed: int
-    failures: dict[str, int]
+    failures: dict[str, int] = field(metadata={"json_as": _list_failures})
+    """Message -> how many calls failed with it."""
     hopeless: int
-    """Of the failures those that stay as long as nothing is changed."""
+    """Failures that a further run would repeat unless something is changed."""
     cost: float | None
-    judge_cost: float
-    """What the judges have cost, of it."""
+    judge_cost: float = field(metadata={"json_as": lambda usd: round(usd, 8)})
+    """The part of the cost that is due to judges."""
     spending: list[Json]
     """For each model and part (`candidate`, `evaluator`): calls, tokens, cost."""
     saved: float
-    """What the stored answers and judgements that were used again had cost."""
-    seconds: float
+    """The cost of the reused answers and judgements."""
+    seconds: float = field(metadata={"json_as": lambda seconds: round(seconds, 3)})
     stopped_at_failure: bool
     time_is_up: bool
     is_refresh: bool
     judge_only: bool
     gate: str
-    """`passed`, `failed`, `undetermined` (something that is missing may decide it) or `off`."""
+    """`passed`, `failed`, `undetermined` (missing verdicts may decide it) or `off`."""
     exit_code: int
     totals: RunTotals
     lines: Callable[[], Iterator[tuple[Result, str]]]
-    """Reads all cells with their feedback from the store, in the order of files and rows."""
+    """Reads all results with their feedback from the store, by file and row."""
     skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    untrusted: list[Untrusted] = field(default_factory=list)
+    untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
     """Python files that checks wait for."""
-    left_out: list[Problem] = field(default_factory=list)
+    left_out: list[Problem] = field(default_factory=list, metadata=FILES)
     """Errors of test files that are left out."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
 
-    def document(self) -> Json:
-        """As JSON, but for the cases: they are read while they are printed."""
-        return {
-            "run": self.run,
-            "status": self.status,
-            "asked": self.asked,
-            "recorded": self.recorded,
-            "judged": self.judged,
-            "reused": self.reused,
-            "failed": self.failed,
-            "failures": [
-                {"message": message, "count": count} for message, count in self.failures.items()
-            ],
-            "verdicts": self.totals.verdicts,
-            "leftOut": sorted({problem.file for problem in self.left_out}),
-            "untrusted": [file.path for file in self.untrusted],
-            "cost": self.cost,
-            "judgeCost": round(self.judge_cost, 8),
-            "saved": self.saved,
-            "seconds": round(self.seconds, 3),
-            "spending": self.spending,
-            "gate": self.gate,
-            "cases": (
-                {
-                    "file": one.file,
-                    "row": one.row,
-                    "prompt": one.prompt,
-                    "model": one.model,
-                    "verdict": one.word,
-                    "score": one.score,
-                    "feedback": feedback,
-                    "session": one.sessions[0] if one.sessions else None,
-                    "sessions": list(one.sessions),
-                }
-                for one, feedback in self.lines()
-            ),
-        }
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many cases ended with each verdict, or are `pending`."""
+        return self.totals.verdicts
+
+    @property
+    def rate(self) -> Rate:
+        """The pass rate with its 95 % interval."""
+        return self.totals.rate
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of the judged cases that passed, 0..1; None when nothing was judged."""
+        return self.rate.rate
+
+    @property
+    def cases(self) -> Iterator[Json]:
+        """The cases as JSON, read from the store one after the other."""
+        for result, feedback in self.lines():
+            yield {
+                "file": result.file,
+                "row": result.row,
+                "prompt": result.prompt,
+                "model": result.model,
+                "verdict": result.word,
+                "score": result.score,
+                "feedback": feedback,
+                "session": result.sessions[0] if result.sessions else None,
+                "sessions": list(result.sessions),
+            }

@@ -1,4 +1,4 @@
-"""What a run has found, added up batch by batch, so that its length costs little memory."""
+"""Adds up the results of a run batch by batch, so that a long run needs little memory."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 MOST_PENDING = 5
-"""More pending cases than these are only counted."""
+"""The most pending cases that are kept; more are only counted."""
 MOST_SHOWN = 20
-"""Judged cases that are kept, with their feedback: more are not shown unless all are."""
+"""The most judged cases that are kept with their feedback."""
 
 
 class RunTotals:
-    """The verdicts of a run so far: they are counted, and the first that are not a pass kept."""
+    """The verdict counts of a run so far, and the first results that did not pass."""
 
     def __init__(self, project: Project, started: int, rule: str, shared: Set[str]) -> None:
-        """`started` is when the run did; `rule` makes a verdict of several votes.
+        """`started` is when the run started; `rule` combines several votes.
 
-        `shared` are the ids of the questions that several batches may ask.
+        `shared` are the ids of questions that several batches may ask.
         """
         self._shared = shared
         self._project = project
@@ -53,19 +53,19 @@ class RunTotals:
         self._leaves = LeafBuilder(project.reading, project.store.load_cases)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
-        """Test file -> how many of its cells ended with which word; None: nothing judges it."""
+        """Test file -> how many of its cells have each verdict; None: not judged."""
         self.models: dict[str, Counter[str | None]] = {}
         """Candidate -> the same."""
         self.notable: list[Result] = []
         """The first few that did not pass, and the first few that are pending."""
         self.feedback: dict[str, str] = {}
-        """Theirs, by id of the vote."""
+        """The feedback of the notable results, by id of the vote."""
         self.prompts: dict[str, dict[str | None, str]] = {}
-        """Test files with several system prompts -> what to call each."""
+        """Test files with several system prompts -> the name of each."""
         self.answers = 0
-        """How many answers count."""
+        """The number of answers that count."""
         self.saved = 0.0
-        """What the answers and judgements that were used again have cost, in USD."""
+        """The cost of the reused answers and judgements, in USD."""
         self._answered: dict[str, int] = {}
         """Shared question -> how many of its answers are counted."""
         self._votes: set[str] = set()
@@ -86,7 +86,7 @@ class RunTotals:
         self._count_votes(cells)
 
     def _count_votes(self, cells: list[CellResult]) -> None:
-        """Add what the votes of earlier runs have cost, each once."""
+        """Add the cost of the votes of earlier runs, each once."""
         reused: set[str] = set()
         shared: set[str] = set()
         for cell in cells:
@@ -132,12 +132,12 @@ class RunTotals:
         self.notable += map(as_result, kept)
 
     def count(self, word: str | None) -> int:
-        """How many cells ended with a word."""
+        """The number of cells with a verdict, or `pending`."""
         return sum(words[word] for words in self.files.values())
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """How many cells ended with each word."""
+        """The number of cells with each verdict, and `pending`."""
         return {word: self.count(word) for word in RESULT_WORDS}
 
     @property

@@ -1,4 +1,4 @@
-"""`log` and `show`: what is stored, for reading."""
+"""`show`: anything in the store, by its id or name."""
 
 from __future__ import annotations
 
@@ -43,42 +43,42 @@ def _name_in_runs(location: Location, store: Store, file: str) -> str:
 
 
 class _Changed(NamedTuple):
-    """A run that has a test file otherwise than the run before it."""
+    """A run in which a test file differs from the previous run."""
 
     run: Run
     path: str
     node: str
     old: str | None
-    """The path that it had before."""
+    """The previous path."""
     before: str | None
-    """The node that it had before."""
+    """The previous node."""
 
 
 def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter[str]]:
-    """How often each verdict is among the results on a file, by run."""
+    """The verdict counts of a file, by run."""
     roots: dict[str, set[str]] = {}
     for change in changed:
         roots.setdefault(change.path, set()).add(change.run.results)
-    leaves = {path: find_entry(some, path, store.load_nodes) for path, some in roots.items()}
+    leaves = {path: find_entry(trees, path, store.load_nodes) for path, trees in roots.items()}
     of_runs = {change.run.id: leaves[change.path].get(change.run.results) for change in changed}
     words: dict[str | None, Counter[str]] = {leaf: Counter() for leaf in of_runs.values()}
-    for some in iterate_entries(store, {leaf: leaf for leaf in words if leaf}):
-        for result, _ in some:
+    for batch in iterate_entries(store, {leaf: leaf for leaf in words if leaf}):
+        for result, _ in batch:
             words[result.file][result.verdict or "pending"] += 1
     return {run: words[leaf] for run, leaf in of_runs.items()}
 
 
 @dataclass
 class ShownItem:
-    """One thing of the store, with what belongs to it."""
+    """An object of the store, with related objects."""
 
     kind: str
     id: str
     content: Json
     related: dict[str, Json] = field(default_factory=dict)
-    """What a reader wants to see beside it: names -> contents or lists of ids."""
+    """Related objects: names -> contents or lists of ids."""
     prompts: Mapping[str | None, str] = field(default_factory=dict)
-    """What to call the system prompts of the cases that have several."""
+    """The names of the system prompts of cases with several."""
 
     def document(self) -> Json:
         """As JSON: the stored content, with kind and id."""
@@ -94,7 +94,7 @@ class ShownItem:
 
 
 def show(location: Location, revision: str) -> ShownItem:
-    """Any thing by its id or name; `REV:path` is a test file's cases as they were in that run."""
+    """Any object by its id or name; `REV:path` is the cases of a test file in that run."""
     with open_store(location) as store:
         text, colon, path = revision.partition(":")
         if colon:
@@ -103,7 +103,7 @@ def show(location: Location, revision: str) -> ShownItem:
 
 
 def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem:
-    """One thing of an open store."""
+    """An object of an open store."""
     if kind == "question":
         return _show_question(location, store, id)
     stored = store.load_any(kind, id)
@@ -112,21 +112,21 @@ def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem
     if kind == "session":
         return _show_session(location, store, id, stored.content)
     content = store.load_whole(stored.content)
-    found = ShownItem(kind, id, content, _related(store, kind, id, content))
-    found.prompts = name_prompts(location, _told_prompts(found.related.get("results", ())))
-    return found
+    item = ShownItem(kind, id, content, _related(store, kind, id, content))
+    item.prompts = name_prompts(location, _prompts_of_results(item.related.get("results", ())))
+    return item
 
 
-def _told_prompts(results: Iterable[Json]) -> set[str | None]:
-    """The system prompts of those of the cases that have several."""
+def _prompts_of_results(results: Iterable[Json]) -> set[str | None]:
+    """The system prompts of the cases that have several."""
     prompts: dict[tuple[str, str], set[str | None]] = {}
     for result in results:
         prompts.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
-    return {id for some in prompts.values() if len(some) > 1 for id in some}
+    return {id for ids in prompts.values() if len(ids) > 1 for id in ids}
 
 
 def _show_question(location: Location, store: Store, id: str) -> ShownItem:
-    """A question with its answers and with the calls that brought none."""
+    """A question with its answers and failed calls."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
     places = find_places(location, store, [id])
     asked = next((session.question for session in store.find_sessions(samples[:1]).values()), None)
@@ -149,11 +149,11 @@ def _show_question(location: Location, store: Store, id: str) -> ShownItem:
 
 def _show_failure(location: Location, store: Store, id: str, content: Json) -> ShownItem:
     [entry] = describe_failures(location, store, [LoggedFailure(id, restore_failure(content))])
-    found = ShownItem("failure", id, content, _describe_place(entry.place))
-    found.related |= {"question": entry.question, "hint": entry.hint}
+    item = ShownItem("failure", id, content, _describe_place(entry.place))
+    item.related |= {"question": entry.question, "hint": entry.hint}
     if entry.place and entry.place.has_several:
-        found.prompts = name_prompts(location, [entry.place.question.prompt])
-    return found
+        item.prompts = name_prompts(location, [entry.place.question.prompt])
+    return item
 
 
 def _describe_place(place: Place | None) -> dict[str, Json]:
@@ -189,25 +189,25 @@ def _evaluator_name(store: Store, id: str) -> str:
 
 
 def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
-    """The cells that a session is a part of, and whether their cases have several system prompts.
+    """The results with a session, and whether their cases have several system prompts.
 
-    As the newest run that knows it has them; what that run left out, as the runs before it had
-    it.
+    They are read from the newest run that has the session, and from the runs before it for cases
+    that this run left out.
     """
-    found: dict[Cell, Result] = {}
+    cells: dict[Cell, Result] = {}
     prompts: set[tuple[str, str, str | None]] = set()
     for run in store.find_recent_runs():
         results = read_results(store, run)
         here = [result for result in results if session in result.sessions]
-        for one in here:
-            found.setdefault((one.file, one.row, one.prompt, one.model), one)
+        for result in here:
+            cells.setdefault((result.file, result.row, result.prompt, result.model), result)
         places = {(result.file, result.row) for result in here}
         prompts |= {
             (*place, result.prompt) for result in results if (place := _case(result)) in places
         }
         if here and not leaves_out(run.selection):
             break
-    return list(found.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
+    return list(cells.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
 
 
 Cell = tuple[str, str, str | None, str]
@@ -218,15 +218,22 @@ def _case(result: Result) -> tuple[str, str]:
 
 
 def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
-    """The votes on a session alone, and those of `judged` on several that it is one of."""
+    """The votes on a session alone, and those of `judged` on several sessions with it."""
     yield from store.find_votes([session]).get(session, [])
-    for id, one in store.find_evaluations(judged).items():
-        if len(one.sessions) > 1 and session in one.sessions:
-            yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
+    for id, evaluation in store.find_evaluations(judged).items():
+        if len(evaluation.sessions) > 1 and session in evaluation.sessions:
+            yield Vote(
+                evaluation.started,
+                id,
+                evaluation.evaluation,
+                evaluation.evaluator,
+                evaluation.verdict,
+                evaluation.score,
+            )
 
 
 def _show_session(location: Location, store: Store, id: str, content: Json) -> ShownItem:
-    """A session with what was said of it, and the cases that it is a part of."""
+    """A session with its judgements and cases."""
 
     def version(kind: str, id: str | None) -> Json:
         return store.load_contents(kind, [id]).get(id) if id else None
@@ -234,7 +241,7 @@ def _show_session(location: Location, store: Store, id: str, content: Json) -> S
     cells, has_several = cells_with(store, id)
     judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
     votes = list(_votes_on(store, id, judged))
-    found = store.find_evaluations([vote.id for vote in votes])
+    evaluations = store.find_evaluations([vote.id for vote in votes])
     rows = {key: cell.row for cell in cells for key in cell.evaluations}
     related = {
         "test": version("test", content["test"]),
@@ -257,10 +264,10 @@ def _show_session(location: Location, store: Store, id: str, content: Json) -> S
             {
                 **vote._asdict(),
                 "by": _evaluator_name(store, vote.evaluator),
-                "feedback": found[vote.id].feedback,
+                "feedback": evaluations[vote.id].feedback,
                 "row": rows.get(vote.id),
-                "together": len(found[vote.id].sessions),
-                "sessions": list(found[vote.id].sessions),
+                "together": len(evaluations[vote.id].sessions),
+                "sessions": list(evaluations[vote.id].sessions),
             }
             for vote in votes
         ],
@@ -284,10 +291,10 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         }
     if kind == "cases":
         cases = restore_case_file(content).cases
-        told = [case.evaluation for case in cases if case.evaluation]
+        evaluations = [case.evaluation for case in cases if case.evaluation]
         return {
             "tests": store.load_contents("test", [id for case in cases for id in case.tests]),
-            "evaluations": store.load_contents("evaluation", told),
+            "evaluations": store.load_contents("evaluation", evaluations),
         }
     if kind == "file":
         file = store.load_files([id])[id]

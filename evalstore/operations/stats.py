@@ -1,6 +1,6 @@
-"""`stats`: the results of a run added up by candidate, system prompt, tag or file.
+"""`stats`: totals of the results of a run by candidate, system prompt, tag or file.
 
-Costs are those of the answers and judgements that count, whichever run has paid for them.
+Costs are those of the answers and judgements that count, also when an earlier run made the calls.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Stats:
     """Microseconds since 1970, UTC."""
     by: By
     query: str | None
-    """The description of the query that selects them."""
+    """The description of the query that selects the results."""
     currency: str
     total: ResultGroup
     groups: tuple[ResultGroup, ...]
     rerolls: Rerolls
-    """How many results are of questions that were asked again."""
+    """Results of questions that were asked again."""
     selection: str = field(default="", metadata={"json_as": lambda text: text or None})
-    """What the run was about, when it left out some cases or candidates."""
+    """The selection of a run that left out cases or candidates; else empty."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -89,10 +89,10 @@ def stats(
     query: str | None = None,
     currency: str | None = None,
 ) -> Stats:
-    """The results of a run by all of these together; a case with several tags counts for each.
+    """The results of a run grouped by these dimensions; a case counts for each of its tags.
 
-    `query` is the description of one of the settings' queries. Raises `EvalstoreError` for a
-    query or a currency that there is not, and when nothing is selected.
+    `query` is the description of a query of the settings. Raises `EvalstoreError` for an unknown
+    query or currency, and when nothing is selected.
     """
     return read_stats(location, revision, [tuple(by)], query=query, currency=currency)[0]
 
@@ -105,7 +105,7 @@ def read_stats(
     query: str | None = None,
     currency: str | None = None,
 ) -> list[Stats]:
-    """The same for several ways to group, read once."""
+    """The statistics for several groupings; the results are read once."""
     for name in (name for by in groupings for name in by):
         if name not in DIMENSIONS:
             hint = suggest(name, DIMENSIONS, "groups")
@@ -118,11 +118,11 @@ def read_stats(
         keep = Filter(project, run, chosen)
         total = GroupTotals()
         sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
-        for one, case in _look(project.store, run, keep, convert):
-            total.add(one)
-            for by, found in zip(groupings, sums, strict=True):
-                for key in _keys(by, one.result, case):
-                    found.setdefault(key, GroupTotals()).add(one)
+        for measured, case in _look(project.store, run, keep, convert):
+            total.add(measured)
+            for by, totals in zip(groupings, sums, strict=True):
+                for key in _keys(by, measured.result, case):
+                    totals.setdefault(key, GroupTotals()).add(measured)
         everything = total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
@@ -143,18 +143,21 @@ def read_stats(
                 total=everything,
                 groups=tuple(
                     sorted(
-                        (one.group(key, _name(project, by, key)) for key, one in found.items()),
+                        (
+                            group_totals.group(key, _name(project, by, key))
+                            for key, group_totals in totals.items()
+                        ),
                         key=lambda group: group.name.casefold(),
                     )
                 ),
                 rerolls=rerolls,
             )
-            for by, found in zip(groupings, sums, strict=True)
+            for by, totals in zip(groupings, sums, strict=True)
         ]
 
 
 def _find_query(project: Project, name: str) -> AnalysisQuery:
-    """The query with this description, or the only one whose description has it in it."""
+    """The query with this description, or the only one whose description contains it."""
     queries = project.settings.analysis_queries
     names = [query.description for query in queries]
     if not queries:
@@ -163,17 +166,19 @@ def _find_query(project: Project, name: str) -> AnalysisQuery:
             hint="describe some under 'analysisQueries:' in evalstore.yaml",
         )
     same = [query for query in queries if query.description.casefold() == name.casefold()]
-    found = same or [query for query in queries if name.casefold() in query.description.casefold()]
-    if not found:
+    matches = same or [
+        query for query in queries if name.casefold() in query.description.casefold()
+    ]
+    if not matches:
         raise EvalstoreError(f"there is no query '{name}'", hint=suggest(name, names, "queries"))
-    if len(found) > 1:
-        listed = ", ".join(f"'{query.description}'" for query in found)
-        raise EvalstoreError(f"'{name}' is {len(found)} queries", hint=f"it could be {listed}")
-    return found[0]
+    if len(matches) > 1:
+        listed = ", ".join(f"'{query.description}'" for query in matches)
+        raise EvalstoreError(f"'{name}' is {len(matches)} queries", hint=f"it could be {listed}")
+    return matches[0]
 
 
 def _converter(project: Project, code: str) -> Callable[[float, int], float]:
-    """From USD at a time to a currency, at the rate of that day."""
+    """A function from USD and a time to an amount of the currency, at the rate of that day."""
     currency = project.reading.currencies.get(code)
     if currency is None:
         if code == "USD":
@@ -208,21 +213,25 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
 def _look(
     store: Store, run: Run, keep: Filter, convert: Callable[[float, int], float]
 ) -> Iterator[tuple[MeasuredResult, Case]]:
-    """The results that are selected, with what is known of their answers and judgements."""
-    purse = _Purse(store, convert)
+    """The selected results, with the facts of their answers and judgements."""
+    prices = _CostReader(store, convert)
     rule = run.verdict_rule
-    for some in _batches(store, run, keep):
-        spent = store.find_spent(id for result, _ in some for id in result.sessions)
-        judged = store.find_judgements(id for result, _ in some for id in result.evaluations)
+    for batch in _batches(store, run, keep):
+        spent = store.find_spent(id for result, _ in batch for id in result.sessions)
+        judged = store.find_judgements(id for result, _ in batch for id in result.evaluations)
         answers = {
-            id: CallFacts(id, purse.cost(one.usd, one.started, one.model), one.seconds)
-            for id, one in spent.items()
+            id: CallFacts(
+                id, prices.cost(spending.usd, spending.started, spending.model), spending.seconds
+            )
+            for id, spending in spent.items()
         }
         judgements = {
-            id: CallFacts(id, purse.cost(one.usd, one.vote.started, purse.model_of(one)))
-            for id, one in judged.items()
+            id: CallFacts(
+                id, prices.cost(judgement.usd, judgement.vote.started, prices.model_of(judgement))
+            )
+            for id, judgement in judged.items()
         }
-        for result, case in some:
+        for result, case in batch:
             votes = [
                 judged[id]
                 for id in result.evaluations
@@ -230,11 +239,11 @@ def _look(
             ]
             verdict = result.verdict
             attempts: list[tuple[Verdict, float | None]] = []
-            wanted = max(1, result.wanted // max(1, len(case.tests)))
-            if keep.is_about_votes or wanted > 1:
+            expected = max(1, result.wanted // max(1, len(case.tests)))
+            if keep.is_about_votes or expected > 1:
                 attempts = _by_attempt(case, votes, rule)
             if keep.is_about_votes:
-                is_whole = len(attempts) == wanted
+                is_whole = len(attempts) == expected
                 verdict = combine(attempts, rule).verdict if is_whole else None
             yield (
                 MeasuredResult(
@@ -242,7 +251,7 @@ def _look(
                     verdict,
                     [answers[id] for id in result.sessions if id in answers],
                     [judgements[vote.vote.id] for vote in votes],
-                    [word for word, _ in attempts] if len(attempts) == wanted else [],
+                    [word for word, _ in attempts] if len(attempts) == expected else [],
                 ),
                 case,
             )
@@ -250,16 +259,16 @@ def _look(
 
 def _batches(store: Store, run: Run, keep: Filter) -> Iterator[list[tuple[Result, Case]]]:
     waiting: list[tuple[Result, Case]] = []
-    for some in iterate_cases(store, run):
-        waiting += [one for one in some if keep(*one)]
+    for batch in iterate_cases(store, run):
+        waiting += [entry for entry in batch if keep(*entry)]
         if len(waiting) >= _AT_ONCE:
             yield waiting
             waiting = []
     yield waiting
 
 
-class _Purse:
-    """What answers and judgements have cost, in the currency that is wanted."""
+class _CostReader:
+    """Computes the cost of answers and judgements in a currency."""
 
     def __init__(self, store: Store, convert: Callable[[float, int], float]) -> None:
         self._convert = convert
@@ -267,12 +276,12 @@ class _Purse:
         self._models = store.load_all("model")
 
     def model_of(self, judgement: StoredJudgement) -> str | None:
-        """The model version that has judged; None: checks, or a person."""
+        """The model version of a judgement; None for checks or a person."""
         model: str | None = self._evaluators.get(judgement.vote.evaluator, {}).get("model")
         return model
 
     def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
-        """None if a part of the cost is unknown."""
+        """The cost of a call in the currency; None if it is unknown."""
         if usd is not None:
             return self._convert(usd, at)
         is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
@@ -282,13 +291,13 @@ class _Purse:
 def _by_attempt(
     case: Case, votes: Sequence[StoredJudgement], rule: str
 ) -> list[tuple[Verdict, float | None]]:
-    """The verdict on each attempt that is judged."""
+    """The verdict on each judged attempt."""
     by_subject: dict[str, list[StoredJudgement]] = {}
     for vote in votes:
         by_subject.setdefault(vote.subject, []).append(vote)
     return [
-        judge_session([judgement.vote for judgement in some], case.judged_by, CHECKS, rule)
-        for some in by_subject.values()
+        judge_session([judgement.vote for judgement in judgements], case.judged_by, CHECKS, rule)
+        for judgements in by_subject.values()
     ]
 
 
@@ -296,7 +305,7 @@ def _by_attempt(
 
 
 def _keys(by: By, result: Result, case: Case) -> Iterator[_Key]:
-    """The groups that a result belongs to: with tags, several."""
+    """The groups of a result: several when it has tags."""
     keys: list[_Key] = [()]
     for name in by:
         parts: Sequence[str | None]

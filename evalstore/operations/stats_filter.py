@@ -1,4 +1,4 @@
-"""Which results of a run a query of the settings selects, and whose judgements count for it."""
+"""Selects results of a run by a query of the settings, and the evaluators that count for it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ARTICLES = {"candidate": "a", "evaluator": "an"}
 
 
 class Filter:
-    """A query, ready for the results of one run; without a query everything passes."""
+    """A query for the results of one run; without a query it accepts everything."""
 
     def __init__(self, project: Project, run: Run, query: AnalysisQuery | None) -> None:
-        """Raises `EvalstoreError` for a model or a system prompt that there is not."""
+        """Raises `EvalstoreError` for an unknown model or system prompt."""
         self._query = query
         self._run = run.id
         self._temperatures = {candidate.id: candidate.temperature for candidate in run.candidates}
@@ -35,7 +35,7 @@ class Filter:
 
     @property
     def is_about_votes(self) -> bool:
-        """Whether verdicts are to be made anew, of some of the judgements."""
+        """Whether verdicts must be computed again, from some of the judgements."""
         return self._evaluators is not None
 
     def evaluator(self, id: str) -> bool:
@@ -55,8 +55,8 @@ class Filter:
         )
 
     def _is_chosen(self, query: AnalysisQuery, result: Result, case: Case) -> bool:
-        given = self._temperatures.get(result.model)
-        temperature = given if case.temperature is None else case.temperature
+        default = self._temperatures.get(result.model)
+        temperature = default if case.temperature is None else case.temperature
         if query.candidates_temperature not in (None, temperature):
             return False
         return not query.candidates or any(
@@ -69,10 +69,12 @@ class Filter:
         query = self._query
         if query is None or (not query.evaluators and query.evaluators_temperature is None):
             return None
-        known = project.store.load_all("evaluator")
+        evaluators = project.store.load_all("evaluator")
         models: dict[str, set[str]] = {}
-        for one in run.evaluators:
-            models.setdefault(one.id, set()).add(known.get(one.evaluator, {}).get("model"))
+        for evaluator in run.evaluators:
+            models.setdefault(evaluator.id, set()).add(
+                evaluators.get(evaluator.evaluator, {}).get("model")
+            )
         self._require(query.evaluators, models, "evaluator")
         chosen = [
             (
@@ -81,39 +83,40 @@ class Filter:
             )
             for evaluator in query.evaluators
         ]
-        everyone = {model for some in models.values() for model in some}
+        everyone = {model for versions in models.values() for model in versions}
         chosen = chosen or [(everyone, QueryModel(""))]
         return {
             id
-            for id, one in known.items()
-            if query.evaluators_temperature in (None, one.get("temperature"))
+            for id, content in evaluators.items()
+            if query.evaluators_temperature in (None, content.get("temperature"))
             and any(
-                one.get("model") in some and by.temperature in (None, one.get("temperature"))
-                for some, by in chosen
+                content.get("model") in versions
+                and by.temperature in (None, content.get("temperature"))
+                for versions, by in chosen
             )
         }
 
-    def _require(self, chosen: Sequence[QueryModel], known: Iterable[str], what: str) -> None:
-        known = list(known)
+    def _require(self, chosen: Sequence[QueryModel], names: Iterable[str], kind: str) -> None:
+        names = list(names)
         for model in chosen:
-            if not any(_names(model, name) for name in known):
+            if not any(_names(model, name) for name in names):
                 raise EvalstoreError(
-                    f"'{model.id}' is not {_ARTICLES[what]} {what} of run {self._run[:8]}",
-                    hint=suggest(model.id, known, f"{what}s"),
+                    f"'{model.id}' is not {_ARTICLES[kind]} {kind} of run {self._run[:8]}",
+                    hint=suggest(model.id, names, f"{kind}s"),
                 )
 
 
 def _names(chosen: QueryModel, model: str) -> bool:
-    """Whether it is this model; one that is listed again has its temperature in its name."""
+    """Whether it is this model; a further candidate with it has its temperature in its name."""
     return model == chosen.id or model.startswith(f"{chosen.id}@")
 
 
 def _find_prompts(project: Project, names: Sequence[str]) -> set[str]:
-    """The versions that these names stand for now."""
-    known = project.reading.names.get("prompts", {})
+    """The current prompt versions of these names."""
+    versions = project.reading.names.get("prompts", {})
     for name in names:
-        if name not in known:
+        if name not in versions:
             raise EvalstoreError(
-                f"there is no system prompt '{name}'", hint=suggest(name, known, "prompts")
+                f"there is no system prompt '{name}'", hint=suggest(name, versions, "prompts")
             )
-    return {id for name in names for id in known[name]}
+    return {id for name in names for id in versions[name]}

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
     """What a run would do, and what changed; no model is called.
 
-    Unless it must be `whole`, the list of what would be done may be missing.
+    Without `whole`, the list of items may be missing.
     """
-    if selection == SelectionOptions() and (found := recall(location, whole=whole)):
-        return found
+    if selection == SelectionOptions() and (remembered := recall(location, whole=whole)):
+        return remembered
     from evalstore.operations.plan_status import compute_status
 
     return compute_status(location, selection)

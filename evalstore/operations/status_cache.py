@@ -1,11 +1,10 @@
-"""`status` from memory: the last answer stands while nothing it was made from has moved.
+"""A cache of the last `status`, valid while none of its inputs has changed.
 
-A `status` leaves behind what it saw: the stamps of the settings, of every file of the
-workspace, of every place where a mentioned file was looked for, and of the store. While all of
-them are what they were, the answer is the same, and neither the files nor the store are
-opened; with `maxAge` it stands until the first answer becomes too old. What would be done is
-remembered as numbers, without the list. The memory lives beside the index, belongs to this
-machine, and losing it loses nothing.
+The cache contains the stamps of the settings, of all files of the workspace, of all paths where a
+mentioned file was looked for, and of the store. While all of them are unchanged, neither the files
+nor the store are opened; with `maxAge`, the cache expires with the first answer that becomes too
+old. It contains the numbers of the plan, without the items. It is a file beside the index, for
+this machine only, and can be deleted.
 """
 
 # Paths are texts here: thousands of files are looked at when nothing has changed.
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
 
 _FORMAT = [5, __version__]
-"""Raise the number when the answer comes from anything else, or is made in another way."""
+"""Raise the number when the status depends on other inputs, or is computed otherwise."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
 """Changed files, and pairs that lack a capability, that are remembered."""
@@ -46,12 +45,12 @@ _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
 )
-"""Parts of an answer that are kept as they are."""
+"""Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
 
 
 def recall(location: Location, *, whole: bool) -> Status | None:
-    """The remembered answer, when it still stands."""
+    """The cached status; None when there is none or it is not valid."""
     for root in (location.directory, *location.directory.parents):
         if (root / "evalstore.yaml").is_file():
             break
@@ -70,17 +69,17 @@ def recall(location: Location, *, whole: bool) -> Status | None:
             digest.add([see_mentioned(name)])
         if memory["digest"] != digest.hexdigest():
             return None
-        known = memory["status"]
-        changes = [FileChange(**one) for one in known.pop("changes")]
-        skipped = [(file, row, model, lacks) for file, row, model, lacks in known.pop("skipped")]
-        found = Status(items=[], changes=changes, skipped=skipped, **known)
-        return found if now() < found.stands_until else None
+        content = memory["status"]
+        changes = [FileChange(**change) for change in content.pop("changes")]
+        skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
+        status = Status(items=[], changes=changes, skipped=skipped, **content)
+        return status if now() < status.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EvalstoreError):
         return None
 
 
 def _asked(root: Path, location: Location) -> list[Any]:
-    """What decides which files and which store are meant, and may be used; and the day."""
+    """Everything that selects the files and the store, what they may use, and the day."""
     config = None if location.config is None else str(location.config)
     folder = str(location.directory) if location.store else None
     allowed = AllowedPaths().of(os.path.realpath(root))
@@ -88,27 +87,27 @@ def _asked(root: Path, location: Location) -> list[Any]:
 
 
 class _Digest:
-    """Of names and stamps, in the order in which they come."""
+    """A hash of names and stamps, in order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def add(self, seen: Sequence[Seen]) -> None:
-        """Take these in."""
+        """Add names and stamps."""
         self._hash.update(json.dumps(seen).encode())
 
     def hexdigest(self) -> str:
-        """32 hexadecimal digits."""
+        """The hash as 32 hexadecimal digits."""
         return self._hash.hexdigest()
 
 
 class _Newest(_Digest):
-    """The same, with the newest of all times in nanoseconds."""
+    """A digest that records the newest of all times, in nanoseconds."""
 
     newest = 0
 
     def add(self, seen: Sequence[Seen]) -> None:
-        """Take these in."""
+        """Add names and stamps."""
         for _, _, modified, changed, _ in seen:
             self.newest = max(self.newest, modified, changed)
         super().add(seen)
@@ -137,7 +136,7 @@ def look(
 
 
 def see(name: str) -> Seen:
-    """A path with the stamp of what is there; all zero when nothing is."""
+    """A path with its stamp; all zero when it does not exist."""
     try:
         return (name, *stamp(os.stat(name)))
     except (OSError, ValueError):
@@ -145,12 +144,12 @@ def see(name: str) -> Seen:
 
 
 def see_mentioned(name: str) -> Seen:
-    """Where a path leads to, with the stamp of what is there."""
+    """The target of a path, with its stamp."""
     return see(os.path.realpath(name))
 
 
 class StatusCache:
-    """Takes note of everything before it is read, and keeps it with the answer."""
+    """Takes the stamps before the files are read, and writes them with the status."""
 
     def __init__(
         self,
@@ -161,7 +160,7 @@ class StatusCache:
         began: int,
     ) -> None:
         """`began` is the time (nanoseconds) before the settings were read."""
-        self._wanted = selection
+        self._selection = selection
         self._began = began
         self._path = workspace.private / _FILE
         self._memory = {
@@ -184,18 +183,18 @@ class StatusCache:
         except EvalstoreError:
             self._digest.newest = began  # the reading will say what is wrong
 
-    def keep(self, found: Status, mentioned: Mapping[str, Seen], *, runs_code: bool) -> None:
-        """Remember an answer.
+    def keep(self, status: Status, mentioned: Mapping[str, Seen], *, runs_code: bool) -> None:
+        """Write a status to the cache.
 
-        Only when all stamps are settled: what is younger may change without a trace. Nor when
-        something is to be done and `runs_code`: which files are trusted is said elsewhere.
+        Only when all stamps are old enough: a younger file may change without a new stamp. Not
+        with items and `runs_code`: which files are trusted is not among the stamps.
         """
         if (
-            self._wanted != SelectionOptions()
-            or found.untrusted
-            or found.refused
-            or (found.items and runs_code)
-            or max(len(found.changes), len(found.skipped), len(found.warnings)) > _MOST_LISTED
+            self._selection != SelectionOptions()
+            or status.untrusted
+            or status.refused
+            or (status.items and runs_code)
+            or max(len(status.changes), len(status.skipped), len(status.warnings)) > _MOST_LISTED
         ):
             return
         digest = self._digest
@@ -206,10 +205,10 @@ class StatusCache:
         memory = self._memory | {
             "mentioned": sorted(mentioned),
             "digest": digest.hexdigest(),
-            "whole": not found.items,
+            "whole": not status.items,
             "status": {
-                "changes": [asdict(change) for change in found.changes],
-                **{name: getattr(found, name) for name in _REMEMBERED},
+                "changes": [asdict(change) for change in status.changes],
+                **{name: getattr(status, name) for name in _REMEMBERED},
             },
         }
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""`trust`: allow files to run and variables to be sent on this machine; list, take it back."""
+"""`trust`: allows files to run and variables to be sent on this machine; lists and revokes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file as its user sees it before and after a decision."""
+    """A file that is trusted or revoked, as it is printed."""
 
     JSON_FIELDS = ("path", "sha256", "size", "network", "at", "change")
 
@@ -39,9 +39,9 @@ class ShownFile:
     size: int
     network: bool
     lines: tuple[str, ...] = ()
-    """How it begins."""
+    """The first lines."""
     count: int = 0
-    """How many lines it has."""
+    """The number of lines."""
     at: int | None = field(default=None, metadata=_TRUSTED)
     """When it was trusted, in microseconds since 1970."""
     change: str = field(default="", metadata=_CHANGE)
@@ -49,22 +49,22 @@ class ShownFile:
 
 
 def trust(location: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
-    """Allow the files as they are now; nothing is, unless all can be read."""
+    """Trust the current contents of the files; none when one cannot be read."""
     read = [_read(location, name) for name in names]
-    known = TrustList(default_place())
-    found = []
+    trust_list = TrustList(default_place())
+    shown = []
     for path, data in read:
-        one = Trusted(digest(data), network, str(path), len(data), now())
-        before = known.find(one.sha256)
+        entry = Trusted(digest(data), network, str(path), len(data), now())
+        before = trust_list.find(entry.sha256)
         same = before is not None and before.network == network
         if not same:
-            known.add(one)
-        found.append(_show(one, data, "kept" if same else "trusted"))
-    return found
+            trust_list.add(entry)
+        shown.append(_show(entry, data, "kept" if same else "trusted"))
+    return shown
 
 
 def trusted_files() -> list[ShownFile]:
-    """All files that are allowed, in the order in which they were."""
+    """All trusted files, oldest first."""
     return [
         ShownFile(entry.path, entry.sha256, entry.size, entry.network, at=entry.at)
         for entry in TrustList(default_place()).entries
@@ -72,21 +72,21 @@ def trusted_files() -> list[ShownFile]:
 
 
 def allowed_paths() -> list[AllowedPath]:
-    """What workspaces may use outside of themselves, in the order in which it was allowed."""
+    """The paths that workspaces may use outside of themselves, oldest first."""
     return AllowedPaths().entries
 
 
 def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], list[AllowedPath]]:
-    """Allow files no longer: by their path, now or then, or by the beginning of their hash.
+    """Revoke trust in files, named by a present or former path, or by the start of a hash.
 
-    A path that workspaces may use is taken from all of them, and by the folder of a workspace
-    all that it may use.
+    A path that workspaces may use is revoked for all of them; the folder of a workspace revokes
+    all paths that it may use.
     """
-    known, allowed = TrustList(default_place()), AllowedPaths()
+    trust_list, allowed = TrustList(default_place()), AllowedPaths()
     chosen: dict[str, Trusted] = {}
     paths: list[AllowedPath] = []
     for name in names:
-        matching = list(_matching(known, location, name))
+        matching = list(_matching(trust_list, location, name))
         places = {name, str((location.directory / name).resolve())}
         outside = [entry for entry in allowed.entries if places & {entry.path, entry.workspace}]
         paths += outside
@@ -96,7 +96,7 @@ def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], l
             )
         chosen |= {entry.sha256: entry for entry in matching}
     for sha256 in chosen:
-        known.remove(sha256)
+        trust_list.remove(sha256)
     if paths:
         allowed.remove(paths)
     files = [
@@ -110,7 +110,7 @@ def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], l
 
 @dataclass(frozen=True, slots=True)
 class ShownVariable:
-    """A variable that may be sent to a host, before and after a decision."""
+    """A variable that is allowed for a host or revoked, as it is printed."""
 
     variable: str
     host: str
@@ -122,27 +122,27 @@ class ShownVariable:
 
 def allow_variable(variable: str, host: str) -> ShownVariable:
     """Allow a variable of the environment to be sent to a host."""
-    known = TrustList(default_place())
-    one = Grant(_checked(variable), _host(host), now())
-    is_new = known.grant(one)
-    return ShownVariable(one.variable, one.host, one.at, "trusted" if is_new else "kept")
+    trust_list = TrustList(default_place())
+    grant = Grant(_checked(variable), _host(host), now())
+    is_new = trust_list.grant(grant)
+    return ShownVariable(grant.variable, grant.host, grant.at, "trusted" if is_new else "kept")
 
 
 def allowed_variables() -> list[ShownVariable]:
-    """All variables that may be sent, in the order in which they were allowed."""
+    """All variables that may be sent, oldest first."""
     grants = TrustList(default_place()).grants
     return [ShownVariable(grant.variable, grant.host, grant.at) for grant in grants]
 
 
 def revoke_variable(variable: str, host: str) -> ShownVariable:
-    """Allow a variable for a host no longer."""
-    found = TrustList(default_place()).withdraw(_checked(variable), _host(host))
-    if found is None:
+    """Revoke a variable for a host."""
+    grant = TrustList(default_place()).withdraw(_checked(variable), _host(host))
+    if grant is None:
         raise EvalstoreError(
             f"'{variable}' is not allowed for '{host}'",
             hint="'evalstore trust --list' lists what is",
         )
-    return ShownVariable(found.variable, found.host, found.at, "revoked")
+    return ShownVariable(grant.variable, grant.host, grant.at, "revoked")
 
 
 def _checked(variable: str) -> str:
@@ -166,13 +166,13 @@ def _host(text: str) -> str:
     return host
 
 
-def _matching(known: TrustList, location: Location, name: str) -> Iterator[Trusted]:
+def _matching(trust_list: TrustList, location: Location, name: str) -> Iterator[Trusted]:
     path = location.directory / name
     try:
         current = digest(read_file(path, LARGEST_FILE))
     except FileProblem:
         current = None
-    for entry in known.entries:
+    for entry in trust_list.entries:
         by_hash = len(name) >= _SHORTEST and entry.sha256.startswith(name.lower())
         if by_hash or entry.path == str(path.resolve()) or entry.sha256 == current:
             yield entry

@@ -1,7 +1,7 @@
-"""`--watch`: sees that files were saved, and says whether that calls for another run.
+"""`--watch`: waits until files are saved, and decides whether another run is needed.
 
-Files are looked at a few times a second, which works on every file system. Only stamps are
-compared; what a change means is for the plan to say, as in any run.
+Files are polled a few times a second, which works on every file system. Only stamps are compared;
+the plan decides what a change means, as in any run.
 """
 
 # Paths are texts here: thousands of files are looked at, again and again.
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
 
 _PAUSE = 0.3
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 _IDLE = 10
-"""A look at many files takes long: the pause is so many times as long, at least."""
+"""The pause is at least this many times as long as a poll."""
 _UNREADABLE: Stamp = (-1, 0, 0, 0)
 
 
 class FileWatcher:
-    """Looks at the files that a workspace is made of, and waits until some of them change."""
+    """Polls the files of a workspace until some of them change."""
 
     def __init__(self, workspace: WorkspaceFolder) -> None:
         self._root = str(workspace.root)
         self._took = 0.0
-        self._single = [str(workspace.config), *(os.path.join(self._root, one) for one in NAMES)]
+        self._single = [str(workspace.config), *(os.path.join(self._root, name) for name in NAMES)]
         self._folders: dict[str, tuple[str, ...]] = {}
         self._mentioned: dict[str, Seen] = {}
         self.follow(workspace)
 
     def follow(self, workspace: WorkspaceFolder) -> None:
-        """From now on look where the settings say that the files are; call it before a reading."""
+        """Watch the folders of the settings from now on; call it before reading the files."""
         folders = {
             os.path.join(self._root, workspace.settings.paths[kind]): suffixes
             for kind, suffixes in SUFFIXES.items()
@@ -65,13 +65,13 @@ class FileWatcher:
             self._files = self._look()
 
     def follow_mentioned(self, names: Collection[str]) -> None:
-        """From now on look at these files too: where tests look for what they mention."""
+        """Watch the files that tests mention from now on too."""
         self._mentioned = {name: self._mentioned.get(name) or see_mentioned(name) for name in names}
 
     def wait(self) -> list[str]:
-        """Wait for a change, and until it is over; the paths that changed, relative and sorted.
+        """Wait for changes, and until they have ended; the changed paths, relative and sorted.
 
-        An editor that saves a file in two steps has then taken both.
+        An editor may save a file in two steps.
         """
         changed: set[str] = set()
         while not changed:
@@ -86,20 +86,20 @@ class FileWatcher:
     def _look_after_a_pause(self) -> tuple[dict[str, Stamp], dict[str, Seen]]:
         time.sleep(max(_PAUSE, _IDLE * self._took))
         began = time.monotonic()
-        found = self._look(), {name: see_mentioned(name) for name in self._mentioned}
+        stamps = self._look(), {name: see_mentioned(name) for name in self._mentioned}
         self._took = time.monotonic() - began
-        return found
+        return stamps
 
     def _look(self) -> dict[str, Stamp]:
-        found = {name: see(name)[1:] for name in self._single}
+        stamps = {name: see(name)[1:] for name in self._single}
         for folder, suffixes in self._folders.items():
             try:
                 if not self._boundary.contains(os.path.realpath(folder)):
                     raise EvalstoreError(f"{folder} is outside of the workspace")
-                walk(folder, f"{folder}/", suffixes, found)
+                walk(folder, f"{folder}/", suffixes, stamps)
             except EvalstoreError:
-                found[folder] = _UNREADABLE  # reading it will tell why
-        return found
+                stamps[folder] = _UNREADABLE  # reading it will tell why
+        return stamps
 
 
 def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
@@ -107,67 +107,67 @@ def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> s
 
 
 class Watch:
-    """The rounds of one `--watch`: what they are about, and what may still be spent."""
+    """The runs of one `--watch`, with the money they have spent."""
 
     def __init__(
         self, location: Location, selection: SelectionOptions, options: RunOptions
     ) -> None:
-        """Raises `EvalstoreError` when there is nothing to look at, or when it makes no sense."""
+        """Raises `EvalstoreError` without a workspace, or for options that do not fit."""
         _refuse(selection)
         workspace = open_workspace(location)
-        self._where, self._wanted, self._orders = location, selection, options
+        self._location, self._selection, self._options = location, selection, options
         self._root = workspace.root
         self._file_watcher = FileWatcher(workspace)
         self._max_time = options.max_time
         self._seen: object = None
         self._reported: object = None
         self.report: RunReport | None = None
-        """Of the last round that had something to do or to tell."""
+        """The report of the last run."""
         self.runs = 0
         self.spent = 0.0
-        """USD, in all rounds."""
+        """USD, in all runs."""
 
     def wait(self) -> list[str]:
-        """Wait until files have been saved; their paths."""
+        """Wait until files have been saved; returns their paths."""
         return self._file_watcher.wait()
 
     def plan(self) -> Status | None:
-        """What a run would do now; None when there is nothing to do and nothing new to tell."""
+        """The plan of a run now; None when there is nothing to do and nothing new to report."""
         self._seen = self._read()
-        found = plan_run(self._where, self._wanted, judge_only=self._orders.judge_only)
-        return found if found.items or self._seen != self._reported else None
+        status = plan_run(self._location, self._selection, judge_only=self._options.judge_only)
+        return status if status.items or self._seen != self._reported else None
 
     def _read(self) -> object:
-        """Learn what must be looked at; what the selected cases are, to be compared."""
+        """Update the watched paths; returns a value that identifies the selected cases."""
         workspace = WorkspaceFolder(
             self._root,
-            self._where.config,
-            allow_outside=self._where.allow_outside,
-            overrides=self._where.overrides,
+            self._location.config,
+            allow_outside=self._location.allow_outside,
+            overrides=self._location.overrides,
         )
         self._file_watcher.follow(workspace)
-        if self._orders.max_time is None:
+        if self._options.max_time is None:
             self._max_time = workspace.settings.max_time
-        with open_project(self._where, create=True, workspace=workspace) as project:
+        with open_project(self._location, create=True, workspace=workspace) as project:
             self._file_watcher.follow_mentioned(project.reading.references.looked)
-            require_sound(project, self._wanted, hint=GO_ON)
-            return _gist(project, self._wanted)
+            require_sound(project, self._selection, hint=GO_ON)
+            return _gist(project, self._selection)
 
     def find_news(self, before: str) -> Comparison:
-        """What the last run found, compared with the run of this id."""
+        """The last run compared with the run of this id."""
         assert self.report is not None
-        with open_store(self._where) as store:
+        with open_store(self._location) as store:
             was, now = (read_results(store, store.load_run(id)) for id in (before, self.report.run))
         return compare(was, now)
 
     def run(self, listener: ProgressListener) -> RunReport:
-        """Carry out the plan, with what is left of `max_cost`."""
-        most = self._orders.max_cost
+        """Carry out the plan, within the rest of `max_cost`."""
+        most = self._options.max_cost
         left = None if most is None else max(0.0, most - self.spent)
         before = listener.usd
         try:
             report = carry_out(
-                self._where, self._wanted, replace(self._orders, max_cost=left), listener
+                self._location, self._selection, replace(self._options, max_cost=left), listener
             )
         finally:
             self.spent += listener.usd - before
@@ -177,11 +177,11 @@ class Watch:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether the last run stopped because what was left of `max_cost` was not enough."""
+        """Whether the last run stopped because the rest of `max_cost` was spent."""
         if self.report is None or self.report.status != "over budget":
             return False
         out_of_time = self._max_time is not None and self.report.seconds >= self._max_time
-        return self._orders.max_cost is not None and not out_of_time
+        return self._options.max_cost is not None and not out_of_time
 
 
 def _refuse(selection: SelectionOptions) -> None:
@@ -198,7 +198,7 @@ def _refuse(selection: SelectionOptions) -> None:
 
 
 def _gist(project: Project, selection: SelectionOptions) -> object:
-    """All that verdicts depend on: while it is the same, a report would say the same again."""
+    """Everything that verdicts depend on: while it is equal, a report would be equal."""
     matches = select(project, selection).matcher()
     files = [
         (
@@ -215,7 +215,7 @@ def _gist(project: Project, selection: SelectionOptions) -> object:
         for path, file in sorted(project.reading.files.items())
     ]
     return (
-        [one for one in files if one[-1]],
+        [file for file in files if file[-1]],
         [
             (candidate.id, candidate.model, candidate.temperature, candidate.attempts)
             for candidate in project.candidates(selection)

@@ -71,6 +71,16 @@ class ResultGroup:
     """How likely two attempts at the same case differ in passing; None without attempts."""
 
     @property
+    def pass_rate(self) -> float | None:
+        """The share of the judged results that passed, 0..1; None when nothing was judged."""
+        return self.rate.rate
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the pass rate; None when nothing was judged."""
+        return self.rate.interval
+
+    @property
     def coverage(self) -> float | None:
         """The share of the results that are judged."""
         return self.rate.judged / self.results if self.results else None

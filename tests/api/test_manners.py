@@ -70,12 +70,12 @@ def test_nothing_is_printed(workspace: Workspace, capfd: pytest.CaptureFixture[s
 
 
 def test_progress_is_told_until_all_is_done(workspace: Workspace) -> None:
-    told: list[Progress] = []
-    workspace.run(on_progress=told.append)
+    reports: list[Progress] = []
+    workspace.run(on_progress=reports.append)
 
-    assert told[0] == Progress(asks=2, judgements=2)
-    assert (told[-1].asked, told[-1].judged, told[-1].failed) == (2, 2, 0)
-    assert [one.asked + one.judged for one in told] == [0, 1, 2, 3, 4]
+    assert reports[0] == Progress(asks=2, judgements=2)
+    assert (reports[-1].asked, reports[-1].judged, reports[-1].failed) == (2, 2, 0)
+    assert [progress.asked + progress.judged for progress in reports] == [0, 1, 2, 3, 4]
 
 
 def test_an_error_of_the_callback_stops_the_run_and_is_raised(workspace: Workspace) -> None:
@@ -163,9 +163,9 @@ def test_what_the_system_refuses_is_an_error_of_ours(
 
 @pytest.mark.parametrize("name", ["tags", "models", "paths", "evaluators", "exclude_tags"])
 def test_one_text_is_not_taken_for_its_letters(workspace: Workspace, name: str) -> None:
-    given: Any = {name: "policy"}
+    options: Any = {name: "policy"}
     with pytest.raises(EvalstoreError, match=f"'{name}' is one text") as raised:
-        workspace.status(**given)
+        workspace.status(**options)
     assert raised.value.hint == f"write {name}=['policy']"
 
 
@@ -199,10 +199,10 @@ def test_the_options_are_those_of_the_command_line() -> None:
 
 
 def test_the_bounds_are_those_of_the_command_line() -> None:
-    found = {}
+    bounds = {}
     for group in (make_selection, make_run_options):
         for name, hint in get_type_hints(group, include_extras=True).items():
             for info in getattr(hint, "__metadata__", ()):
                 if info.min is not None:
-                    found[name] = (info.min, info.max)
-    assert found == BOUNDS
+                    bounds[name] = (info.min, info.max)
+    assert bounds == BOUNDS

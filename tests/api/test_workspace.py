@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,20 @@ def test_a_run_does_what_status_says_and_leaves_nothing_to_do(workspace: Workspa
         ("judge", "language=French"),
     ]
     assert (report.status, report.asked, report.judged, report.gate) == ("complete", 2, 2, "failed")
+    assert report.verdicts == {"pass": 1, "fail": 1, "undecided": 0, "error": 0, "pending": 0}
+    assert (report.pass_rate, report.rate.judged, report.failures) == (0.5, 2, {})
     assert not workspace.status().is_any
+
+
+def test_a_value_has_the_json_that_its_command_prints(workspace: Workspace) -> None:
+    workspace.run()
+    done = subprocess.run(
+        [sys.executable, "-m", "evalstore", "status", "--json"],
+        cwd=workspace.root,
+        capture_output=True,
+        check=True,
+    )
+    assert {"format": 1, **evalstore.to_json(workspace.status())} == json.loads(done.stdout)
 
 
 def test_a_selection_is_that_of_the_command_line(workspace: Workspace) -> None:
@@ -135,12 +151,14 @@ def test_diff_tells_what_was_fixed(workspace: Workspace) -> None:
 
     older, newer = reversed(workspace.runs())
     diff = workspace.diff(older, newer)
-    assert (diff.was, [pair.either.row for pair in diff.comparison.fixed]) == (
+    assert (diff.was, [pair.either.row for pair in diff.fixed]) == (
         first.run,
         ["language=French"],
     )
-    was, now = diff.comparison.rates()
+    assert (diff.broke, diff.changed, diff.new, diff.gone) == ([], [], [], [])
+    was, now = diff.rates
     assert (was.rate, now.rate) == (0.5, 1.0)
+    assert (diff.change.difference, diff.p_value) == (0.5, 1.0)
     assert workspace.diff("@~1", "@").document() == diff.document()
     assert workspace.diff("@").is_empty
 
@@ -161,8 +179,14 @@ def test_a_label_decides_and_can_be_taken_back(workspace: Workspace) -> None:
 
     (by_name,) = workspace.label(FRENCH, "pass", note="close enough", by="Ada")
     assert (by_name.person, by_name.now, by_name.note) == ("Ada", "pass", "close enough")
-    people = [one for one in workspace.answer(result).judgements if one.is_person]
-    assert [(one.by, one.verdict, one.feedback) for one in people] == [
+    assert (by_name.file, by_name.row, by_name.model, by_name.was) == (
+        HELLO,
+        "language=French",
+        "scripted/parrot",
+        "fail",
+    )
+    labels = [label for label in workspace.answer(result).judgements if label.is_person]
+    assert [(label.by, label.verdict, label.feedback) for label in labels] == [
         ("Ada", "pass", "close enough")
     ]
     (back,) = workspace.label(result, "none", by="Ada")
@@ -176,14 +200,16 @@ def test_a_label_is_pass_fail_or_none(workspace: Workspace) -> None:
     wrong: Any = "passed"
     with pytest.raises(evalstore.EvalstoreError, match="a label cannot be 'passed'"):
         workspace.label(FRENCH, wrong, by="Ada")
-    assert workspace.label(FRENCH, "pass", by="Ada")[0].subject.verdict == "fail"
+    assert workspace.label(FRENCH, "pass", by="Ada")[0].was == "fail"
 
 
 def test_statistics_are_grouped(workspace: Workspace) -> None:
     workspace.run()
 
     stats = workspace.stats(by=["tag"])
-    assert [(group.name, group.rate.rate) for group in stats.groups] == [("greeting", 0.5)]
+    (group,) = stats.groups
+    assert (group.name, group.pass_rate) == ("greeting", 0.5)
+    assert group.interval == group.rate.interval is not None
 
 
 def test_search_finds_feedback(workspace: Workspace) -> None:
@@ -208,9 +234,9 @@ def test_check_lists_problems_and_run_raises_them(workspace: Workspace) -> None:
 def test_fsck_lists_damage(workspace: Workspace) -> None:
     workspace.run()
 
-    found = workspace.fsck()
-    assert found.problems == []
-    assert found.checked > 10
+    report = workspace.fsck()
+    assert report.problems == []
+    assert report.checked > 10
 
 
 def test_settings_and_store_take_the_place_of_those_of_the_workspace(

@@ -20,7 +20,7 @@ LIBRARY = (
     *("Workspace", "init", "import_tests"),
     *("Status", "PlanItem", "RunReport", "Run", "Result", "Answer", "Judgement", "Diff", "Rate"),
     *("Verdict", "Problem", "EvalstoreError", "RevisionError", "NothingSelectedError"),
-    *("StoreError", "WorkspaceError", "__version__"),
+    *("StoreError", "WorkspaceError", "to_json", "__version__"),
 )
 PLUGINS = (
     *("CheckType", "CheckArguments", "CheckInput", "CheckFinding"),
@@ -148,7 +148,7 @@ COMMANDS = {
 
 def test_the_methods_are_named_as_the_commands() -> None:
     commands()
-    assert set(vars(evalstore.Workspace)) >= COMMANDS | {"runs", "results", "answer", "search"}
+    assert set(dir(evalstore.Workspace)) >= COMMANDS | {"runs", "results", "answer", "search"}
 
 
 def test_every_public_thing_has_a_docstring_and_types() -> None:

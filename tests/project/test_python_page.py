@@ -6,6 +6,7 @@ shows, into it again.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -50,6 +51,18 @@ def test_every_block_of_python_is_run_or_is_a_source() -> None:
     page = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^(.*)\n```python$", page, re.MULTILINE)
     assert [line for line in blocks if not line.startswith(("<!-- run", "<!-- source"))] == []
+
+
+def test_the_examples_read_what_they_need_from_the_values_themselves() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    trees = [ast.parse(code) for _, code, _ in EXAMPLE.findall(page)]
+    chains = [
+        ast.unparse(node)
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
+    ]
+    assert chains == []
 
 
 def test_the_sources_are_those_of_the_example_package() -> None:

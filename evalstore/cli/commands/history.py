@@ -53,13 +53,13 @@ def diff(
     first, second, paths = _sides(list(revisions or ()))
     if versus is None:
         wanted = options.make_selection(paths, models)
-        found = operations.diff(here(), first, second, wanted=wanted, answers=answers)
+        found = operations.diff(here(), first, second, selection=wanted, answers=answers)
     else:
         found = operations.diff_models(
             here(),
             _one_run(first, second),
             (_one_model(models), versus),
-            wanted=options.make_selection(paths),
+            selection=options.make_selection(paths),
             answers=answers,
         )
     ends_with = NO if exit_code and not found.is_empty else OK

@@ -1,1 +1,1 @@
-"""The parts of `import`: what it writes, and the recorded answers it keeps."""
+"""The parts of `import`: written files and recorded answers."""

@@ -1,4 +1,4 @@
-"""Keeps an import from writing what `check` refuses, so that it never stops a workspace."""
+"""Removes imported files that `check` refuses, so that an import never breaks a workspace."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 Older = bytes | Path
-"""What a file was before it was replaced: its content, or what it linked to."""
+"""A file before it was replaced: its content, or the target of its link."""
 
 
 def read_older(path: Path, place: str) -> Older:
-    """What a file is that is about to be replaced; raises `EvalstoreError` if it is unreadable."""
+    """The present content of a file to be replaced; raises `EvalstoreError` if unreadable."""
     try:
         return path.readlink() if path.is_symlink() else read_file(path, LARGEST_SOURCE)
     except FileProblem as problem:
@@ -36,25 +36,25 @@ def read_older(path: Path, place: str) -> Older:
 def take_refused_back(
     workspace: WorkspaceFolder, written: Collection[str], older: Mapping[str, Older]
 ) -> list[SkippedItem]:
-    """Take back those of these files that have errors, and what then has; say why.
+    """Remove written files that have errors, until none has; returns them with the reasons.
 
-    `written` are paths relative to the workspace. A test goes with the prompt that it names.
-    What a file has replaced, by path, is put back in its place; any other is removed. Raises
-    `EvalstoreError` when that cannot be done.
+    `written` are paths relative to the workspace. A test is removed with the prompt that it
+    names. A file that replaced another, of `older` by path, is restored. Raises
+    `EvalstoreError` when that is not possible.
     """
-    left: list[SkippedItem] = []
-    there = set(written)
-    while there:
-        refused = [error for error in read_workspace(workspace).errors if error.file in there]
+    removed: list[SkippedItem] = []
+    remaining = set(written)
+    while remaining:
+        refused = [error for error in read_workspace(workspace).errors if error.file in remaining]
         if not refused:
             break
         for problem in refused:
             reason = f"it is not written, as 'check' would refuse it: {problem.message}"
-            left.append(SkippedItem(problem.file, reason, problem.line, problem.column))
-            if problem.file in there:
+            removed.append(SkippedItem(problem.file, reason, problem.line, problem.column))
+            if problem.file in remaining:
                 _take_back(workspace.root / problem.file, problem.file, older.get(problem.file))
-                there.discard(problem.file)
-    return left
+                remaining.discard(problem.file)
+    return removed
 
 
 def _take_back(path: Path, place: str, older: Older | None) -> None:
@@ -70,21 +70,21 @@ def _take_back(path: Path, place: str, older: Older | None) -> None:
 
 
 def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[str, SkippedItem]:
-    """Which of these model files have the id of another file of the workspace, and what to say.
+    """The model files whose id another file of the workspace has, with the reason to skip them.
 
-    `models` are paths relative to the workspace, with what is to be written there.
+    `models` are paths relative to the workspace, with their new contents.
     """
     if not models:
         return {}
     files = read_catalogue(workspace, []).model_files
-    found = {}
+    taken = {}
     for path, content in models.items():
         try:
-            given = read_yaml(content.decode()).value
+            document = read_yaml(content.decode()).value
         except (FileProblem, UnicodeDecodeError):
             continue  # it is refused when it is there
-        id = given.get("id") if isinstance(given, dict) else None
+        id = document.get("id") if isinstance(document, dict) else None
         if isinstance(id, str) and files.get(id, path) != path:
             reason = f"there is a model '{id}' in '{files[id]}', which stays as it is"
-            found[path] = SkippedItem(path, reason)
-    return found
+            taken[path] = SkippedItem(path, reason)
+    return taken

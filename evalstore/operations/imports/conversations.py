@@ -1,7 +1,7 @@
-"""Answers that bring along what they answer: every version is made anew, so ids are those of today.
+"""Imports answers that contain their questions, by creating every version again with its id.
 
-An answer to a test that is still in the workspace is thus an answer to its question, and a
-verdict on it one of its evaluator; older ones stand under versions that no file has any more.
+An answer to a test that is still in the workspace thus answers its question, and a verdict on it
+belongs to its evaluator; older answers belong to versions that no file contains any more.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 _PARTS: tuple[Part, ...] = ("candidate", "evaluator")
 _OVERRIDES = ("candidateOverrides", "evaluatorOverrides")
 _NOT_RECORDED = ("extraIdentifier", "structured", "uniqueProperties")
-"""Parts of a model version that are not among the options of a database."""
+"""Parts of a model version that a database does not record among the options."""
 
 
 class _NotTakenError(Exception):
-    """Why an answer, or a verdict, is not imported."""
+    """An answer or a verdict is not imported, for this reason."""
 
 
 def adopt_answers(
-    project: Project, system: str, given: Sequence[RecordedAnswer], source: str
+    project: Project, system: str, answers: Sequence[RecordedAnswer], source: str
 ) -> tuple[ImportedHistory, list[SkippedItem]]:
-    """The history of these answers, and what is left of them."""
+    """The history of these answers, and those that are not imported."""
     adopter = _Adopter(project, ImportedHistory(system))
-    for answer in given:
+    for answer in answers:
         adopter.add(answer)
     left = [
         SkippedItem(
@@ -71,7 +71,7 @@ class _Adopter:
         """Reason -> the first place, and how many."""
         self._project = project
         self._models: dict[tuple[str, str, Part], list[Model]] = {}
-        """Models by provider, by their code there and by what they are called for."""
+        """Models by provider, code and part."""
         for model in project.reading.models.values():
             for part in _PARTS:
                 place = (model.provider.code, model.version(part).code, part)
@@ -79,19 +79,19 @@ class _Adopter:
         self._judge_prompts: dict[tuple[str, tuple[str, ...]], str] = {}
         self._times: Counter[tuple[str, str, int]] = Counter()
 
-    def add(self, given: RecordedAnswer) -> None:
-        """Add an answer and the verdicts on it; or remember why not."""
+    def add(self, answer: RecordedAnswer) -> None:
+        """Add an answer and its verdicts, or the reason why not."""
         try:
-            session = self._session(given)
+            session = self._session(answer)
         except _NotTakenError as problem:
-            self._leave(str(problem), given.place)
+            self._leave(str(problem), answer.place)
             return
-        test = self._test(given)
-        for ruling in given.rulings:
+        test = self._test(answer)
+        for ruling in answer.rulings:
             try:
                 self._evaluation(ruling, session, test)
             except _NotTakenError as problem:
-                self._leave(str(problem), f"a verdict on {given.place}")
+                self._leave(str(problem), f"a verdict on {answer.place}")
 
     def _leave(self, reason: str, place: str) -> None:
         first, count = self.left.get(reason, (place, 0))
@@ -99,37 +99,37 @@ class _Adopter:
 
     # --- the answer
 
-    def _session(self, given: RecordedAnswer) -> str:
-        model = self._model(given.by, "candidate")
-        prompt = PromptVersion((Message("system", _text(given.prompt)),))
+    def _session(self, answer: RecordedAnswer) -> str:
+        model = self._model(answer.by, "candidate")
+        prompt = PromptVersion((Message("system", _text(answer.prompt)),))
         try:
             question = Question(
-                self.history.keep("test", hashing.describe_test(self._test(given))),
+                self.history.keep("test", hashing.describe_test(self._test(answer))),
                 self.history.keep("prompt", hashing.describe_prompt(prompt)),
                 model,
-                given.temperature,
+                answer.temperature,
             )
-            started = self._time("session", hashing.question_id(question), given.started)
+            started = self._time("session", hashing.question_id(question), answer.started)
             return self.history.add_session(
-                Session(question, (given.reply,), started, self.history.system, origin=IMPORTED)
+                Session(question, (answer.reply,), started, self.history.system, origin=IMPORTED)
             )
         except UnicodeEncodeError:
             raise _NotTakenError("a text holds half a surrogate pair") from None
 
-    def _test(self, given: RecordedAnswer) -> TestVersion:
+    def _test(self, answer: RecordedAnswer) -> TestVersion:
         return TestVersion(
-            messages=tuple([Message(role, (Text(text),)) for role, text in given.messages]),
-            special_tags=given.special_tags,
+            messages=tuple([Message(role, (Text(text),)) for role, text in answer.messages]),
+            special_tags=answer.special_tags,
             tools=tuple(
-                [self.history.keep("tool", hashing.describe_tool(tool)) for tool in given.tools]
+                [self.history.keep("tool", hashing.describe_tool(tool)) for tool in answer.tools]
             ),
             schema=None
-            if given.schema is None
-            else self.history.keep("schema", hashing.describe_schema(given.schema)),
+            if answer.schema is None
+            else self.history.keep("schema", hashing.describe_schema(answer.schema)),
         )
 
     def _time(self, kind: str, about: str, started: int) -> int:
-        """A time of its own for each of several in one second: the order is theirs."""
+        """A distinct time for each of several in the same second, in their order."""
         place = (kind, about, started)
         self._times[place] += 1
         return started + self._times[place] - 1
@@ -139,14 +139,14 @@ class _Adopter:
     def _evaluation(self, ruling: RecordedVerdict, session: str, test: TestVersion) -> None:
         if "{{_file:" in ruling.instructions:
             raise _NotTakenError("its instructions name a file, which the database does not keep")
-        told = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
+        version = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
         voice = Evaluator(
             self._model(ruling.by, "evaluator"),
             self._judge_prompt(ruling),
             ruling.temperature,
         )
         evaluator = self.history.keep("evaluator", hashing.describe_evaluator(voice))
-        evaluation = self.history.keep("evaluation", hashing.describe_evaluation(told))
+        evaluation = self.history.keep("evaluation", hashing.describe_evaluation(version))
         started = self._time(evaluator + evaluation, session, ruling.started)
         self.history.add_evaluation(
             Evaluation(
@@ -182,7 +182,7 @@ class _Adopter:
     # --- models
 
     def _model(self, by: RecordedModel, part: Part) -> str:
-        """The version of the model that has this name here, if it is still called the same way."""
+        """The version of the model with this name, if it is called with the same options."""
         models = self._models.get((by.provider, by.code, part), [])
         if not models:
             raise _NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
@@ -204,7 +204,7 @@ def _text(text: str) -> tuple[Text, ...]:
 
 
 def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
-    """Whether a model is called with what it was called with, as far as that is known."""
+    """Whether a model is called with the recorded options, as far as they are known."""
     extra = str(model.options.get("extraIdentifier") or "").strip()
     if by.extra_identifier is not None and by.extra_identifier != extra:
         return False
@@ -217,25 +217,25 @@ def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
         now.pop(name, None)
     if isinstance(now.get("thinking"), str):
         now["thinking"] = {"effort": now["thinking"]}
-    return bool(_solid(_effective(by.options, part)) == _solid(now))
+    return bool(_without_empty(_effective(by.options, part)) == _without_empty(now))
 
 
 def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
-    """The options of a part: newer databases hold these, older ones base and overrides."""
+    """The options of a part: recorded by newer databases, base and overrides in older ones."""
     overrides = then.get(f"{part}Overrides")
-    found = {name: value for name, value in then.items() if name not in _OVERRIDES}
+    options = {name: value for name, value in then.items() if name not in _OVERRIDES}
     for name, value in overrides.items() if isinstance(overrides, Mapping) else ():
-        base = found.get(name)
+        base = options.get(name)
         if isinstance(base, Mapping) and isinstance(value, Mapping):
-            found[name] = {**base, **value}
+            options[name] = {**base, **value}
         elif value is not None:
-            found[name] = value
-    return found
+            options[name] = value
+    return options
 
 
-def _solid(value: Json) -> Json:
-    """A value without what says nothing."""
+def _without_empty(value: Json) -> Json:
+    """A value without empty parts."""
     if not isinstance(value, Mapping):
         return value
-    found = {name: _solid(inner) for name, inner in value.items()}
-    return {name: inner for name, inner in found.items() if inner not in (None, {})} or None
+    members = {name: _without_empty(inner) for name, inner in value.items()}
+    return {name: inner for name, inner in members.items() if inner not in (None, {})} or None

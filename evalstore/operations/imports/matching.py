@@ -1,4 +1,4 @@
-"""Recorded answers to the cases they belong to: rows by their values, models by their names."""
+"""Matches recorded answers to cases: rows by their values, models by their names."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class _Place(NamedTuple):
-    """Where answers belong."""
+    """A case and a candidate that answers belong to."""
 
     file: str
     number: int
     candidate: Candidate
 
 
-class _Held(NamedTuple):
-    """The conversations of one row that were held together, and what was said of them."""
+class _Attempt(NamedTuple):
+    """The sessions of one attempt at a row, with their verdict."""
 
     sessions: tuple[str, ...]
     verdict: Verdict | None
@@ -42,13 +42,13 @@ class _Held(NamedTuple):
 
 @dataclass
 class MatchedAnswers:
-    """What the recorded answers come to."""
+    """The recorded answers that were matched, and those that were not."""
 
     history: ImportedHistory
     left: list[SkippedItem]
     warnings: list[SkippedItem]
     temperatures: dict[str, list[float]]
-    """Model -> temperatures of answers to tests of today that no candidate has."""
+    """Model -> temperatures of answers to current tests that no candidate has."""
 
 
 def place(
@@ -58,10 +58,10 @@ def place(
     files: Mapping[str, str],
     suggested: Sequence[Mapping[str, Json]] = (),
 ) -> MatchedAnswers:
-    """The history of these answers; `files` are test files of the workspace by what they were.
+    """The history of these answers; `files` maps imported test files to those of the workspace.
 
-    An answer is put under the temperature at which it was given, whatever the settings say.
-    `suggested` are the candidates that the import wants in the settings.
+    An answer keeps the temperature at which it was given, whatever the settings are.
+    `suggested` are the candidates that the import suggests for the settings.
     """
     placer = _Placer(project, files, suggested, MatchedAnswers(ImportedHistory(system), [], [], {}))
     for entries in _together(recorded):
@@ -71,7 +71,7 @@ def place(
 
 
 def _together(recorded: Iterable[JudgedAnswer]) -> Iterator[list[JudgedAnswer]]:
-    """Entries that belong to one row at one time: their runs count up."""
+    """Groups of consecutive answers to one row, numbered by their runs."""
     group: list[JudgedAnswer] = []
     for answer in recorded:
         if group and (answer.run != len(group) or _origin(answer) != _origin(group[0])):
@@ -105,18 +105,18 @@ class _Placer:
         self._older = OlderVersions(project, placed.history)
         self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._older_cases: dict[_Place, Case] = {}
-        """Places of answers to a test as it was before, with its case then."""
+        """Places of answers to an older version of a test, with its case."""
         self._sources: dict[str, tuple[str, int | None]] = {}
-        """Session -> the file and the line that brought it."""
+        """Session -> its file and line."""
         self._repeated: dict[str, list[int | None]] = {}
-        """File -> lines that are answers which another file has brought."""
-        self._held: dict[_Place, list[_Held]] = {}
-        self._told: dict[_Place, str] = {}
+        """File -> lines that repeat an answer of another file."""
+        self._attempts: dict[_Place, list[_Attempt]] = {}
+        self._evaluation_ids: dict[_Place, str] = {}
         self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
         """File and reason -> the first line, and how many answers."""
 
     def add(self, entries: list[JudgedAnswer]) -> None:
-        """Place the answers to all conversations of a row; or tell why they have no place."""
+        """Match the answers to all conversations of a row, or record why they have no place."""
         first = entries[0]
         try:
             self._add(first, entries)
@@ -147,14 +147,16 @@ class _Placer:
         sessions = self._sessions(file, first, entries, case, candidate)
         if first.messages is not None:
             self.placed.history.older_sessions |= set(sessions)
-        told = self.placed.history.told_by(first.judge)
-        evaluations = self._evaluations(first, sessions, told)
+        evaluation = self.placed.history.evaluation_of(first.judge)
+        evaluations = self._evaluations(first, sessions, evaluation)
         for index in indexes:
-            where = _Place(file, index, candidate)
+            place = _Place(file, index, candidate)
             if index < 0:
-                self._older_cases[where] = case
-            self._told[where] = told
-            self._held.setdefault(where, []).append(_Held(sessions, first.verdict, evaluations))
+                self._older_cases[place] = case
+            self._evaluation_ids[place] = evaluation
+            self._attempts.setdefault(place, []).append(
+                _Attempt(sessions, first.verdict, evaluations)
+            )
 
     def _number_of(self, file: str, case: Case) -> int:
         """The number of an older case of a file."""
@@ -168,11 +170,11 @@ class _Placer:
         case: Case,
         candidate: Candidate,
     ) -> tuple[str, ...]:
-        for one, test in zip(entries, case.tests, strict=True):
+        for entry, test in zip(entries, case.tests, strict=True):
             turns = self._turns_of(test)
-            if len(one.answers) != turns:
+            if len(entry.answers) != turns:
                 raise NotPlacedError(
-                    f"it has {plural(len(one.answers), 'answer')} of a conversation "
+                    f"it has {plural(len(entry.answers), 'answer')} of a conversation "
                     f"that asks for {turns}"
                 )
         # The order of answers is that of their times: runs of one row must differ in them.
@@ -188,13 +190,13 @@ class _Placer:
                     self.placed.history.add_session(
                         Session(
                             Question(test, None, candidate.model, temperature, case.seed),
-                            tuple([Reply(answer) for answer in one.answers]),
+                            tuple([Reply(answer) for answer in entry.answers]),
                             began + number,
                             f"{self.placed.history.system} {number}",
                             origin=IMPORTED,
                         )
                     )
-                    for number, (one, test) in enumerate(zip(entries, case.tests, strict=True))
+                    for number, (entry, test) in enumerate(zip(entries, case.tests, strict=True))
                 ]
             )
         except UnicodeEncodeError:
@@ -205,7 +207,7 @@ class _Placer:
         return sessions
 
     def _evaluations(
-        self, first: JudgedAnswer, sessions: tuple[str, ...], told: str
+        self, first: JudgedAnswer, sessions: tuple[str, ...], evaluation_id: str
     ) -> tuple[str, ...]:
         history = self.placed.history
         if first.verdict is None:
@@ -213,7 +215,7 @@ class _Placer:
         words = f"recorded by {history.system}" + (f" ({first.judge})" if first.judge else "")
         evaluation = Evaluation(
             sessions,
-            told,
+            evaluation_id,
             history.evaluator(),
             first.verdict,
             first.started,
@@ -230,7 +232,7 @@ class _Placer:
             self._turns[test] = _count_turns(json.loads(text))
         return self._turns[test]
 
-    # --- where
+    # --- rows
 
     def _rows_of(self, file: str) -> Rows:
         if file not in self._rows:
@@ -239,25 +241,25 @@ class _Placer:
         return self._rows[file]
 
     def _read_turns(self, tests: Iterable[str]) -> None:
-        """Note how many answers each of these conversations has."""
-        for some in in_batches(tests):
-            for test, content in self._project.versions.require("test", some).items():
+        """Count the answers of each of these conversations."""
+        for batch in in_batches(tests):
+            for test, content in self._project.versions.require("test", batch).items():
                 self._turns[test] = _count_turns(content)
 
-    # --- the end
+    # --- result
 
     def finish(self) -> None:
-        """Make cells of what was placed, and words of what was not."""
+        """Make cells of the matched answers, and messages about the others."""
         settings = self._project.settings
         more: Counter[tuple[str, int]] = Counter()
         older: list[tuple[ImportedCase, Case, int]] = []
-        for where, held in self._held.items():
-            file = self._project.reading.files[where.file]
+        for place, recorded in self._attempts.items():
+            file = self._project.reading.files[place.file]
             attempts = file.attempts or settings.attempts
-            counted = sorted(held, key=self._began)[:attempts]
-            cell = self._told_of(where, counted)
-            more[where.file, attempts] += len(held) > attempts
-            if case := self._older_cases.get(where):
+            counted = sorted(recorded, key=self._began)[:attempts]
+            cell = self._imported_case(place, counted)
+            more[place.file, attempts] += len(recorded) > attempts
+            if case := self._older_cases.get(place):
                 older.append((cell, case, self._began(counted[0])))
             else:
                 self.placed.history.cells.append(cell)
@@ -277,26 +279,26 @@ class _Placer:
                 hint = f"'attempts: {attempts}' takes the oldest"
                 self.placed.warnings.append(SkippedItem(name, f"{words}: {hint}"))
 
-    def _told_of(self, where: _Place, counted: Sequence[_Held]) -> ImportedCase:
-        """The cell of a place, with the verdict that the answers which count had there."""
-        verdicts = [(held.verdict, None) for held in counted if held.verdict]
+    def _imported_case(self, place: _Place, counted: Sequence[_Attempt]) -> ImportedCase:
+        """The cell of a place, with the recorded verdict of the answers that count."""
+        verdicts = [(attempt.verdict, None) for attempt in counted if attempt.verdict]
         is_judged = len(verdicts) == len(counted)
         judged = combine(verdicts, self._project.settings.verdict) if is_judged else None
         return ImportedCase(
-            where.file,
-            where.number,
-            where.candidate,
-            self._told[where],
-            tuple(id for held in counted for id in held.sessions),
-            tuple(id for held in counted for id in held.evaluations),
+            place.file,
+            place.number,
+            place.candidate,
+            self._evaluation_ids[place],
+            tuple(id for attempt in counted for id in attempt.sessions),
+            tuple(id for attempt in counted for id in attempt.evaluations),
             judged.verdict if judged else None,
-            wanted=sum(len(held.sessions) for held in counted),
+            wanted=sum(len(attempt.sessions) for attempt in counted),
         )
 
-    def _began(self, held: _Held) -> int:
-        return self.placed.history.sessions[held.sessions[0]][0].started
+    def _began(self, attempt: _Attempt) -> int:
+        return self.placed.history.sessions[attempt.sessions[0]][0].started
 
 
 def _count_turns(test: Json) -> int:
     """How many answers a conversation has."""
-    return 1 + sum("filled" in one for one in test["messages"])
+    return 1 + sum("filled" in message for message in test["messages"])

@@ -1,4 +1,4 @@
-"""Cases as a test had them before: built anew from the messages that were kept with answers."""
+"""Cases of older versions of a test, built from the messages recorded with their answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OlderVersions:
-    """Makes the test versions that answers were given to, when they are not those of today."""
+    """Creates the test versions of answers to older versions of a test."""
 
     def __init__(self, project: Project, history: ImportedHistory) -> None:
         self._project = project
@@ -31,14 +31,14 @@ class OlderVersions:
         """Pictures by the ids of their addresses."""
 
     def case(self, rows: Rows, entries: Sequence[JudgedAnswer]) -> Case:
-        """The case that these answers were given to, all conversations of it.
+        """The case of these answers, with all its conversations.
 
-        Everything but the messages is as the test has it now: nobody kept the rest.
+        Everything but the messages is taken from the current test: the rest is not recorded.
         """
         base = _base(rows, entries[0])
         tests = [
-            self._test(base.tests[min(number, len(base.tests) - 1)], one.messages or ())
-            for number, one in enumerate(entries)
+            self._test(base.tests[min(number, len(base.tests) - 1)], entry.messages or ())
+            for number, entry in enumerate(entries)
         ]
         return replace(base, tests=tuple(tests))
 
@@ -53,53 +53,55 @@ class OlderVersions:
         except UnicodeEncodeError:
             raise NotPlacedError("a message holds half a surrogate pair") from None
 
-    def _message(self, given: ShownMessage) -> Message:
-        if given.text is None:
-            return Message(given.role, (), filled=True)
-        parts: list[Part] = [Text(given.text)] if given.text else []
-        if given.image:
-            version = FileVersion(media_types.ADDRESS, given.image.encode())
+    def _message(self, message: ShownMessage) -> Message:
+        if message.text is None:
+            return Message(message.role, (), filled=True)
+        parts: list[Part] = [Text(message.text)] if message.text else []
+        if message.image:
+            version = FileVersion(media_types.ADDRESS, message.image.encode())
             id, _ = hashing.identify(hashing.describe_file(version))
             self.files[id] = version
-            parts.append(FileRef(given.image, media_types.ADDRESS, id))
-        return Message(given.role, tuple(parts))
+            parts.append(FileRef(message.image, media_types.ADDRESS, id))
+        return Message(message.role, tuple(parts))
 
 
-def _base(rows: Rows, given: JudgedAnswer) -> Case:
-    """The case of the same row; else the first one, called after the values that are known."""
+def _base(rows: Rows, answer: JudgedAnswer) -> Case:
+    """The case of the same row; else the first one, labelled with the recorded values."""
     try:
-        return rows.cases[rows.find(given.values)[0]]
+        return rows.cases[rows.find(answer.values)[0]]
     except NotPlacedError:
-        texts = {name: as_text(value) for name, value in given.values.items()}
+        texts = {name: as_text(value) for name, value in answer.values.items()}
         label = ", ".join(f"{name}={shorten_label(text)}" for name, text in texts.items())
-        return replace(rows.cases[0], row=label, key=hashing.row_key(dict(given.values)))
+        return replace(rows.cases[0], row=label, key=hashing.row_key(dict(answer.values)))
 
 
-def by_age(told: Iterable[tuple[ImportedCase, Case, int]], project: Project) -> list[OlderCases]:
-    """Older cases by how many changes ago they were, newest first.
+def by_age(
+    imported: Iterable[tuple[ImportedCase, Case, int]], project: Project
+) -> list[OlderCases]:
+    """Older cases by the number of changes since, newest first.
 
-    `told` has cells with their cases, and when their first answer was given.
+    `imported` has cells with their cases, and when their first answer was given.
     """
-    lives: dict[tuple[str, str], dict[tuple[str, ...], int]] = {}
-    entries = sorted(told, key=lambda one: one[2])
+    history: dict[tuple[str, str], dict[tuple[str, ...], int]] = {}
+    entries = sorted(imported, key=lambda entry: entry[2])
     for cell, case, began in entries:
-        lives.setdefault((cell.file, case.key), {}).setdefault(case.tests, began)
-    found: list[OlderCases] = []
+        history.setdefault((cell.file, case.key), {}).setdefault(case.tests, began)
+    changes: list[OlderCases] = []
     gathered: dict[tuple[int, str], _Gathered] = {}
     for cell, case, _ in entries:
-        life = list(lives[cell.file, case.key])
-        age = len(life) - 1 - life.index(case.tests)
-        while len(found) <= age:
-            found.append(OlderCases())
+        versions = list(history[cell.file, case.key])
+        age = len(versions) - 1 - versions.index(case.tests)
+        while len(changes) <= age:
+            changes.append(OlderCases())
         index = gathered.setdefault((age, cell.file), _Gathered()).add(case)
-        found[age].cells.append(replace(cell, index=index))
+        changes[age].cells.append(replace(cell, index=index))
     for (age, file), cases in gathered.items():
-        found[age].files[file] = replace(project.reading.files[file], cases=tuple(cases.cases))
-    return found
+        changes[age].files[file] = replace(project.reading.files[file], cases=tuple(cases.cases))
+    return changes
 
 
 class _Gathered:
-    """The older cases of a file, each with a label of its own."""
+    """The older cases of a file, each with a unique label."""
 
     def __init__(self) -> None:
         self.cases: list[Case] = []
@@ -107,7 +109,7 @@ class _Gathered:
         self._labels: set[str] = set()
 
     def add(self, case: Case) -> int:
-        """Where the case is among them."""
+        """Add a case unless it is there; returns its index."""
         place = self._places.setdefault((case.key, case.tests), len(self.cases))
         if place == len(self.cases):
             label = case.row

@@ -1,4 +1,4 @@
-"""Which candidate has given a recorded answer, so that a later run asks the same one."""
+"""Finds the candidate of a recorded answer, so that a later run asks the same one."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class CandidateFinder:
         suggested: Sequence[Mapping[str, Json]],
         temperatures: dict[str, list[float]],
     ) -> None:
-        """`temperatures` gets those, by model, that no candidate has."""
+        """Temperatures that no candidate has are added to `temperatures`, by model."""
         self._project = project
         self._suggested = suggested
         self._temperatures = temperatures
         self._candidates: dict[str, list[Candidate] | str] = {}
 
     def find(self, first: JudgedAnswer, case: Case) -> Candidate:
-        """The candidate that a later run asks, if one has the model and the temperature."""
+        """The candidate with the model and the temperature, else a new one."""
         if first.model not in self._candidates:
             try:
                 self._candidates[first.model] = self._candidates_of(first.model)
             except EvalstoreError as problem:
                 self._candidates[first.model] = f"{problem}; write a model file with this id"
-        found = self._candidates[first.model]
-        if isinstance(found, str):
-            raise NotPlacedError(found)
+        candidates = self._candidates[first.model]
+        if isinstance(candidates, str):
+            raise NotPlacedError(candidates)
         fitting = [
             candidate
-            for candidate in found
+            for candidate in candidates
             if first.temperature is None or asks_at(candidate, case) == first.temperature
         ]
         meant = [
@@ -56,8 +56,8 @@ class CandidateFinder:
             return meant[0]
         assert first.temperature is not None
         is_suggested = any(
-            (one["id"], self._temperature_of(one)) == (first.model, first.temperature)
-            for one in self._suggested
+            (suggestion["id"], self._temperature_of(suggestion)) == (first.model, first.temperature)
+            for suggestion in self._suggested
         )
         counts = first.messages is None and case.temperature is None
         if counts and not is_suggested:
@@ -65,26 +65,28 @@ class CandidateFinder:
             if first.temperature not in listed:
                 listed.append(first.temperature)
         name = _name_at(first.model, first.temperature)
-        return Candidate(name, found[0].model, first.temperature)
+        return Candidate(name, candidates[0].model, first.temperature)
 
     def _candidates_of(self, model: str) -> list[Candidate]:
         """The candidates with a model: of the settings, else those that the import suggests."""
-        found = self._project.candidates(SelectionOptions(models=(model,)))
-        suggested = [one for one in self._suggested if one["id"] == model]
+        candidates = self._project.candidates(SelectionOptions(models=(model,)))
+        suggested = [suggestion for suggestion in self._suggested if suggestion["id"] == model]
         if not suggested or any(
             candidate.id == model for candidate in self._project.settings.candidates
         ):
-            return found
-        temperatures = [self._temperature_of(one) for one in suggested]
+            return candidates
+        temperatures = [self._temperature_of(suggestion) for suggestion in suggested]
         return [
             Candidate(
                 _name_at(model, temperature) if number else model,
-                found[0].model,
+                candidates[0].model,
                 temperature,
-                required_tags=tuple(one.get("requiredTags", ())),
-                prohibited_tags=tuple(one.get("prohibitedTags", ())),
+                required_tags=tuple(suggestion.get("requiredTags", ())),
+                prohibited_tags=tuple(suggestion.get("prohibitedTags", ())),
             )
-            for number, (one, temperature) in enumerate(zip(suggested, temperatures, strict=True))
+            for number, (suggestion, temperature) in enumerate(
+                zip(suggested, temperatures, strict=True)
+            )
         ]
 
     def _temperature_of(self, suggested: Mapping[str, Json]) -> float:
@@ -93,7 +95,7 @@ class CandidateFinder:
 
 
 def _name_at(model: str, temperature: float) -> str:
-    """What the settings call a further candidate with a model."""
+    """The id of a further candidate with a model."""
     return f"{model}@{temperature:.9g}"
 
 

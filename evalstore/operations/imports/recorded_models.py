@@ -1,4 +1,4 @@
-"""Model files for models whose answers were recorded elsewhere, and that cannot be called here."""
+"""Writes model files for models of recorded answers that cannot be called."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def write_models(
     recorded: Iterable[JudgedAnswer],
     place_of: Callable[[str], str],
 ) -> dict[str, bytes]:
-    """The model files for those models of recorded answers that have no other description.
+    """The model files for models of recorded answers that have no other model file.
 
-    A file that is there as an earlier import wrote it is one of them. `place_of` says where in
-    the workspace a file goes.
+    A file that an earlier import wrote is one of them. `place_of` returns the path of a file in
+    the workspace.
     """
     ids = [
         id for id in dict.fromkeys(answer.model for answer in recorded) if id not in ("", RECORDED)
@@ -45,7 +45,7 @@ def write_models(
     unlisted = {id: model for id, model in bare.items() if not is_listed_model(model)}
     called = (bare.keys() - unlisted.keys()) | _stored_as_called(location, workspace, unlisted)
     names: list[str] = []
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for id in ids:
         if id in called:
             continue
@@ -54,14 +54,14 @@ def write_models(
         file = known.get(id)
         if file is None or (file == place_of(f"{name}.yaml") and _has(workspace, file, content)):
             names.append(name)
-            found[f"{name}.yaml"] = content
-    return found
+            files[f"{name}.yaml"] = content
+    return files
 
 
 def _stored_as_called(
     location: Location, workspace: WorkspaceFolder, models: dict[str, Model]
 ) -> set[str]:
-    """Those of the models that the store has as models to be called: they stay what they are."""
+    """The models that the store has as models to be called; they are not changed."""
     if not models or not store_path(workspace, location).is_file():
         return set()
     versions = {
@@ -69,8 +69,8 @@ def _stored_as_called(
         for id, model in models.items()
     }
     with open_store(location) as store:
-        there = store.load_contents("model", versions.values())
-    return {id for id, version in versions.items() if version in there}
+        stored = store.load_contents("model", versions.values())
+    return {id for id, version in versions.items() if version in stored}
 
 
 def _has(workspace: WorkspaceFolder, file: str, content: bytes) -> bool:

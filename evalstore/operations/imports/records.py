@@ -1,7 +1,7 @@
-"""What was recorded elsewhere, on its way into the store: versions, sessions, verdicts, a run.
+"""Stores an imported history: versions, sessions, verdicts and runs.
 
-Nothing of it depends on a clock, on paths or on the order of imports: what is imported twice
-has the ids it had.
+Nothing in it depends on the clock, on paths or on the order of imports: importing it twice yields
+the same ids.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ImportedCase:
-    """A case with the verdict it had elsewhere."""
+    """A case with its recorded verdict."""
 
     file: str
     index: int
-    """Of the case in its file."""
+    """The index of the case in its file."""
     candidate: Candidate
     evaluation: str
-    """Id of the evaluation version that says where the verdict comes from."""
+    """Id of the evaluation version that names the source of the verdict."""
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
     verdict: Verdict | None
@@ -59,7 +59,7 @@ class ImportedCase:
 
 @dataclass
 class OlderCases:
-    """Cases as tests had them before, with the verdicts that their answers got."""
+    """Cases of older versions of tests, with their recorded verdicts."""
 
     files: dict[str, CaseFile] = field(default_factory=dict)
     cells: list[ImportedCase] = field(default_factory=list)
@@ -67,31 +67,31 @@ class OlderCases:
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What of a history is in the store now."""
+    """What an import has stored."""
 
     JSON_FIELDS = ("sessions", "verdicts", "new", "displaced", "run")
 
     sessions: int = 0
     verdicts: int = 0
     new: int = 0
-    """Sessions and verdicts that were not there before."""
+    """Sessions and verdicts that were not in the store."""
     displaced: int = 0
-    """Questions that had answers already and count an older one of these from now on."""
+    """Questions that had answers, and for which an older imported answer now counts."""
     run: str | None = None
     """The run whose results are the recorded verdicts."""
     older: int = 0
-    """How many of the sessions answer tests as they were before."""
+    """The number of sessions that answer older versions of tests."""
     older_versions: int = 0
-    """How many test versions they answer."""
+    """The number of test versions that these sessions answer."""
     retired_versions: int = 0
-    """How many of these no test of the workspace has today."""
+    """The number of these versions that the workspace does not have now."""
     older_runs: tuple[str, ...] = ()
-    """The runs whose results are the verdicts on those, oldest first."""
+    """The runs with the verdicts on these sessions, oldest first."""
 
 
 @dataclass
 class ImportedHistory:
-    """Everything that is to be stored of another system's answers and verdicts."""
+    """Everything that is stored of the answers and verdicts of another system."""
 
     system: str
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -100,12 +100,12 @@ class ImportedHistory:
     evaluations: dict[str, tuple[Evaluation, str]] = field(default_factory=dict)
     cells: list[ImportedCase] = field(default_factory=list)
     older: list[OlderCases] = field(default_factory=list)
-    """What tests were before, newest first: one entry for each change of a test."""
+    """Older versions of tests, newest first: one entry for each change of a test."""
     older_sessions: set[str] = field(default_factory=set)
-    """Those of the sessions that answer tests as they were before."""
+    """Ids of the sessions that answer older versions of tests."""
 
     def keep(self, kind: str, description: hashing.Description) -> str:
-        """Keep the content of a version; returns its id."""
+        """Add the content of a version; returns its id."""
         id, content = hashing.identify(description)
         self.contents[id] = (kind, content)
         return id
@@ -115,8 +115,8 @@ class ImportedHistory:
         described = hashing.describe_evaluator(Evaluator(system=self.system))
         return self.keep("evaluator", described)
 
-    def told_by(self, judge: str) -> str:
-        """The id of the evaluation version under which its verdicts stand: it is not a check."""
+    def evaluation_of(self, judge: str) -> str:
+        """The id of the evaluation version for the verdicts of the other system or its judge."""
         words = f"The verdict that {self.system} has recorded" + (f", by {judge}" if judge else "")
         version = EvaluationVersion((Text(f"{words}."),))
         return self.keep("evaluation", hashing.describe_evaluation(version))
@@ -135,7 +135,7 @@ class ImportedHistory:
 
 
 def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
-    """Store what is not there yet, and a run whose results are the recorded verdicts."""
+    """Store what is missing, and a run whose results are the recorded verdicts."""
     if not history.sessions:
         return ImportSummary()
     store = project.store
@@ -145,9 +145,9 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
     older = history.older_sessions
     run = None
     if history.cells:
-        current = [one for id, (one, _) in history.sessions.items() if id not in older]
+        current = [session for id, (session, _) in history.sessions.items() if id not in older]
         run = _make_run(project, history, project.reading.files, history.cells, _span(current))
-    before = _make_older(project, history, run.started if run else None)
+    runs_before = _make_older(project, history, run.started if run else None)
     store.ensure_versions(
         {**project.reading.contents, **project.contents, **history.contents}, project.reading.blobs
     )
@@ -156,7 +156,7 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
         store.record(sessions=dict(sessions[start : start + _AT_ONCE]))
     for start in range(0, len(evaluations), _AT_ONCE):
         store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
-    older_runs = tuple([store.record_run(one).id for one in before])
+    older_runs = tuple([store.record_run(older_run).id for older_run in runs_before])
     versions = {history.sessions[id][0].question.test for id in older}
     files = project.reading.files.values()
     today = {test for file in files for case in file.cases for test in case.tests}
@@ -174,7 +174,7 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
 
 
 def _count_displaced(store: Store, history: ImportedHistory) -> int:
-    """Questions that have answers, all of them younger than one of the history."""
+    """Count the questions whose stored answers are all younger than one of the history."""
     begun: dict[str, int] = {}
     for session, _ in history.sessions.values():
         question = hashing.question_id(session.question)
@@ -194,13 +194,13 @@ def _span(sessions: Iterable[Session]) -> tuple[int, int]:
 def _make_older(project: Project, history: ImportedHistory, before: int | None) -> list[Run]:
     """The runs of older cases, oldest first.
 
-    Each is older than the run that follows it, also when an answer of it is not: so `log` tells
-    the versions of a test in their order. `before` is when the run of today's tests started.
+    Each is older than the next run, even if one of its answers is not, so that `log` lists the
+    versions of a test in order. `before` is when the run of the current tests started.
     """
     runs: list[Run] = []
     for cases in history.older:
-        found = [history.sessions[id][0] for cell in cases.cells for id in cell.sessions]
-        started, ended = _span(found)
+        sessions = [history.sessions[id][0] for cell in cases.cells for id in cell.sessions]
+        started, ended = _span(sessions)
         if before is not None:
             started = max(min(started, before - 1), 0)
         before = started
@@ -213,32 +213,32 @@ def _make_run(
     project: Project,
     history: ImportedHistory,
     files: Mapping[str, CaseFile],
-    told: Sequence[ImportedCase],
+    cells: Sequence[ImportedCase],
     span: tuple[int, int],
     *,
     older: bool = False,
 ) -> Run:
-    """The run to record; its snapshot and results join the contents of the history."""
+    """The run to record; its snapshot and results are added to the contents of the history."""
     by_file: dict[str, list[ImportedCase]] = {}
-    for cell in told:
+    for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
     keep = collect(history.contents)
-    known = {file: _as_told(files[file], by_file[file]) for file in sorted(by_file)}
-    nodes = {file: build_case_tree(one, keep) for file, one in known.items()}
+    judged_files = {file: _with_evaluations(files[file], by_file[file]) for file in sorted(by_file)}
+    nodes = {file: build_case_tree(case_file, keep) for file, case_file in judged_files.items()}
     described = {
-        file: [_describe_cell(one, cell) for cell in sorted(by_file[file], key=_place)]
-        for file, one in known.items()
+        file: [_describe_cell(case_file, cell) for cell in sorted(by_file[file], key=_place)]
+        for file, case_file in judged_files.items()
     }
 
     def load(ids: Iterable[str]) -> dict[str, Json]:
         return {id: json.loads(history.contents[id][1]) for id in ids}
 
-    leaves = build_results(described, known, nodes, load, keep)
+    leaves = build_results(described, judged_files, nodes, load, keep)
     snapshot, trees = build_tree(nodes)
     results, more = build_tree(leaves)
     history.contents |= {**trees, **more}
-    words: Counter[str] = Counter(cell.verdict or "pending" for cell in told)
-    candidates = {cell.candidate.id: cell.candidate for cell in told}
+    words: Counter[str] = Counter(cell.verdict or "pending" for cell in cells)
+    candidates = {cell.candidate.id: cell.candidate for cell in cells}
     message = f"imported from {history.system}"
     settings = project.settings
     return Run(
@@ -252,14 +252,14 @@ def _make_run(
         snapshot=snapshot,
         results=results,
         candidates=tuple(
-            RunCandidate(one.id, one.model, one.temperature)
-            for _, one in sorted(candidates.items())
+            RunCandidate(candidate.id, candidate.model, candidate.temperature)
+            for _, candidate in sorted(candidates.items())
         ),
         evaluators=(RunEvaluator(history.system, history.evaluator()),),
         settings={"attempts": settings.attempts, "verdict": settings.verdict},
         asked=0,
         judged=0,
-        reused=len({id for cell in told for id in cell.sessions}),
+        reused=len({id for cell in cells for id in cell.sessions}),
         failed=0,
         verdicts={word: words[word] for word in RESULT_WORDS},
     )
@@ -269,20 +269,20 @@ def _place(cell: ImportedCase) -> tuple[int, str, str]:
     return cell.index, cell.prompt or "", cell.candidate.id
 
 
-def _as_told(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
-    """The cases of a file, judged as they were elsewhere."""
-    told = {cell.index: cell.evaluation for cell in cells}
+def _with_evaluations(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
+    """The cases of a file with the evaluation versions of the recorded verdicts."""
+    evaluations = {cell.index: cell.evaluation for cell in cells}
     return replace(
         file,
         cases=tuple(
             replace(
                 case,
-                evaluation=told[index],
+                evaluation=evaluations[index],
                 judged_by=("models",),
                 judge_prompts=(),
                 code=(),
             )
-            if index in told
+            if index in evaluations
             else case
             for index, case in enumerate(file.cases)
         ),

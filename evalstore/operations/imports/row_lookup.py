@@ -1,4 +1,4 @@
-"""The rows of a test file, to be found by their values."""
+"""Finds the rows of a test file by their values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LONGEST = 80
 
 
 class NotPlacedError(Exception):
-    """Why an answer has no place."""
+    """An answer does not match a case, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What tells the rows of a test file apart."""
+    """The cases of a test file, indexed by their values."""
 
     cases: Sequence[Case]
     numbers: Mapping[str, list[int]]
@@ -39,25 +39,25 @@ class Rows:
 
     def find(self, values: Mapping[str, Json]) -> list[int]:
         """The numbers of the cases with these values; raises `NotPlacedError` for none."""
-        known = {name: values[name] for name in self.columns if name in values}
-        known |= {name: as_text(values[name]) for name in self.names if name in values}
-        found = self.numbers.get(hashing.row_key(known), [])
-        if not found:
-            text = json.dumps(known, ensure_ascii=False)
+        key_values = {name: values[name] for name in self.columns if name in values}
+        key_values |= {name: as_text(values[name]) for name in self.names if name in values}
+        matches = self.numbers.get(hashing.row_key(key_values), [])
+        if not matches:
+            text = json.dumps(key_values, ensure_ascii=False)
             text = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
             raise NotPlacedError(f"no row of the test has the values {text}")
-        return found
+        return matches
 
 
 def read_rows(project: Project, file: str) -> Rows:
     """The rows of a test file of the workspace; raises `NotPlacedError` for one with errors."""
-    known, library = project.reading.files.get(file), project.reading.library
-    if known is None or library is None:
+    case_file, library = project.reading.files.get(file), project.reading.library
+    if case_file is None or library is None:
         raise NotPlacedError("the test file has errors: 'evalstore check' lists them")
     test = parse_test(file, normalise(project.workspace.read_bytes(file, LARGEST_TEXT)))
     data = library.open_data(test.dataset, file)[0] if test.dataset else None
     filler = CaseBuilder(test, data, (), None).filler
     numbers: dict[str, list[int]] = {}
-    for number, case in enumerate(known.cases):
+    for number, case in enumerate(case_file.cases):
         numbers.setdefault(case.key, []).append(number)
-    return Rows(known.cases, numbers, tuple(filler.used_columns), frozenset(filler.known))
+    return Rows(case_file.cases, numbers, tuple(filler.used_columns), frozenset(filler.known))

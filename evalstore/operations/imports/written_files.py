@@ -1,7 +1,6 @@
-"""What imports wrote: so a file that nobody has touched since is told from one that was edited.
+"""Records which files imports wrote, to distinguish them from files that were edited since.
 
-The record lies beside the files, in the folder below that of the tests, so that it is kept and
-shared with them.
+The record is a file in the folder of the imported tests, so that it is kept and shared with them.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class ImportRecord:
         if not path.exists():
             return cls(path, {})
         try:
-            found = json.loads(read_file(path, LARGEST_SOURCE))
-            files = found["files"] if found["format"] == _FORMAT else None
+            document = json.loads(read_file(path, LARGEST_SOURCE))
+            files = document["files"] if document["format"] == _FORMAT else None
         except (FileProblem, ValueError, TypeError, KeyError):
             files = None
         if not isinstance(files, dict):
@@ -49,7 +48,7 @@ class ImportRecord:
         return cls(path, files)
 
     def is_untouched(self, place: str, path: Path) -> bool:
-        """Whether a file is as an import wrote it; `place` is its path in the workspace."""
+        """Whether a file has not changed since an import wrote it; `place` is its path."""
         if place not in self._digests or path.is_symlink() or not path.is_file():
             return False
         try:
@@ -58,18 +57,18 @@ class ImportRecord:
             return False
 
     def note(self, place: str, content: bytes) -> None:
-        """Remember what a file is written as."""
+        """Record the content that a file is written with."""
         self._digests[place] = hashing.hash_bytes(content)
 
     def take_back(self, place: str) -> None:
-        """Forget what was noted of a file that is as it was before."""
+        """Restore the previous record of a file that was restored."""
         if place in self._read:
             self._digests[place] = self._read[place]
         else:
             self._digests.pop(place, None)
 
     def save(self) -> None:
-        """Write the record, unless nothing of it is new; raises `OSError`."""
+        """Write the record if it has changed; raises `OSError`."""
         if self._digests == self._read:
             return
         document = {"format": _FORMAT, "files": dict(sorted(self._digests.items()))}

@@ -1,0 +1,131 @@
+"""The methods of a workspace that read what runs have stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from evalstore.api.answers import Answer, answer_from
+from evalstore.api.names import run_revision, session_id
+from evalstore.api.opened_workspace import OpenedWorkspace
+from evalstore.api.options import StrPath, texts
+from evalstore.planning.options import SelectionOptions
+from evalstore.results import Result
+
+if TYPE_CHECKING:
+    from evalstore.operations.diff import Diff
+    from evalstore.operations.grep import In, SearchHit
+    from evalstore.operations.stats import Stats
+    from evalstore.runs import Run
+
+
+class ResultReader(OpenedWorkspace):
+    """Runs, results and answers, and what is computed from them; writes nothing."""
+
+    def runs(self, *, limit: int | None = None) -> list[Run]:
+        """The runs, newest first; the newest `limit` of them."""
+        from evalstore.operations.log import log
+
+        with self._use() as location:
+            return [entry.run for entry in log(location, limit=limit).entries]
+
+    def results(self, run: Run | str = "@") -> list[Result]:
+        """The results of a run, by file and row: one `Result` for each case and candidate.
+
+        `run` may be a revision: `@` for the newest, `@~1` for the previous one, the start of an id.
+        """
+        from evalstore.planning.open_project import open_store
+        from evalstore.store.results import read_results
+        from evalstore.store.revisions import resolve_run
+
+        with self._use() as location, open_store(location) as store:
+            return read_results(store, resolve_run(store, run_revision(run)))
+
+    def answer(self, result: Result | str, *, session: str | None = None) -> Answer:
+        """The conversation of a result, with its judgements, tokens, cost and latency.
+
+        Of several attempts, that of `session`, else the first. The id of a session, or its start,
+        can be passed in place of a result. Without an answer: what the files would ask now.
+        """
+        from evalstore.operations.views.answer import question_of, session_of
+
+        with self._use() as location:
+            if isinstance(result, str):
+                return answer_from(session_of(location, session_id(location, result)))
+            if session is None and not result.sessions:
+                return answer_from(question_of(location, result, None))
+            return answer_from(session_of(location, session or result.sessions[0], result))
+
+    def diff(
+        self,
+        was: Run | str | None = None,
+        now: Run | str | None = None,
+        *,
+        paths: Iterable[StrPath] = (),
+        models: Iterable[str] = (),
+        answers: bool = False,
+    ) -> Diff:
+        """Compare two runs, or a run with the workspace: what broke, was fixed or was edited.
+
+        Without `now` the second side is the workspace as it is, without `was` the first is the
+        newest run. `answers` reads the answers too, for `Diff.answer_diff`.
+        """
+        from evalstore.operations.diff import diff
+
+        selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
+        with self._use() as location:
+            revisions = (None if run is None else run_revision(run) for run in (was, now))
+            return diff(location, *revisions, selection=selection, answers=answers)
+
+    def diff_models(
+        self,
+        was: str,
+        now: str,
+        *,
+        run: Run | str | None = "@",
+        paths: Iterable[StrPath] = (),
+        answers: bool = False,
+    ) -> Diff:
+        """Compare two candidates of one run: what `now` does worse and better than `was`.
+
+        `run=None` compares them in the workspace as it is.
+        """
+        from evalstore.operations.diff import diff_models
+
+        selection = SelectionOptions(paths=texts("paths", paths))
+        revision = None if run is None else run_revision(run)
+        with self._use() as location:
+            return diff_models(location, revision, (was, now), selection=selection, answers=answers)
+
+    def stats(
+        self,
+        run: Run | str = "@",
+        *,
+        by: Sequence[str] = ("model",),
+        query: str | None = None,
+        currency: str | None = None,
+    ) -> Stats:
+        """Pass rates with their 95 % intervals, costs and times of a run, by group.
+
+        `by` are one or more of `model`, `prompt`, `tag` and `file`; `query` is the description
+        of one of the settings' `analysisQueries`, and `currency` the code of a currency file, in
+        place of USD.
+        """
+        from evalstore.operations.stats import stats
+
+        names = texts("by", by)
+        with self._use() as location:
+            return stats(location, run_revision(run), names, query=query, currency=currency)
+
+    def search(
+        self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None
+    ) -> list[SearchHit]:
+        """The stored texts that contain all words of a pattern, by file and row.
+
+        The last word may be the beginning of one; a phrase stands in quotation marks.
+        """
+        from evalstore.operations.grep import grep
+
+        kinds: tuple[In, ...] = () if within is None else (within,)
+        with self._use() as location:
+            return grep(location, pattern, kinds)

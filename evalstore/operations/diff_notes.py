@@ -1,0 +1,59 @@
+"""Explains a comparison: how questions differ, and which cases a run was restricted to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.operations.diff_sides import Side
+    from evalstore.planning.project import Project
+    from evalstore.reports.comparison import Comparison
+
+Sessions = tuple[str, ...]
+"""The sessions of one side of a pair."""
+
+
+def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
+    """Notes for a reader about sides that are runs of some of the cases."""
+    others = len(filled.results) - len(was.results)
+    for side in (was, now):
+        if not side.selection:
+            continue
+        about = f"{side.selection} ({plural(len(side.results), 'case')})"
+        rest = "only those are compared"
+        if side is was and others:
+            rest = f"{plural(others, 'other')} as in the last run before it that judged them"
+        yield f"run {side.name[:8]} was about {about}: {rest}"
+
+
+def question_changes(
+    project: Project, comparison: Comparison
+) -> dict[tuple[Sessions, Sessions], str]:
+    """How the questions of pairs with the same test and system prompt differ."""
+    pairs = {
+        (pair.was.sessions, pair.now.sessions)
+        for group in (comparison.broke, comparison.fixed, comparison.changed)
+        for pair in group
+        if pair.was and pair.now
+        if pair.was.sessions and pair.now.sessions and pair.was.sessions != pair.now.sessions
+        if (pair.was.tests, pair.was.prompt) == (pair.now.tests, pair.now.prompt)
+    }
+    ids = {sessions[0] for pair in pairs for sessions in pair}
+    sessions = project.store.find_sessions(ids)
+    questions = {id: session.question for id, session in sessions.items()}
+    words: dict[tuple[Sessions, Sessions], str] = {}
+    for was, now in pairs:
+        if was[0] not in questions or now[0] not in questions:
+            continue
+        old, new = questions[was[0]], questions[now[0]]
+        if old.model != new.model:
+            words[was, now] = "model changed"
+        elif old.temperature != new.temperature:
+            words[was, now] = f"temperature {old.temperature} -> {new.temperature}"
+        elif old.seed != new.seed:
+            words[was, now] = f"seed {old.seed} -> {new.seed}"
+    return words
