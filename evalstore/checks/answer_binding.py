@@ -15,6 +15,7 @@ answer is judged. In between the check is stored like this:
 
 `given`: the check as its author wrote it, with the texts in place that only the row fills.
 `templates`: where a text is that needs the answer, and the text.
+`data`: where a mapping from data is that would be read as settings if it were the author's.
 `values`: what the row has for the names that are used; a row of data as `item`, with its used keys.
 `turns`: where the answers are that have names: the number of a turn, counted from 0, or, where
 several conversations are judged together, pairs of the numbers of a conversation and of a turn.
@@ -69,18 +70,27 @@ class BoundCheck(NamedTuple):
 
 
 def defer(
-    written: Json, given: Json, places: Iterable[Place], *, type: str, revision: int, scope: str
+    written: Json,
+    given: Json,
+    places: Iterable[Place],
+    data: Iterable[Place],
+    *,
+    type: str,
+    revision: int,
+    scope: str,
 ) -> dict[str, Json]:
     """A check that waits for the answer, as it is stored.
 
     `written` is the check as its author wrote it, `given` with the texts that the row fills in
-    place, and at `places` are the texts that mention the answer.
+    place. At `places` are the texts that mention the answer, at `data` mappings of the row.
     """
+    data_places = [list(place) for place in data]
     return {
         "type": type,
         "revision": revision,
         "given": plain_copy(given),
         "templates": [[list(place), value_at(written, place)] for place in places],
+        **({"data": data_places} if data_places else {}),
         **({} if scope == "answer" else {"scope": scope}),
     }
 
@@ -103,12 +113,14 @@ def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]
         return [str(show(typed(name)))]
 
     known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
-    values = [
+    given = check["given"]
+    values = [(tuple(place), value_at(given, place)) for place in check.get("data", ())]
+    values += [
         (tuple(place), compile_text(source, known, lambda _offset: 1).value(lookup, typed))
         for place, source in check["templates"]
     ]
     try:
-        found = read_check(fill_in(check["given"], values))
+        found = read_check(fill_in(given, values))
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
     code = {name: check[name] for name in _OF_CODE if name in check} if "file" in check else {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from evalstore.checks.base import CheckArguments, CheckType, NestedChecks
 from evalstore.checks.bounds import canonical_bound
 from evalstore.checks.normalization import STEPS
-from evalstore.checks.placeholders import DataMapping
+from evalstore.checks.placeholders import DataMapping, Place
 from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.errors import FileProblem
 from evalstore.files.fields import is_finite, suggest
@@ -18,6 +18,8 @@ COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", 
 """Settings that all checks have."""
 PATH = "jsonPath"
 """The check that holds another one."""
+_PLACES_OF_CHECKS: tuple[Place, ...] = ((), (PATH,), ("check",), (PATH, "check"))
+"""Where a check, or the one inside of it, can be written."""
 
 
 def read_check(given: Json, line: int | None = None) -> dict[str, Json]:
@@ -151,6 +153,13 @@ def _are_settings(kind: CheckType, value: Json, *, alone: bool) -> bool:
     if not isinstance(value, dict) or isinstance(value, DataMapping):
         return False
     return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))
+
+
+def is_place_of_settings(place: Place) -> bool:
+    """Whether a mapping at this place of a check is read as settings, unless it is from data."""
+    *outer, name = place
+    kind = find_kind(name) if isinstance(name, str) and name not in COMMON else None
+    return kind is not None and not kind.takes_mapping and tuple(outer) in _PLACES_OF_CHECKS
 
 
 def _example(kind: CheckType, name: str) -> str | None:

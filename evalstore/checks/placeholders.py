@@ -50,8 +50,7 @@ def fill_in(written: dict[str, Json], values: Iterable[tuple[Place, Json]]) -> d
             if way not in copies:
                 copies[way] = target[way[-1]] = target[way[-1]].copy()
             target = copies[way]
-        # A row of data may hide its own methods, of which a copy is made without any.
-        target[place[-1]] = DataMapping({**value}) if isinstance(value, dict) else value
+        target[place[-1]] = DataMapping(value) if isinstance(value, dict) else value
     found: dict[str, Json] = filled
     return found
 

@@ -11,6 +11,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from evalstore.processes.data_item import DataItem, columns_of
+
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
@@ -51,6 +53,13 @@ def environment() -> SandboxedEnvironment:
 
     class Environment(ImmutableSandboxedEnvironment):
         intercepted_binops = frozenset(["*", "**", "%"])
+
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            """A value of a row of data; its methods only where no column has that name."""
+            if isinstance(obj, DataItem) and attribute in columns_of(obj).known:
+                missing = self.undefined(obj=obj, name=attribute)
+                return obj.get(attribute, missing)
+            return super().getattr(obj, attribute)
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
             """Refuse results whose size a template could blow up."""

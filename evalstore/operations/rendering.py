@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LARGEST = 200_000
 """Characters of JSON that are laid out; more is left as it is."""
 _DEEPEST = 40
-_UNTOLD = ("type", "revision", "given", "templates", "turns")
+_UNTOLD = ("type", "revision", "given", "templates", "data", "turns")
 """Fields of a check that its author has not written."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
 

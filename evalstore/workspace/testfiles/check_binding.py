@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.checks.answer_binding import defer
 from evalstore.checks.base import BLOCK
 from evalstore.checks.expressions.check import keys_of, names_in
-from evalstore.checks.parser import COMMON, WrittenCheck, read_check, split
+from evalstore.checks.parser import COMMON, WrittenCheck, is_place_of_settings, read_check, split
 from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
 from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python
@@ -181,7 +181,7 @@ class _CheckTemplate:
         """The check with the values of a row, as it waits for the answer."""
         kind = find_kind(self.type)
         assert kind is not None
-        given = fill_in(self._given, _values_of(self._texts, row))
+        values = _values_of(self._texts, row)
         if kind.by_models:
             name = min(
                 name for _, text in self._deferred for name in text.names.keys() & self._later
@@ -191,9 +191,14 @@ class _CheckTemplate:
                 self._line,
                 hint="models are shown it by their prompt",
             )
-        places = [place for place, _ in self._deferred]
         return defer(
-            self._given, given, places, type=self.type, revision=kind.revision, scope=self.scope
+            self._given,
+            fill_in(self._given, values),
+            [place for place, _ in self._deferred],
+            [p for p, value in values if isinstance(value, dict) and is_place_of_settings(p)],
+            type=self.type,
+            revision=kind.revision,
+            scope=self.scope,
         )
 
     def _mentioned(
