@@ -71,7 +71,7 @@ class BoundCheck(NamedTuple):
 
 def defer(
     written: Json,
-    given: Json,
+    filled: Json,
     places: Iterable[Place],
     data: Iterable[Place],
     *,
@@ -81,14 +81,14 @@ def defer(
 ) -> dict[str, Json]:
     """A check that waits for the answer, as it is stored.
 
-    `written` is the check as its author wrote it, `given` with the texts that the row fills in
+    `written` is the check as its author wrote it, `filled` with the texts that the row fills in
     place. At `places` are the texts that mention the answer, at `data` mappings of the row.
     """
     data_places = [list(place) for place in data]
     return {
         "type": type,
         "revision": revision,
-        "given": plain_copy(given),
+        "given": plain_copy(filled),
         "templates": [[list(place), value_at(written, place)] for place in places],
         **({"data": data_places} if data_places else {}),
         **({} if scope == "answer" else {"scope": scope}),
@@ -113,18 +113,18 @@ def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]
         return [str(show(typed(name)))]
 
     known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
-    given = check["given"]
-    values = [(tuple(place), value_at(given, place)) for place in check.get("data", ())]
+    settings = check["given"]
+    values = [(tuple(place), value_at(settings, place)) for place in check.get("data", ())]
     values += [
         (tuple(place), compile_text(source, known, lambda _offset: 1).value(lookup, typed))
         for place, source in check["templates"]
     ]
     try:
-        found = read_check(fill_in(given, values))
+        bound = read_check(fill_in(settings, values))
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
     code = {name: check[name] for name in _OF_CODE if name in check} if "file" in check else {}
-    return BoundCheck({**found, **code}, scope)
+    return BoundCheck({**bound, **code}, scope)
 
 
 def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> dict[str, Json]:
@@ -132,7 +132,7 @@ def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> d
         return sessions[session].replies[turn].text or ""
 
     return {
-        name: text(0, place) if isinstance(place, int) else [text(*one) for one in place]
+        name: text(0, place) if isinstance(place, int) else [text(*position) for position in place]
         for name, place in check.get("turns", {}).items()
     }
 

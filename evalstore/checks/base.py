@@ -115,12 +115,12 @@ class CheckArguments:
 
     def __init__(
         self,
-        given: Mapping[str, Json],
+        settings: Mapping[str, Json],
         line: int | None = None,
         example: str | None = None,
         nested: NestedChecks | None = None,
     ) -> None:
-        self._given = dict(given)
+        self._given = dict(settings)
         self._known: list[str] = []
         self._example = example
         """The check as it may be written."""
@@ -129,9 +129,9 @@ class CheckArguments:
         self.allow_empty = False
         """Whether an empty text among several is meant."""
 
-    def with_values(self, given: Mapping[str, Json]) -> CheckArguments:
+    def with_values(self, settings: Mapping[str, Json]) -> CheckArguments:
         """Those of the same check with other values; what has been taken so far stays known."""
-        other = CheckArguments(given, self.line, self._example, self._nested)
+        other = CheckArguments(settings, self.line, self._example, self._nested)
         other._known = self._known.copy()
         other.allow_empty = self.allow_empty
         return other
@@ -167,11 +167,11 @@ class CheckArguments:
         nested = self._nested
         return [name for name in self._given if nested is not None and nested.is_type(name)]
 
-    def read_check(self, given: Json) -> dict[str, Json]:
+    def read_check(self, definition: Json) -> dict[str, Json]:
         """The canonical form of a check inside of this one; raises `FileProblem`."""
         if self._nested is None:
             raise self.problem("a check cannot be read here")
-        return self._nested.read(given, self.line)
+        return self._nested.read(definition, self.line)
 
     def take_rest(self) -> dict[str, Json]:
         """All settings that have not been taken yet."""
@@ -227,10 +227,10 @@ class CheckArguments:
         """One text or a list of texts, which must be given; numbers count as their texts."""
         value = self.require(name)
         values = value if isinstance(value, list) else [value]
-        for one in values:
-            if isinstance(one, dict | list) or one is None:
+        for entry in values:
+            if isinstance(entry, dict | list) or entry is None:
                 raise self.problem(f"'{name}' must be a text or a list of texts", self._as_in)
-        texts = [as_text(one) for one in values]
+        texts = [as_text(entry) for entry in values]
         if len(texts) > 1 and "" in texts and not self.allow_empty:
             raise self.problem(
                 f"one of the texts of '{name}' is empty",

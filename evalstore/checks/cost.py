@@ -131,7 +131,7 @@ class _Conditions:
             raise _Unbounded
         total = 1
         if isinstance(part, list):
-            total += sum(self.count(one, depth + 1) for one in part)
+            total += sum(self.count(inner, depth + 1) for inner in part)
         elif isinstance(part, dict):
             for name, inner in part.items():
                 total += self._count_keyword(name, inner, depth)
@@ -166,10 +166,10 @@ class _Conditions:
         return self._counts[reference]
 
     def _find(self, reference: str) -> Json:
-        found = self._root
+        node = self._root
         for step in reference[2:].split("/"):
             name = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, dict) or name not in found:
+            if not isinstance(node, dict) or name not in node:
                 raise _Unbounded
-            found = found[name]
-        return found
+            node = node[name]
+        return node

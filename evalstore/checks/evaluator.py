@@ -33,12 +33,12 @@ class ChecksVerdict(NamedTuple):
 
 def schemas_of(checks: Iterable[Json]) -> set[str]:
     """The versions of schemas that checks refer to."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for check in checks:
-        found |= schemas_of(check["checks"]) if check["type"] == BLOCK else set()
+        ids |= schemas_of(check["checks"]) if check["type"] == BLOCK else set()
         if isinstance(check.get("schema"), str):
-            found.add(check["schema"])
-    return found
+            ids.add(check["schema"])
+    return ids
 
 
 class _Means(NamedTuple):
@@ -78,7 +78,7 @@ def judge_by_checks(
         scores.append((outcome.score or 0.0, check.get("weight", 1)))
         if outcome.verdict == "error" or (outcome.verdict == "fail" and verdict == "pass"):
             verdict = outcome.verdict
-    has_score = any("weight" in one or "pass" in one for one in checks)
+    has_score = any("weight" in check or "pass" in check for check in checks)
     has_score = has_score or any(0 < score < 1 for score, _ in scores)
     score = _mean(scores) if has_score else None
     return ChecksVerdict(verdict, "; ".join(feedback)[:_LONGEST], score, tuple(results))
@@ -91,7 +91,9 @@ def _judge_block(
     outcomes = [_run(check, sessions, means) for check in block["checks"]]
     results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
     weights = [check.get("weight", 1) for check in block["checks"]]
-    score = _mean([(one.score or 0.0, by) for one, by in zip(outcomes, weights, strict=True)])
+    score = _mean(
+        [(outcome.score or 0.0, by) for outcome, by in zip(outcomes, weights, strict=True)]
+    )
     verdicts = [outcome.verdict for outcome in outcomes]
     by_any = block["pass"] == "any"
     passed = "pass" in verdicts if by_any else reaches(score, block["pass"])
@@ -99,8 +101,8 @@ def _judge_block(
     verdict: Verdict = "error" if broken else "pass" if passed else "fail"
     words = "; ".join(outcome.feedback for outcome in outcomes if outcome.feedback)
     if verdict == "fail":
-        wanted = "none of the checks passes" if by_any else f"the score is {score:.4g}"
-        words = f"{wanted}, required {block['pass']}: {words}"
+        reason = "none of the checks passes" if by_any else f"the score is {score:.4g}"
+        words = f"{reason}, required {block['pass']}: {words}"
     return CheckOutcome(verdict, "" if passed and not broken else words, score), results
 
 
@@ -123,11 +125,13 @@ def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> Ch
         return _run_once(check, sessions, means)
     outcomes = [_run_once(check, [session], means) for session in sessions]
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
-    wrong = [(n, one) for n, one in enumerate(outcomes, start=1) if one.verdict != "pass"]
-    if not wrong:
+    numbered = enumerate(outcomes, start=1)
+    not_passed = [entry for entry in numbered if entry[1].verdict != "pass"]
+    if not not_passed:
         return CheckOutcome("pass", "", min(scores, default=None))
-    number, first = next((one for one in wrong if one[1].verdict == "error"), wrong[0])
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    errors = (entry for entry in not_passed if entry[1].verdict == "error")
+    number, first = next(errors, not_passed[0])
+    more = f" (and {len(not_passed) - 1} more)" if len(not_passed) > 1 else ""
     words = f"answer {number} of {len(sessions)}{more}: {first.feedback}"
     return CheckOutcome(first.verdict, words, min(scores, default=None))
 
@@ -168,7 +172,7 @@ def _with(
 
 def _text(value: str) -> str:
     """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
-    kept = value.strip()[:_LONGEST]
-    if kept.isascii():
-        return kept
-    return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = value.strip()[:_LONGEST]
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -48,19 +48,19 @@ def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
 
 def fenced_blocks(text: str) -> list[str]:
     """What stands in the closed blocks of fenced code of a text."""
-    found: list[str] = []
+    blocks: list[str] = []
     mark = ""
     block: list[str] = []
     for line in text.split("\n"):
         fence = _FENCE.match(line)
         if mark and fence and fence[1].startswith(mark) and not fence[2].strip():
-            found.append("\n".join(block))
+            blocks.append("\n".join(block))
             mark = ""
         elif mark:
             block.append(line)
         elif fence and not (fence[1][0] == "`" and "`" in fence[2]):
             mark, block = fence[1], []
-    return found
+    return blocks
 
 
 def shown(value: Json) -> str:

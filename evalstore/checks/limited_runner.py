@@ -17,10 +17,10 @@ def run_within_limits(check: Mapping[str, Json], subject: CheckInput) -> CheckOu
     if is_cheap(check, size_of(subject), subject.schemas):
         return run_check(check, subject)
     try:
-        found = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
+        outcome = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
     except LimitReached as limit:
         return CheckOutcome("error", f"the check '{check['type']}' was stopped: {limit}")
-    return CheckOutcome(*found)
+    return CheckOutcome(*outcome)
 
 
 def run_encoded(check: Json, subject: Json) -> Json:

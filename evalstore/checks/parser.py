@@ -22,13 +22,13 @@ _PLACES_OF_CHECKS: tuple[Place, ...] = ((), (PATH,), ("check",), (PATH, "check")
 """Where a check, or the one inside of it, can be written."""
 
 
-def read_check(given: Json, line: int | None = None) -> dict[str, Json]:
+def read_check(definition: Json, line: int | None = None) -> dict[str, Json]:
     """A check in canonical form; raises `FileProblem`.
 
     It is written `type: value`, with further settings beside it or without; as
     `{type: …, …}`; or as the type alone.
     """
-    parts = _take_apart(given, line)
+    parts = _take_apart(definition, line)
     return _put_together(parts, parts.arguments)
 
 
@@ -38,9 +38,9 @@ class WrittenCheck:
     Those that all checks have are read once.
     """
 
-    def __init__(self, given: Json, line: int | None) -> None:
+    def __init__(self, definition: Json, line: int | None) -> None:
         """Raises `FileProblem`."""
-        self._parts = _take_apart(given, line)
+        self._parts = _take_apart(definition, line)
         self.settings = self._parts.arguments.take_rest()
         """Its own ones; by the names that `type: value` stands for, too."""
 
@@ -60,8 +60,8 @@ class _Parts(NamedTuple):
     """Its own."""
 
 
-def _take_apart(given: Json, line: int | None) -> _Parts:
-    name, settings = split(given, line)
+def _take_apart(definition: Json, line: int | None) -> _Parts:
+    name, settings = split(definition, line)
     kind = find_kind(name)
     assert kind is not None
     arguments = CheckArguments(settings, line, _example(kind, name), _NESTED)
@@ -86,10 +86,10 @@ def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
 _NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)
 
 
-def packages_of(given: Json) -> Iterator[tuple[str, str]]:
+def packages_of(definition: Json) -> Iterator[tuple[str, str]]:
     """What a check and the one in it need beside evalstore: pairs of a type and a package."""
     try:
-        name, settings = split(given, None)
+        name, settings = split(definition, None)
     except FileProblem:  # it is reported when the check is read
         return
     kind = find_kind(name)
@@ -100,17 +100,17 @@ def packages_of(given: Json) -> Iterator[tuple[str, str]]:
         yield from packages_of(settings.get("check", beside))
 
 
-def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
+def split(definition: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     """The type of a check, and its settings by name; raises `FileProblem`."""
-    if isinstance(given, str):
-        given = {"type": given}
-    if not isinstance(given, dict) or not given:
+    if isinstance(definition, str):
+        definition = {"type": definition}
+    if not isinstance(definition, dict) or not definition:
         raise FileProblem(
             "a check must be 'type: value' or a mapping with a 'type'",
             line,
             hint="as in '- contains: Paris'",
         )
-    settings = dict(given)
+    settings = dict(definition)
     if "type" in settings and "type" not in _types_in(settings):
         name = settings.pop("type")
         if not isinstance(name, str) or find_kind(name) is None:
@@ -172,19 +172,19 @@ def _unknown(name: str, line: int | None) -> FileProblem:
 
 
 def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[str, Json]:
-    found: dict[str, Json] = {}
+    settings: dict[str, Json] = {}
     if arguments.has_none_of(COMMON) and not kind.graded and not kind.joint:
-        return found
+        return settings
     if arguments.flag("not"):
-        found["not"] = True
+        settings["not"] = True
     if arguments.has("actual"):
-        found["actual"] = arguments.take("actual")
+        settings["actual"] = arguments.take("actual")
     if arguments.flag("ignoreCase"):
-        found["ignoreCase"] = True
+        settings["ignoreCase"] = True
     if arguments.has("normalize"):
-        found["normalize"] = _read_steps(arguments)
+        settings["normalize"] = _read_steps(arguments)
     if (bound := _read_bound(arguments)) is not None:
-        found["pass"] = bound
+        settings["pass"] = bound
     elif kind.graded:
         raise arguments.problem(
             f"the check '{name}' gives a score, so it needs 'pass'", "as in 'pass: \">= 0.8\"'"
@@ -193,9 +193,9 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
     if weight is None or not is_finite(weight) or weight <= 0:
         raise arguments.problem("'weight' must be a number above 0")
     if weight != 1:
-        found["weight"] = weight
+        settings["weight"] = weight
     if arguments.has("name"):
-        found["name"] = arguments.text("name")
+        settings["name"] = arguments.text("name")
     scope = arguments.choice("scope", ("answer", "case", "group"), "answer")
     if kind.joint and scope == "answer":
         raise arguments.problem(
@@ -203,8 +203,8 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
             "write 'scope: case' (all runs of a row) or 'scope: group' (all rows)",
         )
     if scope not in (None, "answer"):
-        found["scope"] = scope
-    return found
+        settings["scope"] = scope
+    return settings
 
 
 def _read_steps(arguments: CheckArguments) -> list[str]:

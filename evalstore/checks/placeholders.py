@@ -51,8 +51,8 @@ def fill_in(written: dict[str, Json], values: Iterable[tuple[Place, Json]]) -> d
                 copies[way] = target[way[-1]] = target[way[-1]].copy()
             target = copies[way]
         target[place[-1]] = DataMapping(value) if isinstance(value, dict) else value
-    found: dict[str, Json] = filled
-    return found
+    result: dict[str, Json] = filled
+    return result
 
 
 def plain_copy(value: Json) -> Json:

@@ -61,5 +61,5 @@ def is_installed(package: str) -> bool:
 
 @cache
 def _plugged_in() -> Mapping[str, CheckType]:
-    found = {point.name: point.load() for point in entry_points(group=GROUP)}
-    return {name: kind for name, kind in found.items() if isinstance(kind, CheckType)}
+    plugins = {point.name: point.load() for point in entry_points(group=GROUP)}
+    return {name: kind for name, kind in plugins.items() if isinstance(kind, CheckType)}

@@ -215,14 +215,14 @@ def _path_of(descriptor: int, path: str | Path, status: os.stat_result) -> str:
 def _read(descriptor: int, size: int, largest: int) -> bytes:
     """Read all, and close it; usually at once, with the size that it had."""
     parts: list[bytes] = []
-    length, wanted = 0, size + 1
+    length, chunk = 0, size + 1
     try:
-        while part := os.read(descriptor, min(wanted, largest + 1 - length)):
+        while part := os.read(descriptor, min(chunk, largest + 1 - length)):
             parts.append(part)
             length += len(part)
             if length > largest:
                 raise too_large(length, largest)
-            wanted = max(size + 1 - length, 1 << 16)
+            chunk = max(size + 1 - length, 1 << 16)
     except OSError as error:
         raise _unreadable(error) from error
     finally:

@@ -60,8 +60,8 @@ def temporary_file(
     file = _create(path, 0o666 if mode is None else mode)
     temporary = Path(file.name)
     try:
-        if mode is None and (kept := _mode_of(path)) is not None:
-            os.fchmod(file.fileno(), kept)
+        if mode is None and (old_mode := _mode_of(path)) is not None:
+            os.fchmod(file.fileno(), old_mode)
         yield file
         file.flush()
         if durable:

@@ -95,10 +95,10 @@ class Fields:
         """The line of a field."""
         return self.document.line(*path) if self.document else 1
 
-    def _typed(self, name: str, kind: Callable[[Any], bool], what: str) -> Any:
+    def _typed(self, name: str, kind: Callable[[Any], bool], expected: str) -> Any:
         value = self.values.get(name)
         if value is not None and not kind(value):
-            self._fail(f"'{name}' must be {what}", name)
+            self._fail(f"'{name}' must be {expected}", name)
             return None
         return value
 
@@ -176,8 +176,8 @@ class Fields:
 
     def inner(self, name: str, known: Iterable[str]) -> Fields:
         """The fields of a mapping in a field; none when the field is not there."""
-        found = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
-        document = self.document.at(name) if self.document and found is not None else None
+        mapping = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
+        document = self.document.at(name) if self.document and mapping is not None else None
         return Fields(document, known, collector=self.collector)
 
     def entries(self, name: str, known: Iterable[str]) -> list[Fields]:
@@ -253,15 +253,15 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     return f"did you mean '{near[0]}'?" if near else None
 
 
-def suggest(name: str, known: Iterable[str], what: str) -> str:
+def suggest(name: str, known: Iterable[str], plural: str) -> str:
     """A hint: the nearest known name, or a list of all."""
-    return _suggest(name, tuple(sorted(known)), what)
+    return _suggest(name, tuple(sorted(known)), plural)
 
 
 @lru_cache(maxsize=256)  # one wrong name may stand in every file
-def _suggest(name: str, known: tuple[str, ...], what: str) -> str:
+def _suggest(name: str, known: tuple[str, ...], plural: str) -> str:
     if near := nearest(name, known):
         return near
     more = f" … ({len(known)} in all)" if len(known) > _LISTED else ""
     listed = ", ".join(known[:_LISTED]) + more
-    return f"the {what} are {listed}" if known else f"there are no {what}"
+    return f"the {plural} are {listed}" if known else f"there are no {plural}"

@@ -86,7 +86,7 @@ def environment() -> SandboxedEnvironment:
                 raise SecurityError("the result would be too long")
             return super().call(context, called, *args, **kwargs)
 
-    made = Environment(
+    jinja = Environment(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
@@ -95,10 +95,10 @@ def environment() -> SandboxedEnvironment:
         finalize=show,
     )
     # The same file must always come to the same text.
-    del made.globals["lipsum"], made.filters["random"]
+    del jinja.globals["lipsum"], jinja.filters["random"]
     # They fill texts up to any width.
-    del made.filters["center"], made.filters["indent"]
-    return made
+    del jinja.filters["center"], jinja.filters["indent"]
+    return jinja
 
 
 def show(value: Any) -> Any:

@@ -72,8 +72,8 @@ def undeclared(source: str, line: int) -> frozenset[str]:
 
 def _first_tag(line: str = "") -> str | None:
     """The first statement or expression of a line; None if it has none."""
-    found = _TAG.search(line)
-    return found[0] if found else None
+    match = _TAG.search(line)
+    return match[0] if match else None
 
 
 def _names_in(source: str) -> frozenset[str]:
@@ -132,9 +132,9 @@ def _uses_in(source: str, name: str) -> MappingUses:
             keys.add(part.arg.value)
             single += 1
     mentioned = sum(1 for node in tree.find_all(nodes.Name) if node.name == name)
-    guarded = any(one.name in ("default", "d") for one in tree.find_all(nodes.Filter)) or any(
-        test.name in ("defined", "undefined") for test in tree.find_all(nodes.Test)
-    )
+    guarded = any(
+        filter_node.name in ("default", "d") for filter_node in tree.find_all(nodes.Filter)
+    ) or any(test.name in ("defined", "undefined") for test in tree.find_all(nodes.Test))
     return MappingUses(frozenset(keys), mentioned > single, guarded)
 
 
@@ -210,11 +210,11 @@ def _refuse_addresses(result: Json, source: str, scope: Mapping[str, Any]) -> No
 
 
 def _addresses_in(value: Json) -> set[str]:
-    found: set[str] = set()
+    addresses: set[str] = set()
     for text in _texts_in(value):
         if "0x" in text or "0X" in text:
-            found |= {address.lower() for address in _ADDRESS.findall(text)}
-    return found
+            addresses |= {address.lower() for address in _ADDRESS.findall(text)}
+    return addresses
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -29,7 +29,7 @@ _LONG_TEXT = 2_000
 @lru_cache(maxsize=16)
 def _line_ends(text: str) -> list[int]:
     """The offsets of the line ends of a text."""
-    return [found.start() for found in re.finditer("\n", text)]
+    return [match.start() for match in re.finditer("\n", text)]
 
 
 class SourceLine(NamedTuple):
@@ -138,29 +138,29 @@ def _rejoin(before: str, after: str) -> str:
 
 def _opening(text: str) -> re.Match[str] | None:
     """The fence that a line outside of fenced code opens."""
-    found = _FENCE.match(text)
-    return None if found and found[1][0] == "`" and "`" in found[2] else found
+    match = _FENCE.match(text)
+    return None if match and match[1][0] == "`" and "`" in match[2] else match
 
 
 def _closes(text: str, fence: str) -> bool:
-    found = _FENCE.match(text)
-    return bool(found and found[1].startswith(fence) and not found[2].strip())
+    match = _FENCE.match(text)
+    return bool(match and match[1].startswith(fence) and not match[2].strip())
 
 
 def fences(lines: Iterable[SourceLine]) -> list[Fence]:
     """The blocks of fenced code."""
-    found: list[Fence] = []
+    blocks: list[Fence] = []
     mark = ""
     for line in lines:
         if not line.fenced:
             continue
         if mark and _closes(line.text, mark):
-            found[-1] = found[-1]._replace(closed=True)
+            blocks[-1] = blocks[-1]._replace(closed=True)
             mark = ""
         elif not mark and (opened := _opening(line.text)):
-            found.append(Fence(line.number, opened[2].strip(), closed=False))
+            blocks.append(Fence(line.number, opened[2].strip(), closed=False))
             mark = opened[1]
-    return found
+    return blocks
 
 
 def is_rule(line: SourceLine) -> bool:
@@ -183,6 +183,6 @@ def section(lines: list[SourceLine], first: int) -> Section:
         start += 1
     while end > start and not lines[end - 1].text.strip(SPACE):
         end -= 1
-    kept = lines[start:end]
-    text = "\n".join([line.text for line in kept]).strip(SPACE)
-    return Section(text, tuple([line.number for line in kept]), first)
+    trimmed = lines[start:end]
+    text = "\n".join([line.text for line in trimmed]).strip(SPACE)
+    return Section(text, tuple([line.number for line in trimmed]), first)

@@ -94,10 +94,10 @@ def media_type(path: str, data: bytes) -> str:
 def _sniff(path: str, data: bytes) -> str:
     import filetype
 
-    found = filetype.guess(data)
-    if found is None:
+    kind = filetype.guess(data)
+    if kind is None:
         raise FileProblem(
             f"the media type of '{path}' is not known",
             hint="give the file a suffix such as .png, .pdf or .txt",
         )
-    return str(found.mime)
+    return str(kind.mime)

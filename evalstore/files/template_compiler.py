@@ -72,11 +72,11 @@ class _Compiler:
         """The first statement outside of the raw stretches, which are in the order of the text."""
         raw = iter(self.raw)
         current = next(raw, None)
-        for found in _AS_A_WHOLE.finditer(self.text):
-            while current is not None and current.end() <= found.start():
+        for match in _AS_A_WHOLE.finditer(self.text):
+            while current is not None and current.end() <= match.start():
                 current = next(raw, None)
-            if current is None or found.start() < current.start():
-                return found
+            if current is None or match.start() < current.start():
+                return match
         return None
 
     def compile(self) -> Template:
@@ -90,8 +90,8 @@ class _Compiler:
         if self.statement is None:
             return Template(segments, self.names, self.reserved)
         line = self.line_at(self.statement.start())
-        needed = undeclared(jinja_source(segments), line)
-        scope = frozenset(name for name in needed if not name.startswith(INSIDE))
+        names = undeclared(jinja_source(segments), line)
+        scope = frozenset(name for name in names if not name.startswith(INSIDE))
         scope = self._variables(scope)
         self._need(jinja_source(segments), scope, line)
         return Template(segments, self.names, self.reserved, scope, line)

@@ -162,12 +162,12 @@ def _lengths(value: Json) -> Iterator[int]:
     """The lengths of all texts and numbers in a value, each at least one."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += dict.values(one)  # a row hides methods behind its columns
-            yield sum(map(len, one)) + 1
-        elif isinstance(one, list | tuple):
-            waiting += one
+        element = waiting.pop()
+        if isinstance(element, dict):
+            waiting += element.values()
+            yield sum(map(len, element)) + 1
+        elif isinstance(element, list | tuple):
+            waiting += element
             yield 1
         else:
-            yield len(one) if isinstance(one, str) else 8
+            yield len(element) if isinstance(element, str) else 8

@@ -161,8 +161,8 @@ class Template:
         )
         if self.scope is None:
             return replace(self, segments=segments)
-        needed = undeclared(jinja_source(segments), self.line)
-        return replace(self, segments=segments, scope=self.scope & needed)
+        names = undeclared(jinja_source(segments), self.line)
+        return replace(self, segments=segments, scope=self.scope & names)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
         """The value of the text: a single expression keeps its type.
@@ -232,13 +232,13 @@ def _look_up(name: NameSegment, values: Callable[[str], T]) -> T:
 
 def _scope(names: Iterable[str], typed: Callable[[str], Any]) -> dict[str, Any]:
     """The values of names; those that have none are left out."""
-    found: dict[str, Any] = {}
+    scope: dict[str, Any] = {}
     for name in names:
         try:
-            found[name] = typed(name)
+            scope[name] = typed(name)
         except NoValueError:
             continue
-    return found
+    return scope
 
 
 def _evaluate(expression: ExpressionSegment, typed: Callable[[str], Any]) -> str:

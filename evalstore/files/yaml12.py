@@ -74,10 +74,10 @@ class Document:
         if node is not None:
             line = self._line_of(node)
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            entry = _child(node, step)
+            if entry is None:
                 break
-            key, node = found
+            key, node = entry
             line = self._line_of(key)
         return line
 
@@ -85,10 +85,10 @@ class Document:
         """The item at `path` as a document of its own that knows the same lines."""
         value, node = self.value, self.node
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            entry = _child(node, step)
+            if entry is None:
                 return Document(None, None, self.line(*path))
-            node, value = found[1], value[step]
+            node, value = entry[1], value[step]
         return Document(value, node, self.first_line)
 
     def written(self, *path: str | int) -> Any:
@@ -134,12 +134,12 @@ def _put(node: yaml.Node | None, path: Sequence[str], value: yaml.Node) -> yaml.
     if not path:
         return value
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    inner = next((one for key, one in pairs if key.value == path[0]), None)
+    inner = next((node for key, node in pairs if key.value == path[0]), None)
     key = yaml.ScalarNode(_TAG + "str", path[0], value.start_mark, value.end_mark)
-    kept = [(one, inside) for one, inside in pairs if one.value != path[0]]
+    others = [(name, inner_node) for name, inner_node in pairs if name.value != path[0]]
     mark = node.start_mark if node is not None else value.start_mark
     put = (key, _put(inner, path[1:], value))
-    return yaml.MappingNode(_TAG + "map", [*kept, put], mark, value.end_mark)
+    return yaml.MappingNode(_TAG + "map", [*others, put], mark, value.end_mark)
 
 
 def read_yaml(
@@ -175,12 +175,12 @@ def read_json(text: str) -> Document:
     """Read JSON, with the same strictness; it only knows the lines of what is wrong."""
 
     def mapping(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise FileProblem(f"key '{twice}' appears twice", 1)
-        return found
+        return members
 
     try:
         value = json.loads(text, object_pairs_hook=mapping)
@@ -329,7 +329,7 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
         ) from error
     document = read_yaml(matter, first_line=skipped + 1)
     if not isinstance(document.value, dict):
-        what = "is empty" if document.value is None else "is not a mapping of fields"
+        defect = "is empty" if document.value is None else "is not a mapping of fields"
         hint = "remove both '---' lines, or write fields such as 'tags: [a]' between them"
-        raise FileProblem(f"the frontmatter {what}", skipped + 1, hint=hint)
+        raise FileProblem(f"the frontmatter {defect}", skipped + 1, hint=hint)
     return document, body, text.count("\n") - body.count("\n") + 1

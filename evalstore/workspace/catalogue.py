@@ -35,7 +35,7 @@ def read_catalogue(
 
     With `check_scripts`, the answers of scripted models are looked at, too.
     """
-    found = Catalogue()
+    catalogue = Catalogue()
     providers: dict[str, ProviderFile] = {}
     seen: dict[str, str] = {}
     for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
@@ -51,8 +51,8 @@ def read_catalogue(
         try:
             model = model_files.read_model(text, providers, is_known_kind, default_id(path, folder))
             claim_id(model.id, path, seen, "models", 1)
-            found.models[model.id] = model
-            found.model_files[model.id] = path
+            catalogue.models[model.id] = model
+            catalogue.model_files[model.id] = path
             if check_scripts and model.provider.type == "scripted":
                 problems += _script_problems(path, text, model.responses)
         except FileProblem as problem:
@@ -62,10 +62,10 @@ def read_catalogue(
         try:
             currency = model_files.read_currency(text)
             claim_id(currency.code, path, seen, "currencies", 1)
-            found.currencies[currency.code] = currency
+            catalogue.currencies[currency.code] = currency
         except FileProblem as problem:
             problems += problem.all_at(path, text.split("\n"))
-    return found
+    return catalogue
 
 
 def read_texts(

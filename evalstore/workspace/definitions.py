@@ -31,15 +31,15 @@ def read_tool(text: str, default_id: str, index: Index) -> DefinitionFile:
     document = read_yaml(text)
     if not isinstance(document.value, dict):
         raise FileProblem("a tool file must be a mapping of fields", 1)
-    found = Fields(document, ("id", "name", "description", "parameters", "tags"))
-    name = found.text("name")
+    fields = Fields(document, ("id", "name", "description", "parameters", "tags"))
+    name = fields.text("name")
     if name is None:
         raise FileProblem("the tool has no 'name'", 1)
-    parameters = found.mapping("parameters")
-    version = ToolVersion(name, found.text("description") or "", parameters)
+    parameters = fields.mapping("parameters")
+    version = ToolVersion(name, fields.text("description") or "", parameters)
     id, content = hashing.identify(hashing.describe_tool(version))
-    _check(id, parameters, "'parameters' is not a JSON Schema", found.line("parameters"), index)
-    return DefinitionFile(found.text("id") or default_id, found.line("id"), id, content)
+    _check(id, parameters, "'parameters' is not a JSON Schema", fields.line("parameters"), index)
+    return DefinitionFile(fields.text("id") or default_id, fields.line("id"), id, content)
 
 
 def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool) -> DefinitionFile:

@@ -42,12 +42,12 @@ class EnvFile:
 
 def read_env_files(root: Path) -> dict[str, EnvFile]:
     """The `.env` files of a workspace by name; raises `EvalstoreError` with the place."""
-    found = {}
+    files = {}
     for name in NAMES:
         data = _read_bytes(root, name)
         if data is not None:
-            found[name] = parse_env_file(data, name)
-    return found
+            files[name] = parse_env_file(data, name)
+    return files
 
 
 def parse_env_file(data: bytes, name: str) -> EnvFile:
@@ -79,8 +79,8 @@ def _decode(data: bytes, name: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        what = encoding.removesuffix("-sig").upper()
-        raise EvalstoreError(f"{name}:{line}: is not {what}", hint=_SAVE) from error
+        label = encoding.removesuffix("-sig").upper()
+        raise EvalstoreError(f"{name}:{line}: is not {label}", hint=_SAVE) from error
 
 
 def _read_bytes(root: Path, name: str) -> bytes | None:

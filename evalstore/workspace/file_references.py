@@ -55,10 +55,10 @@ class References:
 
     def identify(self, mentioned: str, file: str) -> str:
         """The id of a file that `file` mentions; an unchanged one is not read."""
-        found = (os.path.dirname(file), mentioned)
-        if found not in self._ids:
-            self._ids[found] = self._identify(mentioned, file)
-        return self._ids[found]
+        key = (os.path.dirname(file), mentioned)
+        if key not in self._ids:
+            self._ids[key] = self._identify(mentioned, file)
+        return self._ids[key]
 
     def _identify(self, mentioned: str, file: str) -> str:
         path, status = self._find(mentioned, file)
@@ -71,10 +71,10 @@ class References:
 
     def read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
         """The file and its id; the path counts from the tests folder, then from `file`."""
-        found = (os.path.dirname(file), mentioned)
-        if found not in self._known:
-            self._known[found] = self._read(mentioned, file)
-        return self._known[found]
+        key = (os.path.dirname(file), mentioned)
+        if key not in self._known:
+            self._known[key] = self._read(mentioned, file)
+        return self._known[key]
 
     def _read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
         read_at = time.time_ns()

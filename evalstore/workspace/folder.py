@@ -93,13 +93,13 @@ class WorkspaceFolder:
         folder = self.folder(kind)
         prefix = self.name_of(folder)
         self.boundary.require(folder, prefix)
-        found: dict[str, Stamp] = {}
+        stamps: dict[str, Stamp] = {}
         links: list[str] = []
-        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found, links)
+        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, stamps, links)
         for name in links:
             if not self.boundary.contains(os.path.realpath(self.root / name)):
-                found[name] = _NOT_TO_BE_READ
-        return dict(sorted(found.items()))
+                stamps[name] = _NOT_TO_BE_READ
+        return dict(sorted(stamps.items()))
 
     def read_bytes(self, name: str, largest: int) -> bytes:
         """The bytes of a file of the workspace; raises `FileProblem`."""

@@ -103,10 +103,10 @@ class Index:
                 name: IndexEntry((a, b, c, d), settled, digest, node, depends[number])
                 for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
             }
-            found = cls(files, set(content["schemas"]))
+            index = cls(files, set(content["schemas"]))
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             return cls()
-        return found if found.is_sound(depends) else cls()
+        return index if index.is_sound(depends) else cls()
 
     def is_sound(self, depends: list[Any]) -> bool:
         """Whether all texts and mappings are what this program writes."""
@@ -154,16 +154,16 @@ def walk(
     folder: str,
     prefix: str,
     suffixes: tuple[str, ...],
-    found: dict[str, Stamp],
+    stamps: dict[str, Stamp],
     links: list[str] | None = None,
 ) -> None:
-    """Add the files below a folder to `found`; hidden ones and linked folders are ignored.
+    """Add the files below a folder to `stamps`; hidden ones and linked folders are ignored.
 
     Those that are links are added to `links`, too.
     """
     for under, files in scan(folder, prefix, suffixes, links):
-        for name, *seen in files:
-            found[under + name] = (seen[0], seen[1], seen[2], seen[3])
+        for name, *stats in files:
+            stamps[under + name] = (stats[0], stats[1], stats[2], stats[3])
 
 
 Seen = tuple[str, int, int, int, int]

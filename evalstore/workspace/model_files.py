@@ -215,15 +215,15 @@ class Currency:
 
 def read_provider(text: str) -> ProviderFile:
     """A provider file; raises `FileProblem`."""
-    found = _fields(text, _PROVIDER_FIELDS, "a provider file")
-    code = found.text("code")
+    fields = _fields(text, _PROVIDER_FIELDS, "a provider file")
+    code = fields.text("code")
     if code is None:
         raise FileProblem("the provider has no 'code'", 1)
-    base_url = found.text("baseURL")
+    base_url = fields.text("baseURL")
     if base_url is not None:
-        _check_base_url(base_url, found.line("baseURL"))
-    kind = found.text("type") or code
-    key_variable = _key_variable(found)
+        _check_base_url(base_url, fields.line("baseURL"))
+    kind = fields.text("type") or code
+    key_variable = _key_variable(fields)
     if base_url is None and key_variable is None and kind in _USUAL_KEYS:
         key_variable = SERVICES[kind]  # never to another address: a file must ask for that
     return ProviderFile(
@@ -231,20 +231,20 @@ def read_provider(text: str) -> ProviderFile:
         type=kind,
         base_url=base_url.rstrip("/") if base_url else None,
         key_variable=key_variable,
-        structured=found.flag("supportsStructuredOutputs", default=True),
-        concurrency=found.whole("concurrency", least=1, most=1024),
-        requests_per_minute=found.number("requestsPerMinute", 0.001, _MOST),
-        tokens_per_minute=found.number("tokensPerMinute", 1, _MOST),
+        structured=fields.flag("supportsStructuredOutputs", default=True),
+        concurrency=fields.whole("concurrency", least=1, most=1024),
+        requests_per_minute=fields.number("requestsPerMinute", 0.001, _MOST),
+        tokens_per_minute=fields.number("tokensPerMinute", 1, _MOST),
     )
 
 
-def _key_variable(found: Fields) -> str | None:
+def _key_variable(fields: Fields) -> str | None:
     """The name of the variable that holds the key; a key itself is refused without showing it."""
-    name = found.text("apiKeyEnvVar")
+    name = fields.text("apiKeyEnvVar")
     if name is not None and (not _VARIABLE.fullmatch(name) or _KEY.match(name)):
         raise FileProblem(
             "'apiKeyEnvVar' is not the name of a variable",
-            found.line("apiKeyEnvVar"),
+            fields.line("apiKeyEnvVar"),
             hint="put the key into the environment, or into .env as NAME=key, and the NAME here",
         )
     return name
@@ -267,12 +267,12 @@ def _check_base_url(base_url: str, line: int) -> None:
 
 def read_currency(text: str) -> Currency:
     """A currency file; raises `FileProblem`."""
-    found = _fields(text, ("code", "name", "symbol", "rates"), "a currency file")
-    code = found.text("code")
+    fields = _fields(text, ("code", "name", "symbol", "rates"), "a currency file")
+    code = fields.text("code")
     if code is None:
         raise FileProblem("the currency has no 'code'", 1)
     rates = []
-    for entry in found.entries("rates", ("rateInUSD", "validFrom")):
+    for entry in fields.entries("rates", ("rateInUSD", "validFrom")):
         rate = entry.number("rateInUSD", 0, _MOST)
         if rate is None:
             raise FileProblem("a rate has no 'rateInUSD'", entry.line())
@@ -287,16 +287,16 @@ def read_model(
 
     `known_kinds` says whether a name is a kind of provider when no provider file has it.
     """
-    found = _fields(text, _MODEL_FIELDS, "a model file")
-    code = found.text("code")
-    id = found.text("id") or code or default_id
+    fields = _fields(text, _MODEL_FIELDS, "a model file")
+    code = fields.text("code")
+    id = fields.text("id") or code or default_id
     if id == RECORDED:
         raise FileProblem(
             f"the id '{id}' is reserved for recorded answers",
-            found.line("id"),
+            fields.line("id"),
             hint="give the model another id",
         )
-    name = found.text("provider")
+    name = fields.text("provider")
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)
     provider = providers.get(name)
@@ -306,36 +306,36 @@ def read_model(
         if not known_kinds(name):
             raise FileProblem(
                 f"there is no provider '{name}'",
-                found.line("provider"),
+                fields.line("provider"),
                 hint=suggest(name, providers, "providers"),
             )
         provider = ProviderFile(name, name, key_variable=SERVICES.get(name))
-    responses = found.value("responses")
+    responses = fields.value("responses")
     if provider.type == "scripted" and responses is None:
         raise FileProblem(
             f"scripted model '{id}' has no 'responses'", 1, hint="list what it answers"
         )
     if responses is not None and not isinstance(responses, list):
-        raise FileProblem("'responses' must be a list", found.line("responses"))
-    check_options(found)
+        raise FileProblem("'responses' must be a list", fields.line("responses"))
+    check_options(fields)
     for part in ("candidateOverrides", "evaluatorOverrides"):
-        inner = found.inner(part, _OVERRIDE_FIELDS)
+        inner = fields.inner(part, _OVERRIDE_FIELDS)
         inner.number("temperature", 0, 2)
         inner.text("providerModelCode")
         check_options(inner)
-        check_unique_properties(inner, found)
-    check_unique_properties(found, found)
-    found.text("extraIdentifier")
+        check_unique_properties(inner, fields)
+    check_unique_properties(fields, fields)
+    fields.text("extraIdentifier")
     return Model(
         id=id,
         provider=provider,
-        code=found.text("providerModelCode") or code or id,
-        active=found.flag("active", default=True),
-        options={name: value for name in OPTIONS if (value := found.value(name)) is not None},
-        candidate_overrides=found.mapping("candidateOverrides"),
-        evaluator_overrides=found.mapping("evaluatorOverrides"),
-        capabilities=_capabilities(found),
-        costs=_costs(found),
+        code=fields.text("providerModelCode") or code or id,
+        active=fields.flag("active", default=True),
+        options={name: value for name in OPTIONS if (value := fields.value(name)) is not None},
+        candidate_overrides=fields.mapping("candidateOverrides"),
+        evaluator_overrides=fields.mapping("evaluatorOverrides"),
+        capabilities=_capabilities(fields),
+        costs=_costs(fields),
         responses=tuple(responses or ()),
     )
 
@@ -348,22 +348,22 @@ def bare_model(id: str, known_kinds: Any) -> Model | None:
     return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
 
 
-def _capabilities(found: Fields) -> dict[str, bool]:
-    given = found.inner("capabilities", ("input", "output"))
+def _capabilities(fields: Fields) -> dict[str, bool]:
+    capabilities = fields.inner("capabilities", ("input", "output"))
     result: dict[str, bool] = {}
     for side, known in (
         ("input", ("text", "image", "file", "pdf", "audio", "video")),
         ("output", ("text", "structured", "tools", "reasoning", "image", "audio")),
     ):
-        one = given.inner(side, known)
-        for name in one.values:
-            can = one.flag(name, default=True)
+        flags = capabilities.inner(side, known)
+        for name in flags.values:
+            can = flags.flag(name, default=True)
             if side == "input" or name in ("structured", "tools", "reasoning"):
                 result[name] = can
     return result
 
 
-def _costs(found: Fields) -> tuple[ModelPrice, ...]:
+def _costs(fields: Fields) -> tuple[ModelPrice, ...]:
     result = [
         ModelPrice(
             currency=entry.text("currency") or "USD",
@@ -375,20 +375,20 @@ def _costs(found: Fields) -> tuple[ModelPrice, ...]:
             per_cached_prompt_token=entry.number("costPerCachedPromptToken", 0, _MOST),
             line=entry.line(),
         )
-        for entry in found.entries("costs", _COST_FIELDS)
+        for entry in fields.entries("costs", _COST_FIELDS)
     ]
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 
 
-def _day(found: Fields) -> str:
-    value = found.text("validFrom") or "0000-00-00"
+def _day(fields: Fields) -> str:
+    value = fields.text("validFrom") or "0000-00-00"
     if not _DATE.match(value):
-        raise FileProblem("'validFrom' must be a day such as 2026-01-31", found.line("validFrom"))
+        raise FileProblem("'validFrom' must be a day such as 2026-01-31", fields.line("validFrom"))
     return value[:10]
 
 
-def _fields(text: str, known: Any, what: str) -> Fields:
+def _fields(text: str, known: Any, subject: str) -> Fields:
     document = read_yaml(text)
     if not isinstance(document.value, dict):
-        raise FileProblem(f"{what} must be a mapping of fields", 1)
+        raise FileProblem(f"{subject} must be a mapping of fields", 1)
     return Fields(document, known)

@@ -67,20 +67,20 @@ class PrivateFiles:
         inside = os.path.relpath(folder, self._root)
         if _is_private_folder(inside):
             return None
-        found = set(_identities(self._root))
+        identities = set(_identities(self._root))
         place = self._root
         for name in inside.split(os.sep):
             place = os.path.join(place, name)
-            found.update(_identities(place))
-        return frozenset(found)
+            identities.update(_identities(place))
+        return frozenset(identities)
 
     def _find_all(self) -> frozenset[_Identity]:
         if self._all is None:
-            found: set[_Identity] = set()
+            identities: set[_Identity] = set()
             for folder, folders, _ in os.walk(self._root):
-                folders[:] = [one for one in folders if one not in _FOLDERS]
-                found.update(_identities(folder))
-            self._all = frozenset(found)
+                folders[:] = [name for name in folders if name not in _FOLDERS]
+                identities.update(_identities(folder))
+            self._all = frozenset(identities)
         return self._all
 
 

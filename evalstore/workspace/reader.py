@@ -113,8 +113,8 @@ class _Reader:
         self._settings = workspace.settings
         self._load_nodes = load_nodes
         self._keep = keep
-        kept = workspace.private / _INDEX
-        self._index = Index.read(kept, workspace.boundary) if load_nodes else Index()
+        index_path = workspace.private / _INDEX
+        self._index = Index.read(index_path, workspace.boundary) if load_nodes else Index()
         self._references = References(
             workspace.root,
             self._settings.paths["tests"],
@@ -130,9 +130,9 @@ class _Reader:
     def read_library(self, *, check_scripts: bool) -> None:
         """Read what tests refer to."""
         reading = self.reading
-        found = read_catalogue(self._workspace, reading.problems, check_scripts=check_scripts)
-        reading.models, reading.model_files = found.models, found.model_files
-        reading.currencies = found.currencies
+        catalogue = read_catalogue(self._workspace, reading.problems, check_scripts=check_scripts)
+        reading.models, reading.model_files = catalogue.models, catalogue.model_files
+        reading.currencies = catalogue.currencies
         files = read_definition_files(self._workspace, self._index, self._references)
         reading.problems += files.problems
         reading.contents |= files.contents
@@ -145,11 +145,11 @@ class _Reader:
     def read_tests(self) -> None:
         """Read the test files."""
         reading, index, load_nodes, keep = self.reading, self._index, self._load_nodes, self._keep
-        found = self._workspace.find_files("tests", ".md")
-        reading.tests = frozenset(found)
+        stamps = self._workspace.find_files("tests", ".md")
+        reading.tests = frozenset(stamps)
         current = CurrentDependencies(self._library, self._references)
         unchanged: dict[str, str] = {}
-        for path, now in found.items():
+        for path, now in stamps.items():
             entry = index.files.get(path)
             if entry is None:
                 continue
@@ -161,7 +161,7 @@ class _Reader:
         stored = (
             load_nodes(list(dict.fromkeys(unchanged.values()))) if load_nodes and unchanged else {}
         )
-        for path, now in found.items():
+        for path, now in stamps.items():
             node = unchanged.get(path)
             if node is not None and node in stored:
                 reading.files[path], reading.nodes[path] = stored[node], node
@@ -171,7 +171,7 @@ class _Reader:
                 if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
                     keep(reading.contents, reading.blobs)
                     reading.contents, reading.blobs = {}, {}
-        if not found:
+        if not stamps:
             folder = self._settings.paths["tests"]
             reading.problems.append(
                 Problem(

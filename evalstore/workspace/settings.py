@@ -189,14 +189,15 @@ def find_root(start: Path) -> Path:
 
 
 SETTING_NAMES = tuple(
-    re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name) for one in fields(Settings)
+    re.sub(r"_([a-z])", lambda match: match[1].upper(), setting.name)
+    for setting in fields(Settings)
 )
 
 
 def read_age(text: str) -> float | None:
     """The seconds of an age such as `30d` or `1.5h`; None for what is none, and for nothing."""
-    found = _AGE.fullmatch(text.strip())
-    return float(found[1]) * _SECONDS[found[2]] or None if found else None
+    match = _AGE.fullmatch(text.strip())
+    return float(match[1]) * _SECONDS[match[2]] or None if match else None
 
 
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:

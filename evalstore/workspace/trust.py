@@ -56,17 +56,17 @@ class Grant:
 
 def read_allowed(text: str) -> list[Grant]:
     """The grants of `EVALSTORE_ALLOW_ENV`; raises `EvalstoreError`."""
-    found: list[Grant] = []
+    grants: list[Grant] = []
     for part in filter(None, map(str.strip, text.split(","))):
         variable, equals, host = part.partition("=")
         known = normalise_host(host)
         if not equals or not variable.strip() or known is None:
             raise EvalstoreError(
-                f"{ALLOWED_VARIABLES}: entry {len(found) + 1} is not of the form NAME=HOST",
+                f"{ALLOWED_VARIABLES}: entry {len(grants) + 1} is not of the form NAME=HOST",
                 hint=f"{ALLOWED_VARIABLES}=OPENAI_API_KEY=proxy.example.com,DESK_KEY=localhost",
             )
-        found.append(Grant(variable.strip(), known))
-    return found
+        grants.append(Grant(variable.strip(), known))
+    return grants
 
 
 def digest(data: bytes) -> str:
@@ -96,8 +96,8 @@ class TrustList:
 
     def allows(self, sha256: str, *, network: bool) -> bool:
         """Whether a file may run, and with `network` whether it may run with one."""
-        found = self._entries.get(sha256)
-        return found is not None and (found.network or not network)
+        entry = self._entries.get(sha256)
+        return entry is not None and (entry.network or not network)
 
     def add(self, entry: Trusted) -> None:
         """Trust a file; what was said of the same bytes before is forgotten."""
@@ -107,10 +107,10 @@ class TrustList:
 
     def remove(self, sha256: str) -> bool:
         """Trust a file no longer; whether it was trusted."""
-        found = self._entries.pop(sha256, None)
-        if found:
+        entry = self._entries.pop(sha256, None)
+        if entry:
             self._write()
-        return found is not None
+        return entry is not None
 
     @property
     def grants(self) -> list[Grant]:
@@ -131,10 +131,10 @@ class TrustList:
 
     def withdraw(self, variable: str, host: str) -> Grant | None:
         """Allow a variable for a host no longer; what was allowed."""
-        found = self._grants.pop((variable, host), None)
-        if found:
+        grant = self._grants.pop((variable, host), None)
+        if grant:
             self._write()
-        return found
+        return grant
 
     def _write(self) -> None:
         entries: list[Trusted | Grant] = [*self._entries.values(), *self._grants.values()]

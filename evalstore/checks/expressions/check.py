@@ -97,9 +97,9 @@ def names_in(source: str) -> tuple[str, ...]:
     nodes = list(ast.walk(tree))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
-    given = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     names.sort(key=lambda node: (node.lineno, node.col_offset))
-    return tuple(dict.fromkeys(node.id for node in names if node.id not in given))
+    return tuple(dict.fromkeys(node.id for node in names if node.id not in assigned))
 
 
 @lru_cache(maxsize=256)
@@ -111,12 +111,12 @@ def keys_of(source: str, name: str) -> tuple[frozenset[str], bool]:
     for node in nodes:
         match node:
             case (
-                ast.Subscript(value=ast.Name(id=found), slice=ast.Constant(value=str(key)))
+                ast.Subscript(value=ast.Name(id=mapping), slice=ast.Constant(value=str(key)))
                 | ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=found), attr="get"),
+                    func=ast.Attribute(value=ast.Name(id=mapping), attr="get"),
                     args=[ast.Constant(value=str(key)), *_],
                 )
-            ) if found == name:
+            ) if mapping == name:
                 keys.add(key)
                 single += 1
     mentioned = sum(1 for node in nodes if isinstance(node, ast.Name) and node.id == name)
@@ -155,7 +155,9 @@ def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
             raise ExpressionError(
                 "{ } with elements is allowed only after 'in'; write [ ] elsewhere"
             )
-        case ast.Compare() if any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
+        case ast.Compare() if any(
+            isinstance(operator, ast.Is | ast.IsNot) for operator in node.ops
+        ):
             last = node.comparators[-1]
             if len(node.ops) > 1 or not (isinstance(last, ast.Constant) and _is_single(last.value)):
                 raise ExpressionError("'is' can only be used with None, True and False")
@@ -165,12 +167,12 @@ def _raise_for_call(node: ast.Call) -> None:
     name = _called(node)
     is_method = isinstance(node.func, ast.Attribute)
     known = METHODS if is_method else FUNCTIONS
-    what = "method" if is_method else "function"
+    kind = "method" if is_method else "function"
     if not name:
         raise ExpressionError("only functions and methods can be called")
     if name not in known:
-        hint = suggest(name, known, f"{what}s")
-        raise ExpressionError(f"there is no {what} {shorten(name)} in expressions", hint)
+        hint = suggest(name, known, f"{kind}s")
+        raise ExpressionError(f"there is no {kind} {shorten(name)} in expressions", hint)
     least, most, named = known[name]
     if not least <= len(node.args) <= most:
         raise ExpressionError(f"{name}() cannot be given {len(node.args)} values")
@@ -255,11 +257,11 @@ def _look_up(name: str, subject: CheckInput) -> Json:
 
 def _values(names: tuple[str, ...], look_up: Callable[[str], Json]) -> str:
     """What the names stood for; one that was not needed may have no value."""
-    found = []
+    parts = []
     for name in names[:_NAMED]:
         with suppress(ExpressionError):
-            found.append(f"; {name} is {shown(look_up(name))}")
-    return "".join(found)
+            parts.append(f"; {name} is {shown(look_up(name))}")
+    return "".join(parts)
 
 
 def _brief(number: float) -> str:

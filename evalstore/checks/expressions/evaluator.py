@@ -113,8 +113,8 @@ class _Evaluation:
     def _junction(self, node: ast.BoolOp, local: Mapping[str, Any]) -> Any:
         """The value that decides an `and` or an `or`; those behind it are not computed."""
         value: Any = None
-        for one in node.values:
-            value = self.value(one, local)
+        for operand in node.values:
+            value = self.value(operand, local)
             if bool(value) is isinstance(node.op, ast.Or):
                 break
         return value
@@ -155,15 +155,15 @@ class _Evaluation:
     def _call(self, node: ast.Call, local: Mapping[str, Any]) -> Any:
         if isinstance(node.func, ast.Attribute):
             value = self.value(node.func.value, local)
-            given = [self.value(arg, local) for arg in node.args]
-            return self._do.method(value, node.func.attr, given)
+            arguments = [self.value(arg, local) for arg in node.args]
+            return self._do.method(value, node.func.attr, arguments)
         assert isinstance(node.func, ast.Name)
         name = node.func.id
         if name in ("any", "all"):
             return self._do.holds_for(name, self._lazily(node.args[0], local))
-        given = [self.value(arg, local) for arg in node.args]
+        arguments = [self.value(arg, local) for arg in node.args]
         named = {str(keyword.arg): self.value(keyword.value, local) for keyword in node.keywords}
-        return self._do.function(name, given, named)
+        return self._do.function(name, arguments, named)
 
     def _lazily(self, node: ast.expr, local: Mapping[str, Any]) -> Iterable[Any]:
         if isinstance(node, ast.GeneratorExp):
@@ -181,6 +181,6 @@ def _bound(target: ast.expr, value: Any) -> dict[str, Any]:
         raise ValueError(f"{kind_of(value)} cannot be taken as {len(target.elts)} values")
     return {
         name: inner
-        for one, part in zip(target.elts, value, strict=True)
-        for name, inner in _bound(one, part).items()
+        for inner_target, part in zip(target.elts, value, strict=True)
+        for name, inner in _bound(inner_target, part).items()
     }

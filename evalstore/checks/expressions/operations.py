@@ -82,9 +82,9 @@ class Operations:
 
     def _copied(self, values: Iterable[Any]) -> list[Any]:
         """A new list of these values."""
-        found = list(values)
-        self.spend(len(found) // _COPIED)
-        return found
+        copy = list(values)
+        self.spend(len(copy) // _COPIED)
+        return copy
 
     def same(self, left: Any, right: Any) -> bool:
         """Whether two values are equal, as Python has it."""
@@ -99,7 +99,9 @@ class Operations:
             return (
                 isinstance(right, dict)
                 and len(left) == len(right)
-                and all(key in right and self.same(one, right[key]) for key, one in left.items())
+                and all(
+                    key in right and self.same(element, right[key]) for key, element in left.items()
+                )
             )
         return not isinstance(right, list | tuple | dict) and bool(left == right)
 
@@ -112,7 +114,7 @@ class Operations:
             return value in container
         if isinstance(container, dict):
             return key_of(value) in container
-        return any(self.same(value, one) for one in elements_of(container))
+        return any(self.same(value, element) for element in elements_of(container))
 
     def order(self, sign: str, left: Any, right: Any) -> bool:
         """Whether one text, or one number, is less or more than another."""
@@ -151,10 +153,10 @@ class Operations:
         """An element by its number, a value by its key, a stretch by a slice."""
         if isinstance(value, dict):
             return value[key_of(at)]
-        found = elements_of(value)[at]
+        element = elements_of(value)[at]
         if isinstance(at, slice):
-            self.spend(len(found) // (_WRITTEN if isinstance(found, str) else _COPIED))
-        return found
+            self.spend(len(element) // (_WRITTEN if isinstance(element, str) else _COPIED))
+        return element
 
     def holds_for(self, name: str, values: Iterable[Any]) -> bool:
         """`any` or `all`; no more values are made than are needed."""
@@ -165,14 +167,14 @@ class Operations:
                 return is_any
         return not is_any
 
-    def function(self, name: str, given: list[Any], named: Mapping[str, Any]) -> Any:
+    def function(self, name: str, arguments: list[Any], named: Mapping[str, Any]) -> Any:
         """What a function gives."""
-        value = given[0]
+        value = arguments[0]
         match name:
             case "len":
                 return len(elements_of(value))
             case "min" | "max":
-                values = self._comparable(elements_of(value) if len(given) == 1 else given)
+                values = self._comparable(elements_of(value) if len(arguments) == 1 else arguments)
                 if not values and "default" in named:
                     return named["default"]
                 return min(values) if name == "min" else max(values)
@@ -182,11 +184,11 @@ class Operations:
             case "sum":
                 values = self._copied(elements_of(value))
                 self.spend(len(values))
-                return sum(number_of(one, "sum") for one in values)
+                return sum(number_of(number, "sum") for number in values)
             case "abs":
                 return abs(number_of(value, "abs"))
             case "round":
-                digits = given[1] if len(given) > 1 else None
+                digits = arguments[1] if len(arguments) > 1 else None
                 if digits is not None and abs(number_of(digits, "round")) > _MOST_DIGITS:
                     raise ValueError(f"round gives at most {_MOST_DIGITS} digits")
                 return round(number_of(value, "round"), digits)
@@ -199,15 +201,15 @@ class Operations:
 
     def _comparable(self, values: Iterable[Any]) -> list[Any]:
         """A list of numbers or of texts only; paid for as if it were sorted."""
-        found = self._copied(values)
-        rounds = len(found).bit_length()
-        for one in found:
-            self.spend(rounds * (1 + (len(one) // _SCANNED if isinstance(one, str) else 0)))
-        if not _are(str, *found) and not _are((int, float), *found):
+        copy = self._copied(values)
+        rounds = len(copy).bit_length()
+        for element in copy:
+            self.spend(rounds * (1 + (len(element) // _SCANNED if isinstance(element, str) else 0)))
+        if not _are(str, *copy) and not _are((int, float), *copy):
             raise TypeError("only texts or only numbers can be compared")
-        return found
+        return copy
 
-    def method(self, value: Any, name: str, given: list[Any]) -> Any:
+    def method(self, value: Any, name: str, arguments: list[Any]) -> Any:
         """What a method of a text, a list or a mapping gives."""
         kind = next((kind for kind in _METHODS if isinstance(value, kind)), None)
         if kind is None or name not in _METHODS[kind]:
@@ -215,28 +217,28 @@ class Operations:
         self._read(value)
         if isinstance(value, dict):
             if name == "get":
-                return value.get(key_of(given[0]), *given[1:])
+                return value.get(key_of(arguments[0]), *arguments[1:])
             return self._copied(getattr(value, name)())
         if isinstance(value, list | tuple):
-            return sum(self.same(given[0], one) for one in value)
-        return self._text_method(value, name, given)
+            return sum(self.same(arguments[0], element) for element in value)
+        return self._text_method(value, name, arguments)
 
-    def _text_method(self, text: str, name: str, given: list[Any]) -> Any:
-        match name, given:
+    def _text_method(self, text: str, name: str, arguments: list[Any]) -> Any:
+        match name, arguments:
             case "join", [values]:
                 texts = self._copied(elements_of(values))
                 self._write(sum(map(len, texts)) + len(text) * len(texts))
                 return text.join(texts)
             case "replace", [str(old), str(new), *_]:
-                found = text.count(old) if len(new) > len(old) else 0
-                self._write(len(text) + found * (len(new) - len(old)))
+                count = text.count(old) if len(new) > len(old) else 0
+                self._write(len(text) + count * (len(new) - len(old)))
             case "strip", [str(characters)]:
                 self.spend(len(text) * len(characters) // _SCANNED)
             case "split", _:
-                return self._copied(text.split(*given))
+                return self._copied(text.split(*arguments))
             case (("lower" | "upper"), _):
                 self._write(len(text))
-        return getattr(text, name)(*given)
+        return getattr(text, name)(*arguments)
 
 
 def elements_of(value: Any) -> Any:
@@ -246,10 +248,10 @@ def elements_of(value: Any) -> Any:
     return value
 
 
-def number_of(value: Any, what: str) -> Any:
+def number_of(value: Any, function: str) -> Any:
     """A value that is a number; true is 1, as in Python."""
     if not isinstance(value, int | float):
-        raise TypeError(f"{what} takes a number, not {kind_of(value)}")
+        raise TypeError(f"{function} takes a number, not {kind_of(value)}")
     return value
 
 

@@ -23,8 +23,8 @@ def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if reason is None:
         raise ValueError("the provider did not report why the answer ended")
     is_so = subject.prepare(reason) in map(subject.prepare, check["expected"])
-    wanted = " or ".join(map(shorten, check["expected"]))
-    return passes(is_so, f"expected the finish reason {wanted}, found {shorten(reason)}")
+    expected = " or ".join(map(shorten, check["expected"]))
+    return passes(is_so, f"expected the finish reason {expected}, found {shorten(reason)}")
 
 
 def _read_most(arguments: CheckArguments) -> dict[str, Json]:
@@ -60,8 +60,8 @@ def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
         raise arguments.problem("the check needs 'max' or 'min'", "as in 'tokens: 500'")
     if least is not None and most is not None and least > most:
         raise arguments.problem(f"'min' is {least}, which is more than 'max': {most}")
-    found = {"min": least, "max": most, "of": None if of == "total" else of}
-    return {name: value for name, value in found.items() if value is not None}
+    settings = {"min": least, "max": most, "of": None if of == "total" else of}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -69,12 +69,12 @@ def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
     of = check.get("of", "total")
     tokens = _count(subject.reply.usage, of)
     if tokens is None:
-        what = "tokens" if of == "total" else f"{of} tokens"
-        raise ValueError(f"the provider did not report how many {what} the call used")
+        unit = "tokens" if of == "total" else f"{of} tokens"
+        raise ValueError(f"the provider did not report how many {unit} the call used")
     least, most = check.get("min", 0), check.get("max", math.inf)
-    wanted = [f"at least {least}"] if "min" in check else []
-    wanted += [f"at most {most}"] if "max" in check else []
-    words = f"expected {' and '.join(wanted)} tokens ({of}), found {tokens}"
+    bounds = [f"at least {least}"] if "min" in check else []
+    bounds += [f"at most {most}"] if "max" in check else []
+    words = f"expected {' and '.join(bounds)} tokens ({of}), found {tokens}"
     return passes(least <= tokens <= most, words)
 
 

@@ -36,7 +36,7 @@ _DENIED = r"\b(?i:not|never|isnt|cannot be|rather than|instead of)\s+"
 def bare(text: str, match: str = "word") -> str:
     """A text without punctuation marks and blanks at its ends; for other matches those of ASCII."""
     if match == "word":
-        text = "".join(one for one in text if not category(one).startswith("P"))
+        text = "".join(character for character in text if not category(character).startswith("P"))
     return text.translate(_PUNCTUATION).strip()
 
 
@@ -48,8 +48,8 @@ def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> s
     the reasons come first.
     """
     if match == "word":
-        return _find_word(_lines(text), {bare(one): one for one in choices}, answer)
-    lines = [line for one in text.split("\n") if (line := bare(one, match))]
+        return _find_word(_lines(text), {bare(choice): choice for choice in choices}, answer)
+    lines = [line for raw_line in text.split("\n") if (line := bare(raw_line, match))]
     if answer == "cot_classify":
         lines.reverse()
     named = {choice: bare(choice, match) for choice in choices}
@@ -65,17 +65,17 @@ def _lines(text: str) -> list[str]:
 
     A text that is a block of code as a whole is read as what is in it.
     """
-    lines = [line for one in text.split("\n") if (line := one.strip())]
+    lines = [line for raw_line in text.split("\n") if (line := raw_line.strip())]
     if len(lines) > 2 and lines[0].startswith(_FENCE) and lines[-1] == lines[0][:3]:
         lines = lines[1:-1]
-    found: list[str] = []
+    marked: list[str] = []
     quoted = False
     for line in lines:
         if line.startswith(_FENCE):
             quoted = not quoted
         elif bare(line):
-            found.append(f">{line}" if quoted else line)
-    return found
+            marked.append(f">{line}" if quoted else line)
+    return marked
 
 
 def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str | None:
@@ -129,10 +129,10 @@ def _case_of(name: str) -> re.RegexFlag:
 
 def _named_last(line: str, names: Iterable[str]) -> str | None:
     """The longest choice that a line ends with as a word."""
-    there = [
+    matches = [
         name for name in names if re.search(rf"(?<!\w){re.escape(name)}\Z", line, _case_of(name))
     ]
-    return max(there, key=len, default=None)
+    return max(matches, key=len, default=None)
 
 
 def _fits(line: str, choice: str, match: str) -> bool:

@@ -84,7 +84,9 @@ def first_violation(schema: Json, value: Json) -> str | None:
     prepared = _validator(json.dumps(schema, sort_keys=True))
     try:
         errors = prepared.iter_errors(value)
-        error = min(errors, key=lambda found: list(map(str, found.absolute_path)), default=None)
+        error = min(
+            errors, key=lambda violation: list(map(str, violation.absolute_path)), default=None
+        )
     except Unresolvable as problem:
         return f"the schema refers to something outside of it: {problem}"
     except OverflowError:  # from `multipleOf` with a fraction
@@ -170,12 +172,12 @@ def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) ->
     except NotJsonError as problem:
         return CheckFinding(0.0, str(problem))
     comparison = JsonComparison(subject.prepare, subset, check.get("ignoreOrder", False))
-    wanted = check["expected"] if check.get("anyOf") else [check["expected"]]
-    if any(comparison.agrees(one, value) for one in wanted):
+    expected = check["expected"] if check.get("anyOf") else [check["expected"]]
+    if any(comparison.agrees(candidate, value) for candidate in expected):
         return CheckFinding(1.0)
-    if len(wanted) == 1:
-        return CheckFinding(0.0, comparison.difference(wanted[0], value) or "")
-    listed = f"one of {shown(wanted)}" if wanted else "nothing that could be found"
+    if len(expected) == 1:
+        return CheckFinding(0.0, comparison.difference(expected[0], value) or "")
+    listed = f"one of {shown(expected)}" if expected else "nothing that could be found"
     return CheckFinding(0.0, f"expected {listed}, found {shown(value)}")
 
 
@@ -184,7 +186,7 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
     if path is None:
         raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
     raise_for_path(path, arguments)
-    found: dict[str, Json] = {"path": path, **_fenced(arguments)}
+    settings: dict[str, Json] = {"path": path, **_fenced(arguments)}
     beside = arguments.types()
     if beside and arguments.has("check"):
         raise arguments.problem(f"'jsonPath' has two checks inside: 'check' and '{beside[0]}'")
@@ -199,8 +201,8 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
             raise arguments.problem(
                 "a check inside of 'jsonPath' has no 'actual': it is the path's"
             )
-        found["check"] = inner
-    return found
+        settings["check"] = inner
+    return settings
 
 
 def raise_for_path(path: str, arguments: CheckArguments) -> None:

@@ -80,7 +80,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
             "the check 'python' needs a 'file'",
             "as in 'python: {file: checks/mine.py, function: judge}'",
         )
-    found: dict[str, Json] = {"file": arguments.text("file")}
+    settings: dict[str, Json] = {"file": arguments.text("file")}
     name, class_name = arguments.text("function"), arguments.text("class")
     if name and class_name:
         raise arguments.problem(
@@ -95,32 +95,32 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
     chosen = name or class_name or ""
     if not chosen.isidentifier() or chosen.startswith("__"):
         raise arguments.problem(f"{shorten(chosen)} cannot be the name of a function or class")
-    found["function" if name else "class"] = chosen
-    if (given := _read_arguments(arguments)) != {}:
-        found["args"] = given
+    settings["function" if name else "class"] = chosen
+    if (function_arguments := _read_arguments(arguments)) != {}:
+        settings["args"] = function_arguments
     if arguments.flag("network"):
-        found["network"] = True
+        settings["network"] = True
     seconds = arguments.number("timeout", SECONDS)
     if seconds is None or not 0 < seconds <= _MOST_SECONDS:
         raise arguments.problem(f"'timeout' must be a number above 0, at most {_MOST_SECONDS}")
     if seconds != SECONDS:
-        found["timeout"] = seconds
+        settings["timeout"] = seconds
     memory = arguments.whole("memory", MEMORY, _LEAST_MEMORY)
     if memory != MEMORY:
-        found["memory"] = memory
-    return found
+        settings["memory"] = memory
+    return settings
 
 
 def _read_arguments(arguments: CheckArguments) -> dict[str, Json]:
-    given = arguments.take("args", {})
-    if not isinstance(given, dict):
+    values = arguments.take("args", {})
+    if not isinstance(values, dict):
         raise arguments.problem(
-            f"'args' must be a mapping, not {shorten(as_text(given))}", "as in 'args: {limit: 3}'"
+            f"'args' must be a mapping, not {shorten(as_text(values))}", "as in 'args: {limit: 3}'"
         )
-    for name in given:
+    for name in values:
         if not name.isidentifier():
             raise arguments.problem(f"{shorten(name)} in 'args' cannot be the name of a parameter")
-    return given
+    return values
 
 
 @lru_cache(maxsize=64)
@@ -230,9 +230,9 @@ def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> CheckFinding:
     if passed is None and not has_bound and 0 < score < 1:
         raise ValueError(_NEEDS_BOUND.format(score))
     words = [value.get("label") or "", value.get("feedback") or ""]
-    told = ": ".join(word for word in words if word)
+    reported = ": ".join(word for word in words if word)
     return CheckFinding(
-        score, told or f"the function returned {score:g}", None if has_bound else passed
+        score, reported or f"the function returned {score:g}", None if has_bound else passed
     )
 
 

@@ -18,22 +18,22 @@ def stable_names(written: Iterable[str]) -> list[str]:
     A name that is taken gets `_1`, `_2` …, from left to right. Letters of all scripts
     stay, digits may come first, and a name may come out empty.
     """
-    taken: set[str] = set()
+    used: set[str] = set()
     counts: dict[str, int] = {}
     names = []
-    for one in written:
-        name = base = _stable(one)
-        while name in taken:
+    for column in written:
+        name = base = _stable(column)
+        while name in used:
             counts[base] = counts.get(base, 0) + 1
             name = f"{base}_{counts[base]}"
-        taken.add(name)
+        used.add(name)
         names.append(name)
     return names
 
 
 def _stable(written: str) -> str:
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", written).lower())
-    return "".join([one if _can_stand(one) else "_" for one in text])
+    return "".join([character if _can_stand(character) else "_" for character in text])
 
 
 @lru_cache(maxsize=4096)
@@ -80,7 +80,14 @@ class DatasetColumns:
             changed[key] = new
         names = {**self.names, **changed}
         for key, new in changed.items():
-            other = next((one for one, name in names.items() if name == new and one != key), None)
+            other = next(
+                (
+                    other_key
+                    for other_key, name in names.items()
+                    if name == new and other_key != key
+                ),
+                None,
+            )
             if other is not None:
                 raise FileProblem(
                     f"'rename' gives two columns the name '{new}'",

@@ -97,8 +97,8 @@ class DelimitedTable:
             return self._source.bad_row(f"a quoted cell is never closed{to_end}", line, hint=hint)
         if "expected after" in message:
             hint = "a quote inside of a quoted cell is written twice"
-            found = f"text behind the closing quote of a cell{to_end}"
-            return self._source.bad_row(found, line, hint=hint)
+            problem = f"text behind the closing quote of a cell{to_end}"
+            return self._source.bad_row(problem, line, hint=hint)
         if "new-line" in message:
             hint = "lines end with LF or CRLF; put quotes round the cell to keep it"
             return self._source.bad_row("a carriage return inside of the line", line, hint=hint)
@@ -106,15 +106,15 @@ class DelimitedTable:
 
     def _uneven(self, line: int, cells: list[str]) -> BadRow:
         """A row that is too short or too long."""
-        wanted, found = len(self._header), len(cells)
-        if found < wanted:
-            missing = shorten(self._header[found])
-            message = f"the row has {_cells(found)} for {wanted} columns: {missing} is missing"
+        expected, actual = len(self._header), len(cells)
+        if actual < expected:
+            missing = shorten(self._header[actual])
+            message = f"the row has {_cells(actual)} for {expected} columns: {missing} is missing"
         else:
-            surplus = shorten(cells[wanted])
-            message = f"the row has {_cells(found)} for {wanted} columns: {surplus} is too much"
+            surplus = shorten(cells[expected])
+            message = f"the row has {_cells(actual)} for {expected} columns: {surplus} is too much"
         hint = self.advice() or f"put quotes round a cell that holds {shorten(self._delimiter)}"
-        return self._source.bad_row(message, line, hint=hint if found > wanted else None)
+        return self._source.bad_row(message, line, hint=hint if actual > expected else None)
 
 
 def _is_blank(cells: list[str]) -> bool:

@@ -45,11 +45,11 @@ class ValueReader:
         ).raw_decode
 
     def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        record = dict(pairs)
+        if len(record) < len(pairs):
             twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
             self._wrong.append(f"key {shorten(twice)} appears twice")
-        return found
+        return record
 
     def _constant(self, name: str) -> None:
         self._wrong.append(f"'{name}' is not a JSON value")
@@ -119,8 +119,10 @@ def is_deep(value: Json) -> bool:
     """Whether a value has more than `DEEPEST` levels."""
     level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for values in inner for one in values if isinstance(one, dict | list)]
+        inner = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [
+            element for values in inner for element in values if isinstance(element, dict | list)
+        ]
     return bool(level)
 
 
@@ -166,15 +168,15 @@ class JsonLines:
 
     def columns(self) -> dict[str, str]:
         """The keys of all rows, as they are first seen, to the names as written."""
-        found: dict[str, str] = {}
-        known = found.keys()
+        keys: dict[str, str] = {}
+        known = keys.keys()
         for record in self._records(known):
             if isinstance(record, Record):
-                found.update({key: key for key in record.values if key not in known})
-                if len(found) > MOST_COLUMNS:
+                keys.update({key: key for key in record.values if key not in known})
+                if len(keys) > MOST_COLUMNS:
                     message = f"the rows have more than {MOST_COLUMNS:,} different keys"
                     raise self._source.problem(message, record.line)
-        return found
+        return keys
 
     def records(self) -> Iterator[Record | BadRow]:
         """The rows in order, and what is wrong with those that cannot be read."""
@@ -278,17 +280,19 @@ class JsonDocument:
             elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
                 value = value[int(step)]
             else:
-                there = ", ".join(map(shorten, list(value)[:12])) if isinstance(value, dict) else ""
+                known_keys = (
+                    ", ".join(map(shorten, list(value)[:12])) if isinstance(value, dict) else ""
+                )
                 raise self._source.problem(
                     f"'rows': {place} has no {shorten(step)}",
-                    hint=f"there are {there}" if there else None,
+                    hint=f"there are {known_keys}" if known_keys else None,
                 )
             place = shorten(step)
         if not isinstance(value, list):
             raise self._no_list(value, place)
-        for one in value:
+        for element in value:
             try:
-                yield Record(None, self._reader.check(one, None))
+                yield Record(None, self._reader.check(element, None))
             except BadRow as bad:
                 yield bad
 

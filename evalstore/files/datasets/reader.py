@@ -102,8 +102,12 @@ class Dataset:
 
     def _on_texts(self) -> str | None:
         """A hint for a condition that may compare cells with numbers."""
-        where = self._spec.where or ""
-        may = self._is_table and "|" not in where and any(one.isdigit() for one in where)
+        condition = self._spec.where or ""
+        may = (
+            self._is_table
+            and "|" not in condition
+            and any(character.isdigit() for character in condition)
+        )
         return f"a cell of a table is a text; {AS_NUMBER}" if may else None
 
     def _nameless(self) -> Problem:
@@ -117,14 +121,14 @@ class Dataset:
     def _without_rows(self) -> FileProblem:
         if any(problem.line for problem in self.problems):
             return self._source.problem("no row can be read: there would be no case")
-        what = "has a header but no rows" if self._columns.names else "has no rows"
-        return self._source.problem(f"the file {what}: there would be no case")
+        lack = "has a header but no rows" if self._columns.names else "has no rows"
+        return self._source.problem(f"the file {lack}: there would be no case")
 
     def _filtered(self) -> Iterator[DatasetRow]:
-        where = self._where
+        matches = self._where
         for row in self._good():
             self._read += 1
-            if where is None or where(row):
+            if matches is None or matches(row):
                 self._kept += 1
                 yield row
 

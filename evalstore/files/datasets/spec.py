@@ -162,9 +162,11 @@ def _encoding(fields: Fields) -> str:
 
 
 def _delimiter(fields: Fields) -> str | None:
-    given: Any = fields.value("delimiter")
-    if given is None or (isinstance(given, str) and len(given) == 1 and given not in '"\r\n\0'):
-        return given
+    delimiter: Any = fields.value("delimiter")
+    if delimiter is None or (
+        isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '"\r\n\0'
+    ):
+        return delimiter
     raise FileProblem(
         "'delimiter' must be one character", fields.line("delimiter"), hint="as in '\";\"'"
     )
@@ -183,8 +185,8 @@ def resolve_path(spec: DatasetSpec, roots: Mapping[str, str]) -> str:
         if not rest or ".." in rest.split("/"):
             raise spec.problem("path", f"the path '{spec.path}' names no file below '{root}'")
         return f"{roots[root].rstrip('/')}/{rest}"
-    scheme, found, _ = spec.path.partition("://")
-    if found:
+    scheme, separator, _ = spec.path.partition("://")
+    if separator:
         message = f"nothing is downloaded, and no folder is known for '{scheme}://'"
         hint = f"give the folder of the files, as in 'datasetRoots: {{\"{scheme}://\": ../data}}'"
         raise spec.problem("path", message, hint)

@@ -101,9 +101,9 @@ class _CheckTemplate:
         self.scope = scope if isinstance(scope, str) else ""
         if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
             raise FileProblem("'scope' cannot be filled in", entry.line)
-        self._texts = [one for one in texts if later.isdisjoint(one[1].names)]
+        self._texts = [text for text in texts if later.isdisjoint(text[1].names)]
         """Those that are filled with the row, by their places in the check as it is written."""
-        self._deferred = [one for one in texts if not later.isdisjoint(one[1].names)]
+        self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]
         """Those that are filled when there is an answer."""
         self._own_texts = _in_own_settings(entry.given, self._texts, settings)
         self._written: WrittenCheck | None = None
@@ -133,49 +133,49 @@ class _CheckTemplate:
     ) -> dict[str, Json]:
         """The check for one row and its conversations; raises `FileProblem`."""
         is_code = self.type == python.NAME
-        found = self._read(row, project) if is_code or not self._deferred else {}
-        code = bind_code(found, self.scope, row, self._columns, shapes) if is_code else {}
+        check = self._read(row, project) if is_code or not self._deferred else {}
+        code = bind_code(check, self.scope, row, self._columns, shapes) if is_code else {}
         if self._deferred:
-            found = self._defer(row)
-        elif matches_all(found):
+            check = self._defer(row)
+        elif matches_all(check):
             project.result.add_once([_matching_all(project.path, self._line)])
-        if self._deferred or code or "expression" in found:
-            found = {**found, **code, **self._references(found, row, shapes)}
+        if self._deferred or code or "expression" in check:
+            check = {**check, **code, **self._references(check, row, shapes)}
         if self.is_fixed:
-            self.bound = found
-        return found
+            self.bound = check
+        return check
 
     def _references(
-        self, found: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
+        self, check: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
         """What is bound with the answer: values of the row, and where named answers are."""
-        used, asked = self._mentioned(found, row)
+        used, later_names = self._mentioned(check, row)
         try:
             values = _values(used, row)
         except NoValueError as problem:
             raise FileProblem(problem.message, self._line, hint=problem.hint) from problem
-        turns = self._turns(asked - JUDGED_NAMES, shapes)
+        turns = self._turns(later_names - JUDGED_NAMES, shapes)
         return {**({"values": values} if values else {}), **({"turns": turns} if turns else {})}
 
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
         """The check with the values of a row, in canonical form."""
         if self._own_texts is None:
-            found = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
+            check = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
         else:
             values = _values_of(self._own_texts, row)
             written = self._written = self._written or WrittenCheck(self._given, self._line)
-            found = written.read(fill_in(written.settings, values))
-        return self._name_versions(found, project)
+            check = written.read(fill_in(written.settings, values))
+        return self._name_versions(check, project)
 
-    def _name_versions(self, found: dict[str, Json], project: FillContext) -> dict[str, Json]:
+    def _name_versions(self, check: dict[str, Json], project: FillContext) -> dict[str, Json]:
         """The check with the versions of what it names in the workspace, instead of the ids."""
-        if isinstance(found.get("schema"), str):
-            found["schema"] = project.find_schema(found["schema"], self._line)
+        if isinstance(check.get("schema"), str):
+            check["schema"] = project.find_schema(check["schema"], self._line)
         if self.type == python.NAME:
-            found["file"] = find_file(project, found, self._line)
-        if self.type == JUDGE and "prompt" in found:
-            found["prompts"] = list(project.find_prompts(found.pop("prompt"), self._line))
-        return found
+            check["file"] = find_file(project, check, self._line)
+        if self.type == JUDGE and "prompt" in check:
+            check["prompts"] = list(project.find_prompts(check.pop("prompt"), self._line))
+        return check
 
     def _defer(self, row: RowValues) -> dict[str, Json]:
         """The check with the values of a row, as it waits for the answer."""
@@ -202,21 +202,21 @@ class _CheckTemplate:
         )
 
     def _mentioned(
-        self, found: Mapping[str, Json], row: RowValues
+        self, check: Mapping[str, Json], row: RowValues
     ) -> tuple[frozenset[str], frozenset[str]]:
         """The names that are bound with the answer: those with a value of the row, and others."""
         if self._deferred:
             mentioned = frozenset(name for _, text in self._deferred for name in text.names)
             return mentioned - self._later, mentioned & self._later
-        names = frozenset(names_in(found["expression"]) if "expression" in found else ())
+        names = frozenset(names_in(check["expression"]) if "expression" in check else ())
         used = names - self._later - OF_EXPRESSIONS - {ITEM}
         if ITEM in names:
-            used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
+            used |= _used_of_item(check["expression"]) if row.item is not None else {ITEM}
         return used, names & self._later
 
     def _turns(self, names: Collection[str], shapes: Sequence[AnswerNames]) -> dict[str, Json]:
         """Where the answers of these names are: the number of a turn, or pairs with a session."""
-        found: dict[str, Json] = {}
+        turns_by_name: dict[str, Json] = {}
         several = len(shapes) > 1
         for name in sorted(names):
             places = [list(place) for place in find_answers(name, shapes)]
@@ -231,8 +231,8 @@ class _CheckTemplate:
                     )
             if not places or self.scope == "group":
                 raise FileProblem(f"'{name}' means nothing in the scope '{self.scope}'", self._line)
-            found[name] = places if several and self.scope == "case" else places[0][1]
-        return found
+            turns_by_name[name] = places if several and self.scope == "case" else places[0][1]
+        return turns_by_name
 
 
 def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[tuple[Place, Json]]:
@@ -240,18 +240,18 @@ def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[
 
 
 def _in_own_settings(
-    given: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
+    definition: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
 ) -> list[tuple[Place, Template]] | None:
     """The texts by their places in the check's own settings.
 
     None when one is in a setting that all checks have: then all of it is read for each row.
     """
-    templates = {value_at(given, place): template for place, template in texts}
-    found = [
+    templates = {value_at(definition, place): template for place, template in texts}
+    own_texts = [
         (place, templates[text]) for place, text in templates_in(settings) if text in templates
     ]
-    is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in found)
-    return None if is_common else found
+    is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in own_texts)
+    return None if is_common else own_texts
 
 
 def _matching_all(path: str, line: int) -> Problem:
@@ -271,16 +271,16 @@ def _used_of_item(expression: str) -> frozenset[str]:
 
 def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
     """The values of a row by name; of a row of data, those that are used."""
-    found: dict[str, Json] = {}
+    values: dict[str, Json] = {}
     for name in sorted(names):
         if row.item is None or name in row.values or not name.startswith(ITEM):
-            found[name] = row.typed(name)
+            values[name] = row.typed(name)
         elif name == ITEM:
-            found[ITEM] = {**row.item, **found.get(ITEM, {})}
+            values[ITEM] = {**row.item, **values.get(ITEM, {})}
         elif (key := name.removeprefix(f"{ITEM}.")) in row.item:
-            found.setdefault(ITEM, {})[key] = row.item[key]
+            values.setdefault(ITEM, {})[key] = row.item[key]
         elif name in row.item:  # a column such as `items`
-            found[name] = row.item[name]
+            values[name] = row.item[name]
         else:
-            found.setdefault(ITEM, {})
-    return found
+            values.setdefault(ITEM, {})
+    return values

@@ -56,15 +56,15 @@ class CheckList:
 
 def take_block(lines: list[SourceLine]) -> tuple[list[SourceLine], CheckList | None]:
     """What is left of the lines without the block, and the checks in it; raises `FileProblem`."""
-    found = [fence for fence in fences(lines) if fence.info.split()[:1] == [WORD]]
-    if not found:
+    blocks = [fence for fence in fences(lines) if fence.info.split()[:1] == [WORD]]
+    if not blocks:
         return lines, None
-    if len(found) > 1:
+    if len(blocks) > 1:
         raise FileProblem(
-            f"a second block '{WORD}'", found[1].opened, hint="put all checks into one block"
+            f"a second block '{WORD}'", blocks[1].opened, hint="put all checks into one block"
         )
-    opened = found[0].opened
-    if not found[0].closed:
+    opened = blocks[0].opened
+    if not blocks[0].closed:
         raise FileProblem(f"the block '{WORD}' is never closed", opened)
     start = next(number for number, line in enumerate(lines) if line.number == opened)
     others = [fence.opened for fence in fences(lines) if fence.opened > opened]
@@ -117,7 +117,9 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
         )
     if not value:
         raise FileProblem("the list of checks is empty", document.line())
-    entries = tuple(CheckEntry(one, document.line(number)) for number, one in enumerate(value))
+    entries = tuple(
+        CheckEntry(definition, document.line(number)) for number, definition in enumerate(value)
+    )
     judges = []
     for entry in entries:
         name, _ = split(entry.given, entry.line)  # whatever the values are, the type is known
@@ -132,9 +134,9 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
 def _rule(value: Json, line: int) -> str:
     if value is None or value in ("all", "any"):
         return value or "all"
-    found = _RULE.match(value) if isinstance(value, str) else None
+    match = _RULE.match(value) if isinstance(value, str) else None
     try:
-        least = float(found[1]) if found else -1.0
+        least = float(match[1]) if match else -1.0
     except ValueError:
         least = -1.0
     if not 0 <= least <= 1:

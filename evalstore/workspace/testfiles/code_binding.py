@@ -42,25 +42,26 @@ def bind_code(
 
     Of a row of data, the columns that are used somewhere in the test file: others decide nothing.
     """
-    found: dict[str, Json] = {"file": check["file"]}
+    bound: dict[str, Json] = {"file": check["file"]}
     if check.get("network"):
-        found["network"] = True
+        bound["network"] = True
     if scope == "group":
-        return found
+        return bound
     data = row.item if row.item is not None else {}
     item = {name: data[name] for name in columns if name in data}
     for name in row.values:
         if not any(isinstance(piece, FileMention) for piece in row.lookup(name)):
             item[name] = row.typed(name)
     if item:
-        found["item"] = item
+        bound["item"] = item
     named: list[Json] = [{"run": shape.run, "turns": list(shape.turns)} for shape in shapes]
     if scope == "answer":
         turns = {shape.turns for shape in shapes}
         named = [{"turns": list(*turns)}] if len(turns) == 1 else []
     named = [
-        {name: value for name, value in one.items() if value not in (None, [])} for one in named
+        {name: value for name, value in conversation.items() if value not in (None, [])}
+        for conversation in named
     ]
     if named and named != [{"turns": ["response"]}]:
-        found["conversations"] = named
-    return found
+        bound["conversations"] = named
+    return bound

@@ -63,8 +63,10 @@ def expand_test(
     _find_missing_packages(test, result)
     prompts = _resolve_prompts(test, library, result)
     tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
-    asked = (test.schema,) if test.schema else ()
-    schemas = _resolve(test, "structuredResponseSchema", "schema", asked, library.schemas, result)
+    requested_schemas = (test.schema,) if test.schema else ()
+    schemas = _resolve(
+        test, "structuredResponseSchema", "schema", requested_schemas, library.schemas, result
+    )
     drafter = CaseBuilder(test, data, tools, schemas[0] if schemas else None)
     result.problems += drafter.filler.problems
     if result.has_failed():
@@ -139,8 +141,8 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
     """Report checks that need a package which is not installed."""
     for entry in test.checks.entries if test.checks else ():
         for kind, package in packages_of(entry.given):
-            found = result.dependencies[f"package:{package}"] = is_installed(package)
-            if not found:
+            installed = result.dependencies[f"package:{package}"] = is_installed(package)
+            if not installed:
                 message = f"the check '{kind}' needs the package '{package}', which is missing"
                 result.problems.append(Problem(test.path, message, entry.line, hint=INSTALL))
 
@@ -215,7 +217,7 @@ def _rows(
         return
     combinations = list(expand_rows(test.replacements))
     count = 0
-    for found in data:
+    for data_row in data:
         for values in combinations:
             count += 1
             if count > MOST_CASES:
@@ -224,7 +226,7 @@ def _rows(
                     test.line_of("dataset"),
                     hint="take fewer rows with 'limit', 'where' or 'sample'",
                 )
-            yield RowValues(values, filler.values, found.item), found
+            yield RowValues(values, filler.values, data_row.item), data_row
 
 
 def _place(data: Dataset | None, row: DatasetRow | None) -> str:
@@ -262,10 +264,10 @@ def _unjudged(test: TestFile) -> Problem:
 def _resolve_prompts(
     test: TestFile, library: Definitions, result: ExpandedFile
 ) -> tuple[str | None, ...]:
-    found: list[str | None] = []
+    ids: list[str | None] = []
     for number, id in enumerate(test.system_prompts):
         if id is None:
-            found.append(None)
+            ids.append(None)
             continue
         versions = library.prompts.get(id)
         result.dependencies[f"prompt:{id}"] = list(versions or ())
@@ -282,8 +284,8 @@ def _resolve_prompts(
                 )
             )
         else:
-            found += versions
-    return tuple(dict.fromkeys(found))
+            ids += versions
+    return tuple(dict.fromkeys(ids))
 
 
 def _resolve(
@@ -294,7 +296,7 @@ def _resolve(
     known: Mapping[str, str],
     result: ExpandedFile,
 ) -> tuple[str, ...]:
-    found = []
+    versions = []
     for number, id in enumerate(ids):
         version = known.get(id)
         result.dependencies[f"{kind}:{id}"] = version
@@ -308,8 +310,8 @@ def _resolve(
                 )
             )
         else:
-            found.append(version)
-    return tuple(sorted(set(found)))
+            versions.append(version)
+    return tuple(sorted(set(versions)))
 
 
 def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, ...], ExpandedFile]:

@@ -144,14 +144,20 @@ def find_answers(name: str, shapes: Sequence[AnswerNames]) -> tuple[tuple[int, i
 
     `answer` is the last one of all, `answers` are all.
     """
-    every = [(number, turn) for number, one in enumerate(shapes) for turn in range(len(one.turns))]
+    every = [
+        (number, turn)
+        for number, answers in enumerate(shapes)
+        for turn in range(len(answers.turns))
+    ]
     if name in ANSWERS:
         return tuple(every if name == "answers" else every[-1:])
     places: list[tuple[int, int]] = []
     for number, shape in enumerate(shapes):
         if shape.run == name:
             places.append((number, len(shape.turns) - 1))
-        places += [(number, turn) for turn, one in enumerate(shape.turns) if one == name]
+        places += [
+            (number, turn) for turn, turn_name in enumerate(shape.turns) if turn_name == name
+        ]
     return tuple(places)
 
 
@@ -217,9 +223,9 @@ def read_given(value: Json) -> tuple[Message, ...]:
     if isinstance(value, str):
         return (Message("user", (Text(value),) if value else ()),)
     if not isinstance(value, list) or not value:
-        found = shorten(as_text(value)) if value is not None else "null"
+        shown_value = shorten(as_text(value)) if value is not None else "null"
         raise FileProblem(
-            f"'messages' must evaluate to a list of messages or to a text, not {found}"
+            f"'messages' must evaluate to a list of messages or to a text, not {shown_value}"
         )
     messages = tuple(_given(message, number) for number, message in enumerate(value, start=1))
     if messages[-1].filled:
@@ -239,11 +245,13 @@ def _given(message: Any, number: int) -> Message:
     if unknown:
         hint = suggest(unknown[0], MESSAGE_FIELDS, "fields")
         raise FileProblem(f"message {number} has an unknown field '{unknown[0]}'", hint=hint)
-    role = next((one for one in ROLES if one == message.get("role", "user")), None)
+    role = next(
+        (known_role for known_role in ROLES if known_role == message.get("role", "user")), None
+    )
     if role is None:
-        hint = "a role is " + ", ".join(f"'{one}'" for one in ROLES)
-        found = shorten(as_text(message["role"])) if message["role"] is not None else "null"
-        raise FileProblem(f"message {number} has an unknown role, {found}", hint=hint)
+        hint = "a role is " + ", ".join(f"'{known_role}'" for known_role in ROLES)
+        shown_role = shorten(as_text(message["role"])) if message["role"] is not None else "null"
+        raise FileProblem(f"message {number} has an unknown role, {shown_role}", hint=hint)
     if message.get("image") is not None:
         raise FileProblem(f"message {number} has an image: data cannot mention files")
     content, name = message.get("content"), message.get("name")
@@ -264,6 +272,6 @@ def _text(content: Json) -> str | None:
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
             for part in content
         ]
-        found = [text for text in texts if isinstance(text, str)]
-        return "".join(found) if len(found) == len(texts) else None
+        strings = [text for text in texts if isinstance(text, str)]
+        return "".join(strings) if len(strings) == len(texts) else None
     return content if isinstance(content, str) else None

@@ -284,8 +284,8 @@ class TemplateSet:
             return
         self._used.add(name)
         if name in self.data and name not in self.known and self._has_own_item:
-            for one in self.known if name == ITEM else (name.removeprefix(f"{ITEM}."),):
-                self._use(one)
+            for replacement in self.known if name == ITEM else (name.removeprefix(f"{ITEM}."),):
+                self._use(replacement)
             return
         if name in self.data and name not in self.known:
             columns = [*self._columns.values()] if name == ITEM else [self._column(name)]

@@ -31,8 +31,8 @@ _2_64 = 2**64
 
 def read_replacements(document: Document | None) -> Replacements:
     """The items of the field `replacements`, every value a list of scalars as written."""
-    given = document.at("replacements") if document else None
-    written = given.written() if given else None
+    field = document.at("replacements") if document else None
+    written = field.written() if field else None
     if document is None:
         return ({},)
     lists = _read_lists(document)
@@ -62,15 +62,15 @@ def read_replacements(document: Document | None) -> Replacements:
 
 def _read_lists(document: Document) -> dict[str, tuple[WrittenScalar, ...]]:
     """The values under `lists`, by name."""
-    given = document.at("lists").written()
-    if given is None or _is_null(given):
+    values = document.at("lists").written()
+    if values is None or _is_null(values):
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         raise FileProblem(
             "'lists' must be a mapping from names to lists of values", document.line("lists")
         )
     return {
-        name: _values(name, values, document, ("lists", name)) for name, values in given.items()
+        name: _values(name, values, document, ("lists", name)) for name, values in values.items()
     }
 
 
@@ -81,23 +81,23 @@ def _read_item(
     place: tuple[str | int, ...],
 ) -> list[dict[str, tuple[WrittenScalar, ...]]]:
     """One item as several, each of which is a mapping from names to their values."""
-    found: list[dict[str, tuple[WrittenScalar, ...]]] = [{}]
+    combinations: list[dict[str, tuple[WrittenScalar, ...]]] = [{}]
     for name, value in item.items():
         if name in _PICKS:
             parts = _read_pick(name, value, lists, document, (*place, name))
         else:
             parts = [{name: _values(name, value, document, (*place, name))}]
         for part in parts[:1]:
-            if twice := part.keys() & found[0].keys():
+            if twice := part.keys() & combinations[0].keys():
                 raise FileProblem(
                     f"'{min(twice)}' has two lists of values", document.line(*place, name)
                 )
-        if len(found) * len(parts) > MOST_ROWS:
+        if len(combinations) * len(parts) > MOST_ROWS:
             raise FileProblem(
                 f"the replacements make more than {MOST_ROWS:,} cases", document.line(*place, name)
             )
-        found = [{**before, **part} for before in found for part in parts]
-    return found
+        combinations = [{**before, **part} for before in combinations for part in parts]
+    return combinations
 
 
 def _read_pick(
@@ -118,7 +118,7 @@ def _read_pick(
             line,
             hint=f"as in '{way}: {{names: [first, second], list: pets}}'",
         )
-    known = [one.text for one in names if isinstance(one, WrittenScalar)]
+    known = [scalar.text for scalar in names if isinstance(scalar, WrittenScalar)]
     if len(set(known)) < len(names) or not names:
         raise FileProblem(f"the names of '{way}' must be different names", line)
     if isinstance(source, WrittenScalar):
@@ -141,7 +141,7 @@ def _read_pick(
     if count(len(values), len(known)) > MOST_ROWS:
         raise FileProblem(f"the replacements make more than {MOST_ROWS:,} cases", line)
     return [
-        {name: (one,) for name, one in zip(known, picked, strict=True)}
+        {name: (value,) for name, value in zip(known, picked, strict=True)}
         for picked in pick(values, len(known))
     ]
 
