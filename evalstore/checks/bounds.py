@@ -1,4 +1,4 @@
-"""Bounds of scores, such as `>= 0.8`: what a check's `pass` says is enough."""
+"""Bounds of scores, such as `>= 0.8`, as the setting `pass` of a check has them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 
 
 def canonical_bound(value: Json, arguments: CheckArguments) -> str:
-    """What a score must be for a pass, as in `>= 0.8`; a number alone is the least."""
+    """The canonical form of a bound such as `>= 0.8`; a number alone is a minimum."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = f">= {value}"
     match = _BOUND.match(value.strip()) if isinstance(value, str) else None

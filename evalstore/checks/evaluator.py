@@ -1,4 +1,4 @@
-"""Conversations + the checks of an evaluation version -> a verdict, and what each check found."""
+"""Judges conversations by the checks of an evaluation version."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from evalstore.errors import NotRunError
 from evalstore.values import Json, Verdict
 
 RunCode = Callable[[Mapping[str, Json], Json, Sequence[HeldConversation]], Json]
-"""Runs a Python check: from the check, what it looks at and the sessions to what it returned."""
+"""Runs a Python check: from the check, its input and the sessions to the returned value."""
 RunCheck = Callable[[Mapping[str, Json], CheckInput], CheckOutcome]
-"""Makes one check, within limits or, where it is known to be quick, at once."""
+"""Runs one check, within limits unless it is cheap."""
 _LONGEST = 20_000
-"""Characters of a feedback that are kept."""
+"""The most characters of a stored feedback."""
 
 
 class ChecksVerdict(NamedTuple):
-    """What all checks together say."""
+    """The result of all checks together."""
 
     verdict: Verdict
     feedback: str
@@ -42,7 +42,7 @@ def schemas_of(checks: Iterable[Json]) -> set[str]:
 
 
 class _Means(NamedTuple):
-    """What checks need besides the answers."""
+    """What checks need beside the answers."""
 
     schemas: Mapping[str, Json]
     """By version id."""
@@ -57,7 +57,7 @@ def judge_by_checks(
     run_code: RunCode | None = None,
     run: RunCheck = run_within_limits,
 ) -> ChecksVerdict:
-    """The verdict on conversations that are judged together; the schemas are by version id.
+    """Judge conversations together by checks; the schemas are by version id.
 
     Raises `NotRunError` when a check cannot be run here and now.
     """
@@ -87,7 +87,7 @@ def judge_by_checks(
 def _judge_block(
     block: Json, sessions: Sequence[HeldConversation], means: _Means
 ) -> tuple[CheckOutcome, list[Json]]:
-    """Several checks of which not all have to pass: `any`, or `>= t` of their mean score."""
+    """Run a block of checks whose `pass` is `any`, or a bound of their mean score."""
     outcomes = [_run(check, sessions, means) for check in block["checks"]]
     results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
     weights = [check.get("weight", 1) for check in block["checks"]]
@@ -120,7 +120,7 @@ def _describe(check: Json, outcome: CheckOutcome) -> Json:
 
 
 def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
-    """What a check finds in all sessions at once, or in each of them if that is its scope."""
+    """Run a check on all sessions at once, or on each of them, depending on its scope."""
     if len(sessions) == 1 or check.get("scope", "answer") != "answer":
         return _run_once(check, sessions, means)
     outcomes = [_run_once(check, [session], means) for session in sessions]
@@ -137,7 +137,7 @@ def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> Ch
 
 
 def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
-    """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
+    """Run a check once; an exception becomes the verdict `error`."""
     last = sessions[-1]
     reply = last.replies[-1]
     try:
@@ -171,7 +171,7 @@ def _with(
 
 
 def _text(value: str) -> str:
-    """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
+    """A text without half surrogate pairs, which escapes in JSON can be."""
     text = value.strip()[:_LONGEST]
     if text.isascii():
         return text

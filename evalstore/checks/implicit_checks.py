@@ -1,4 +1,4 @@
-"""Checks that a test implies by itself: its schema and its special tags."""
+"""Checks that follow from the schema and the special tags of a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from evalstore.values import Json, TestVersion
 
 
 def implied_checks(test: TestVersion) -> tuple[Json, ...]:
-    """The checks that the test itself asks for: its schema and its special tags."""
+    """The checks that follow from the schema and the special tags of a test."""
     checks: list[Json] = []
     if test.schema:
         checks.append(_canonical("jsonSchema", schema=test.schema))

@@ -1,4 +1,4 @@
-"""JSON in checks: the answer parsed as JSON, and a value as a feedback shows it."""
+"""Parses the answer as JSON, and formats values of JSON for a feedback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NotJsonError(Exception):
 
 
 def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
-    """The answer as JSON, or what `actual` names as it is; raises `NotJsonError`.
+    """The answer parsed as JSON, or the value of `actual`; raises `NotJsonError`.
 
     With `fenced`, JSON in the only block of fenced code of the answer is accepted as well.
     """
@@ -47,7 +47,7 @@ def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
 
 
 def fenced_blocks(text: str) -> list[str]:
-    """What stands in the closed blocks of fenced code of a text."""
+    """The contents of the closed blocks of fenced code in a text."""
     blocks: list[str] = []
     mark = ""
     block: list[str] = []
@@ -64,7 +64,7 @@ def fenced_blocks(text: str) -> list[str]:
 
 
 def shown(value: Json) -> str:
-    """A value for a feedback, shortened: a text in quotes, all else as JSON."""
+    """A value for a feedback, shortened: a text in quotes, anything else as JSON."""
     if isinstance(value, str):
         return shorten(value)
     text = json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A check as its author wrote it, to its canonical form; or what is wrong with it."""
+"""Reads a check as its author wrote it into its canonical form."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from evalstore.values import Json
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
 """Settings that all checks have."""
 PATH = "jsonPath"
-"""The check that holds another one."""
+"""The check type that contains a nested check."""
 _PLACES_OF_CHECKS: tuple[Place, ...] = ((), (PATH,), ("check",), (PATH, "check"))
-"""Where a check, or the one inside of it, can be written."""
+"""The places of a check and of its nested check."""
 
 
 def read_check(definition: Json, line: int | None = None) -> dict[str, Json]:
-    """A check in canonical form; raises `FileProblem`.
+    """Return a check in canonical form; raises `FileProblem`.
 
     It is written `type: value`, with further settings beside it or without; as
     `{type: …, …}`; or as the type alone.
@@ -33,16 +33,16 @@ def read_check(definition: Json, line: int | None = None) -> dict[str, Json]:
 
 
 class WrittenCheck:
-    """A check that is read again and again, with other values of its own settings.
+    """A check that is read for many rows with different values of its own settings.
 
-    Those that all checks have are read once.
+    The settings that all checks have are read once.
     """
 
     def __init__(self, definition: Json, line: int | None) -> None:
         """Raises `FileProblem`."""
         self._parts = _take_apart(definition, line)
         self.settings = self._parts.arguments.take_rest()
-        """Its own ones; by the names that `type: value` stands for, too."""
+        """The settings of its type; the value of `type: value` is under the name of its setting."""
 
     def read(self, settings: Mapping[str, Json]) -> dict[str, Json]:
         """The canonical form with these values of its own settings; raises `FileProblem`."""
@@ -50,14 +50,14 @@ class WrittenCheck:
 
 
 class _Parts(NamedTuple):
-    """A check of which only its own settings are still to be read."""
+    """A check whose settings common to all checks have been read."""
 
     name: str
     kind: CheckType
     common: dict[str, Json]
     """The settings that all checks have, in canonical form."""
     arguments: CheckArguments
-    """Its own."""
+    """The settings of its type."""
 
 
 def _take_apart(definition: Json, line: int | None) -> _Parts:
@@ -87,10 +87,10 @@ _NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)
 
 
 def packages_of(definition: Json) -> Iterator[tuple[str, str]]:
-    """What a check and the one in it need beside evalstore: pairs of a type and a package."""
+    """The packages that a check and its nested check need: pairs of a type and a package."""
     try:
         name, settings = split(definition, None)
-    except FileProblem:  # it is reported when the check is read
+    except FileProblem:  # reported when the check is read
         return
     kind = find_kind(name)
     if kind and kind.package:
@@ -149,7 +149,7 @@ def _types_in(settings: Mapping[str, Json]) -> list[str]:
 
 
 def _are_settings(kind: CheckType, value: Json, *, alone: bool) -> bool:
-    """Whether the value of `type: {…}` is the settings, not a value that is a mapping."""
+    """Whether the mapping in `type: {…}` contains the settings, and is not itself a value."""
     if not isinstance(value, dict) or isinstance(value, DataMapping):
         return False
     return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))

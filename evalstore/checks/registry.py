@@ -1,4 +1,4 @@
-"""All check types by name: those of this package, and those that plug-ins add.
+"""The registry of check types: those of this package and those of plug-ins.
 
 A plug-in names a `CheckType` in the entry point group `evalstore.checks`; it cannot replace a
 type of this package.
@@ -55,7 +55,7 @@ def known_kinds() -> Mapping[str, CheckType]:
 
 @cache
 def is_installed(package: str) -> bool:
-    """Whether a package that a check needs is there; it is not loaded."""
+    """Whether a package that a check needs is installed; it is not imported."""
     return find_spec(package) is not None
 
 

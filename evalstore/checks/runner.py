@@ -14,7 +14,7 @@ from evalstore.values import Json
 
 
 def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
-    """Judge one answer by one check; one that this version does not know is an error."""
+    """Judge one answer by one check; an unknown type or revision is the verdict `error`."""
     name = check["type"]
     kind = find_kind(name)
     if kind is None or kind.revision != check["revision"]:

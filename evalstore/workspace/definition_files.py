@@ -29,7 +29,7 @@ _BUILT_IN = Path(__file__).parent.parent / "prompts" / f"{DEFAULT_PROMPT}.md"
 
 @dataclass
 class DefinitionFiles:
-    """What these files define; those with errors are missing."""
+    """The prompts, tools and schemas in the files; those with errors are missing."""
 
     definitions: Definitions
     names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class DefinitionFiles:
 def read_definition_files(
     workspace: WorkspaceFolder, index: Index, references: References
 ) -> DefinitionFiles:
-    """Read the prompts, tools and schemas of a workspace, and find what is wrong with them."""
+    """Read the prompts, tools and schemas of a workspace, and collect their problems."""
     files = DefinitionFiles(Definitions({}, {}, {}, {}, references.read, references.open_data))
     tools = dict(_read_definitions(workspace, "tools", index, files))
     schemas = dict(_read_definitions(workspace, "schemas", index, files))

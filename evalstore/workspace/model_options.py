@@ -1,4 +1,4 @@
-"""The options of a model file that decide what a model answers, with their shape checked."""
+"""The options of a model file that affect the answers, and the checks of their types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = (*OPTIONS, "candidateOverrides", "evaluatorOverrides")
 
 
 def check_options(fields: Fields) -> None:
-    """Raise `FileProblem` for options of another shape, and for secrets in them."""
+    """Raise `FileProblem` for options of a wrong type, and for secrets in them."""
     tools = fields.value("providerTools")
     if tools is not None and not _is_mappings(tools):
         raise FileProblem(
@@ -47,7 +47,7 @@ def check_options(fields: Fields) -> None:
 
 
 def check_unique_properties(fields: Fields, model: Fields) -> None:
-    """Raise `FileProblem` if `uniqueProperties` is a list with a path to no setting of `model`."""
+    """Raise `FileProblem` if a path in the list `uniqueProperties` names no setting of `model`."""
     if not isinstance(fields.value("uniqueProperties"), list):
         return
     for number, path in enumerate(fields.names("uniqueProperties")):

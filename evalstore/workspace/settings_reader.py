@@ -1,4 +1,4 @@
-"""Reads `evalstore.yaml`, and settings that are given on the command line instead of its own."""
+"""Reads `evalstore.yaml`, and settings on the command line that replace its own."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
 
 
 def read_settings(text: str, overrides: Sequence[str] = ()) -> Settings:
-    """Settings from the text of `evalstore.yaml`; raises `FileProblem`.
+    """Read settings from the text of `evalstore.yaml`; raises `FileProblem`.
 
-    `overrides` are of the form `KEY=VALUE`, with dots in the key for what lies deeper; one that
-    is wrong by itself raises `EvalstoreError`.
+    `overrides` are of the form `KEY=VALUE`, with dots in the key for nested settings; a malformed
+    one raises `EvalstoreError`.
     """
     document = read_yaml(text)
     for override in overrides:
@@ -203,14 +203,14 @@ _TWICE = "a model can be listed again with another temperature"
 
 
 def _name(participant: Participant, before: Iterable[Participant], default: Any) -> str:
-    """The id; with the temperature when the model has been listed before."""
+    """The id, with the temperature if the model is listed before."""
     if all(other.id != participant.id for other in before):
         return participant.id
     return f"{participant.id}@{_place(participant, default)[1]:.9g}"
 
 
 def _place(participant: Participant, default: Any) -> tuple[str, Any, str]:
-    """What no two entries of a list may have in common."""
+    """The values that must not be equal in two entries of a list."""
     return (
         participant.id,
         default if participant.temperature is None else participant.temperature,
@@ -280,9 +280,9 @@ def _browser(fields: Fields) -> BrowserSettings:
 
 
 def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, BrowserSettings]:
-    """The name of the settings' file and what it says of the browser.
+    """The name of the settings file, and its settings of the browser.
 
-    Settings that cannot be read say nothing here: whoever needs them tells what is wrong.
+    Unreadable settings count as empty here; other commands report their problems.
     """
     try:
         path = config or find_root(directory) / FILE

@@ -119,14 +119,14 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
     folder = asked_once(*COSTLY["pattern"])
     program = (
         "import os, signal, sys\n"
-        "from evalstore.processes import bounded_calls\n"
-        "real = bounded_calls.call\n"
+        "from evalstore.processes import limited_calls\n"
+        "real = limited_calls.call\n"
         "def call(*given, **named):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(*given, **named)\n"
         "from evalstore.checks import limited_runner\n"
         "limited_runner.call = call\n"
-        "bounded_calls.CPU_SECONDS = 0.2\n"
+        "limited_calls.CPU_SECONDS = 0.2\n"
         "from evalstore.__main__ import run\n"
         "sys.argv = ['evalstore', 'run']\n"
         "sys.exit(run())\n"

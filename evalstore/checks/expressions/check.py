@@ -1,8 +1,8 @@
 """The check `expr`: an expression in a small part of Python, over the answer and the row.
 
 There are values and names, comparisons, `and`, `or`, `not`, arithmetic, parts (`x[0]`),
-`a if b else c`, comprehensions, and calls of the functions and methods listed here. Nothing
-else is read, so an expression reaches nothing but the values it is given.
+`a if b else c`, comprehensions, and calls of the functions and methods listed here. Anything
+else is refused, so an expression cannot access more than the values it is given.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from evalstore.files.fields import suggest
 from evalstore.values import Json
 
 _LONGEST = 2000
-"""Characters of an expression: what is longer is a program."""
+"""The most characters of an expression."""
 _DEEPEST = 60
-"""Nodes inside of each other."""
+"""The most levels of nested nodes."""
 _NAMED = 6
-"""How many names a feedback gives the values of."""
+"""The most names whose values a feedback shows."""
 _MANY = 1_000_000
 
 FUNCTIONS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
@@ -36,7 +36,7 @@ FUNCTIONS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
     "sorted": (1, 1, ("reverse",)),
     "round": (1, 2, ()),
 }
-"""The functions: how few and how many values they take, and what can be given by name."""
+"""The functions: the least and the most arguments, and the names of keyword arguments."""
 METHODS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
     **dict.fromkeys(("lower", "upper", "keys", "values", "items"), (0, 0, ())),
     **dict.fromkeys(("startswith", "endswith", "count", "join"), (1, 1, ())),
@@ -62,7 +62,7 @@ _WORDS: Mapping[type[ast.AST], str] = {
     ast.NamedExpr: "':='",
     ast.Starred: "'*' before a value",
 }
-"""What an author calls that which there is not; all else has the name that Python gives it."""
+"""Names of unsupported syntax in messages; the rest has the name of its class in `ast`."""
 _TAKES_GENERATOR = ("any", "all", "sum", "min", "max", "sorted", "join")
 _OF_ANSWER = ("answer", "json", "tool_calls")
 
@@ -92,7 +92,7 @@ def read_expression(source: str) -> ast.expr:
 
 @lru_cache(maxsize=256)
 def names_in(source: str) -> tuple[str, ...]:
-    """What an expression takes from outside: the names it does not give itself, once each."""
+    """The names that an expression uses and does not define itself, once each."""
     tree = read_expression(source)
     nodes = list(ast.walk(tree))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
@@ -104,7 +104,7 @@ def names_in(source: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def keys_of(source: str, name: str) -> tuple[frozenset[str], bool]:
-    """Which values of a mapping an expression takes, and whether it takes more than those."""
+    """The keys of a mapping that an expression uses, and whether it uses the mapping otherwise."""
     nodes = list(ast.walk(read_expression(source)))
     keys = set()
     single = 0
@@ -182,7 +182,7 @@ def _raise_for_call(node: ast.Call) -> None:
 
 
 def _called(node: ast.Call) -> str:
-    """The name of what is called; nothing for what has no name."""
+    """The name of the called function or method; empty if it has none."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
@@ -211,7 +211,7 @@ def _read_settings(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """What an expression says of an answer: true or false, or a score if `pass` is given."""
+    """Evaluate an expression to true or false, or to a score if `pass` is given."""
     source = check["expression"]
     names = names_in(source)
     for name in names:
@@ -239,7 +239,7 @@ def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _look_up(name: str, subject: CheckInput) -> Json:
-    """The value of a name; those of the answer win over the row's."""
+    """The value of a name; names of the answer come before those of the row."""
     if name == "answer":
         return subject.text
     if name == "json":
@@ -256,7 +256,7 @@ def _look_up(name: str, subject: CheckInput) -> Json:
 
 
 def _values(names: tuple[str, ...], look_up: Callable[[str], Json]) -> str:
-    """What the names stood for; one that was not needed may have no value."""
+    """The values of the names as a text; a name that was not needed may have none."""
     parts = []
     for name in names[:_NAMED]:
         with suppress(ExpressionError):

@@ -1,7 +1,7 @@
 """Computes the value of an expression, node by node, within a number of steps.
 
-The tree has been found to be of the allowed kinds by `expressions`; nothing is reached from
-it but values of JSON and the operations on them.
+The module `check` allows only certain kinds of nodes, so an expression can use nothing but
+values of JSON and the operations on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evalstore.checks.expressions.operations import (
 from evalstore.values import Json
 
 _WORDS = 200
-"""Characters of what Python says about an error."""
+"""The most characters of Python's message about an error."""
 
 _ORDERS: Mapping[type[ast.cmpop], str] = {
     ast.Lt: "<",
@@ -63,7 +63,7 @@ class _Evaluation:
         self._do = Operations()
 
     def value(self, node: ast.expr, local: Mapping[str, Any]) -> Any:
-        """The value of a node; `local` are the names of the comprehensions it stands in."""
+        """The value of a node; `local` are the names of the comprehensions around it."""
         self._do.spend()
         match node:
             case ast.Constant():
@@ -111,7 +111,7 @@ class _Evaluation:
         return slice(*(None if end is None else self.value(end, local) for end in ends))
 
     def _junction(self, node: ast.BoolOp, local: Mapping[str, Any]) -> Any:
-        """The value that decides an `and` or an `or`; those behind it are not computed."""
+        """The value of an `and` or an `or`; operands after the deciding one are not evaluated."""
         value: Any = None
         for operand in node.values:
             value = self.value(operand, local)
@@ -173,7 +173,7 @@ class _Evaluation:
 
 
 def _bound(target: ast.expr, value: Any) -> dict[str, Any]:
-    """The names that a loop gives to one element."""
+    """The names that the target of a loop binds, with their values."""
     if isinstance(target, ast.Name):
         return {target.id: value}
     assert isinstance(target, ast.Tuple)

@@ -1,4 +1,4 @@
-"""What an expression can do with values of JSON; every operation pays for its size in steps."""
+"""The operations on values of JSON in an expression; each costs steps by its size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from evalstore.values import Json
 
 MOST_STEPS = 100_000
-"""Steps of one evaluation: a node of the expression is one, so is each element looked at."""
+"""The most steps of one evaluation: each node and each element that is read costs one."""
 _SCANNED = 1000
 """Characters that are read in one step."""
 _WRITTEN = 100
@@ -17,11 +17,11 @@ _WRITTEN = 100
 _COPIED = 10
 """Elements that are copied in one step."""
 _LONGEST = 4_000_000
-"""Characters of a text that is put together."""
+"""The most characters of a text that is built."""
 _MOST_BITS = 10_000
-"""Bits of a whole number that is multiplied."""
+"""The most bits of a whole number that is multiplied."""
 _MOST_DIGITS = 300
-"""Digits that `round` can be asked for."""
+"""The most digits for `round`."""
 
 ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -50,7 +50,7 @@ _METHODS: Mapping[type, tuple[str, ...]] = {
 
 
 class ExpressionError(ValueError):
-    """An expression that cannot be read or computed, why, and what would be right."""
+    """An expression that cannot be read or evaluated, with the reason and a hint."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(f"{message}; {hint}" if hint else message)
@@ -65,17 +65,17 @@ class Operations:
         self._left = MOST_STEPS
 
     def spend(self, steps: int = 1) -> None:
-        """Pay; raises `ExpressionError` when nothing is left."""
+        """Count steps; raises `ExpressionError` when none are left."""
         self._left -= steps
         if self._left < 0:
             raise ExpressionError(f"the expression takes more than {MOST_STEPS:,} steps")
 
     def _read(self, value: Any) -> None:
-        """Pay for reading all of a text, or the top of another value."""
+        """Count the steps of reading a text, or the top level of another value."""
         self.spend(1 + (len(value) // _SCANNED if isinstance(value, str) else 0))
 
     def _write(self, length: int) -> None:
-        """Pay for a text of this length before it is written."""
+        """Count the steps of a text of this length before it is built."""
         if length > _LONGEST:
             raise ExpressionError(f"the expression makes a text of {length:,} characters")
         self.spend(length // _WRITTEN)
@@ -87,7 +87,7 @@ class Operations:
         return copy
 
     def same(self, left: Any, right: Any) -> bool:
-        """Whether two values are equal, as Python has it."""
+        """Whether two values are equal, as in Python."""
         self._read(left)
         if isinstance(left, list | tuple):
             return (
@@ -106,7 +106,7 @@ class Operations:
         return not isinstance(right, list | tuple | dict) and bool(left == right)
 
     def contains(self, container: Any, value: Any) -> bool:
-        """Whether a text has this part, a list this element, a mapping this key."""
+        """Whether a text contains a text, a list an element, or a mapping a key."""
         self._read(container)
         if isinstance(container, str):
             if not isinstance(value, str):
@@ -125,7 +125,7 @@ class Operations:
         return ORDERS[sign](left, right)
 
     def arithmetic(self, sign: str, left: Any, right: Any) -> Any:
-        """What two numbers come to; two texts or lists one after the other; a text repeated."""
+        """The result of an operator on numbers, or of joining and repeating texts or lists."""
         if sign == "+" and _are(str, left, right):
             self._write(len(left) + len(right))
             return left + right
@@ -150,7 +150,7 @@ class Operations:
         return result
 
     def part(self, value: Any, at: Any) -> Any:
-        """An element by its number, a value by its key, a stretch by a slice."""
+        """An element by its number, a value by its key, or a part by a slice."""
         if isinstance(value, dict):
             return value[key_of(at)]
         element = elements_of(value)[at]
@@ -159,7 +159,7 @@ class Operations:
         return element
 
     def holds_for(self, name: str, values: Iterable[Any]) -> bool:
-        """`any` or `all`; no more values are made than are needed."""
+        """The result of `any` or `all`; values are computed only as needed."""
         is_any = name == "any"
         for value in values:
             self.spend()
@@ -168,7 +168,7 @@ class Operations:
         return not is_any
 
     def function(self, name: str, arguments: list[Any], named: Mapping[str, Any]) -> Any:
-        """What a function gives."""
+        """The result of a function."""
         value = arguments[0]
         match name:
             case "len":
@@ -200,7 +200,7 @@ class Operations:
         return {"str": str, "int": int, "float": float}[name](value)
 
     def _comparable(self, values: Iterable[Any]) -> list[Any]:
-        """A list of numbers or of texts only; paid for as if it were sorted."""
+        """A list of only numbers or only texts; costs as many steps as sorting it."""
         copy = self._copied(values)
         rounds = len(copy).bit_length()
         for element in copy:
@@ -210,7 +210,7 @@ class Operations:
         return copy
 
     def method(self, value: Any, name: str, arguments: list[Any]) -> Any:
-        """What a method of a text, a list or a mapping gives."""
+        """The result of a method of a text, a list or a mapping."""
         kind = next((kind for kind in _METHODS if isinstance(value, kind)), None)
         if kind is None or name not in _METHODS[kind]:
             raise TypeError(f"{kind_of(value)} has no '{name}'")
@@ -242,14 +242,14 @@ class Operations:
 
 
 def elements_of(value: Any) -> Any:
-    """A value that has elements: those of a text are its characters, of a mapping its keys."""
+    """Return a value that has elements; raises `TypeError` for any other."""
     if not isinstance(value, str | list | tuple | dict):
         raise TypeError(f"{kind_of(value)} has no elements")
     return value
 
 
 def number_of(value: Any, function: str) -> Any:
-    """A value that is a number; true is 1, as in Python."""
+    """Return a value that is a number (true is 1, as in Python); raises `TypeError`."""
     if not isinstance(value, int | float):
         raise TypeError(f"{function} takes a number, not {kind_of(value)}")
     return value
@@ -263,7 +263,7 @@ def key_of(value: Any) -> Any:
 
 
 def kind_of(value: Json) -> str:
-    """What a value is, in words."""
+    """The type of a value, in words."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Checks of the call that brought the answer: why it ended, how long it took, what it cost."""
+"""Checks of the metadata of a call: finish reason, latency, cost and tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _read_reasons(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the provider's word for why the answer ended is one of these."""
+    """Whether the finish reason is one of the expected ones."""
     reason = subject.reply.finish_reason
     if reason is None:
         raise ValueError("the provider did not report why the answer ended")
@@ -37,14 +37,14 @@ def _read_most(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _takes_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call took no more than this many seconds."""
+    """Whether the call took at most `max` seconds."""
     seconds = subject.reply.latency
     words = f"expected at most {check['max']:g} seconds, found {seconds:.4g}"
     return passes(seconds <= check["max"], words)
 
 
 def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call cost no more than this many USD."""
+    """Whether the call cost at most `max` USD."""
     usd = subject.usd
     if usd is None:
         raise ValueError("the cost of the call is unknown: its model has no price")
@@ -65,7 +65,7 @@ def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call used as many tokens as this, as its provider counted them."""
+    """Whether the tokens of the call, as the provider counted them, are within the bounds."""
     of = check.get("of", "total")
     tokens = _count(subject.reply.usage, of)
     if tokens is None:

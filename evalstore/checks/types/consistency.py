@@ -1,4 +1,4 @@
-"""Checks of several answers at once: the runs of one row, or all rows of a group."""
+"""Checks that compare several answers: the runs of one row, or all rows of a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evalstore.processes.patterns import SECONDS, compiled, pattern_problem
 from evalstore.values import Json
 
 _MOST_STARTS = 1_000
-"""Braces of an answer at which its object may begin."""
+"""The most braces of an answer that are tried as the beginning of an object."""
 
 
 class GroupError(ValueError):
@@ -23,7 +23,7 @@ class GroupError(ValueError):
 
 
 def _answers(subject: CheckInput) -> list[str]:
-    """The prepared texts of all answers; there is always one."""
+    """The prepared texts of all answers, at least one."""
     if not subject.answers:
         raise GroupError("there are no answers to compare")
     return [subject.prepare(answer) for answer in subject.answers]
@@ -148,7 +148,7 @@ def _read_monotonic(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _read_order(arguments: CheckArguments) -> list[Json]:
-    """A number for each answer, in whose order the answers are taken; null leaves one out."""
+    """A number for each answer, by which the answers are sorted; null leaves an answer out."""
     values = arguments.take("by")
     if not isinstance(values, list) or not values:
         raise arguments.problem("'by' must be a list with a number for each answer")
@@ -162,7 +162,7 @@ def _read_order(arguments: CheckArguments) -> list[Json]:
 
 
 def _is_monotonic(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the numbers of the answers go one way, in the order of the answers or of `by`.
+    """Whether the numbers of the answers rise or fall, in the order of the answers or of `by`.
 
     The number is the last one of an answer, or what a pattern finds in it.
     """

@@ -1,4 +1,4 @@
-"""Checks of an answer that is JSON."""
+"""Checks of JSON: `json`, `jsonSchema`, `jsonEquals`, `jsonSubset` and `jsonPath`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from evalstore.values import Json
 _SHOWN = 120
 _LONGEST_MESSAGE = 2_000
 _LONG_SCHEMA = 20_000
-"""Characters of a schema that takes a while to be checked."""
+"""Characters; a longer schema is checked in a process with limits."""
 _SCHEMA_SECONDS = 6.0
-"""Processor time that this may take."""
+"""Processor time for checking a long schema."""
 _OF = ("any", "object", "array")
 _NO_TEXT_CHECKS = (
     *("json", "jsonSchema", "jsonEquals", "jsonSubset", "jsonPath", "toolCalls", "noToolCalls"),
     *("finishReason", "latency", "cost", "tokens", "expr", "judge"),
 )
-"""What cannot look at a single value: it reads JSON itself, or looks at the call."""
+"""Types that cannot be nested: they parse JSON themselves, or look at the call."""
 
 
 def _fenced(arguments: CheckArguments) -> dict[str, Json]:
@@ -100,7 +100,7 @@ def first_violation(schema: Json, value: Json) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    """What judges by a schema: making it takes far longer than using it."""
+    """The validator of a schema, cached because creating it is slow."""
     import jsonschema
     import referencing
 
@@ -162,7 +162,7 @@ def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether all of this value is in the answer: keys, and elements of lists in their order."""
+    """Whether the answer contains this value: all keys, and elements of lists in order."""
     return _compare(check, subject, subset=True)
 
 
@@ -206,7 +206,7 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def raise_for_path(path: str, arguments: CheckArguments) -> None:
-    """Raise when this is not a JMESPath, or calls a function there is not."""
+    """Raise `FileProblem` for an invalid JMESPath, or one with an unknown function."""
     from jmespath.exceptions import JMESPathError
     from jmespath.functions import Functions
 
@@ -227,14 +227,14 @@ def raise_for_path(path: str, arguments: CheckArguments) -> None:
 
 @lru_cache(maxsize=256)
 def compiled_path(path: str) -> Any:
-    """A JMESPath as it is searched by."""
+    """A compiled JMESPath."""
     import jmespath
 
     return jmespath.compile(path)
 
 
 def find_at_path(path: str, value: Json) -> Json:
-    """What a JMESPath finds in a value; None when that is nothing, or it does not fit.
+    """The value at a JMESPath; None when there is none, or the types do not fit.
 
     Raises `LimitReached`.
     """
@@ -246,7 +246,7 @@ def find_at_path(path: str, value: Json) -> Json:
 
 
 def search_path(path: str, value: Json) -> Json:
-    """What a JMESPath finds in a value, however long that takes."""
+    """The value at a JMESPath, without limits of time."""
     from jmespath.exceptions import JMESPathError
 
     try:
@@ -256,7 +256,7 @@ def search_path(path: str, value: Json) -> Json:
 
 
 def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether there is a value at the path, null being none, and it passes the check inside."""
+    """Whether there is a value other than null at the path, and it passes the nested check."""
     from jmespath.exceptions import JMESPathTypeError
 
     try:

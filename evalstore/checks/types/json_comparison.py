@@ -1,4 +1,4 @@
-"""How values of JSON are compared: where they differ first, and what is matched with what."""
+"""Compares values of JSON, and finds their first difference."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class JsonComparison:
-    """What it takes for a value to be as expected.
+    """The rules by which a value agrees with an expected one.
 
-    1 is 1.0, true is not 1, and nothing but null is null.
+    1 equals 1.0, true does not equal 1, and null equals only null.
     """
 
     prepare: Callable[[str], str] = lambda text: text
-    """What is done to texts before they are compared; keys stay as they are."""
+    """Normalizes texts before they are compared; keys are not changed."""
     subset: bool = False
-    """Further keys and further elements of lists do not count."""
+    """Whether additional keys and elements of lists are allowed."""
     any_order: bool = False
-    """The order of lists does not count."""
+    """Whether the order of lists is ignored."""
 
     def agrees(self, expected: Json, actual: Json) -> bool:
         """Whether a value is as expected."""
@@ -98,7 +98,7 @@ class JsonComparison:
         return all(map(self.agrees, expected, actual))
 
     def _first_missing(self, expected: list[Json], actual: list[Json]) -> int:
-        """The first expected element without a partner; the number of them when all have one."""
+        """The index of the first expected element without a match; their number if all have one."""
         if not self.any_order:
             rest = iter(actual)
             for number, element in enumerate(expected):
@@ -121,7 +121,7 @@ class JsonComparison:
         return partners.index(None) if None in partners else len(expected)
 
     def _key(self, value: Json) -> Hashable:
-        """The same for values that are equal in any order, and only for them."""
+        """A key that is equal for values that are equal in any order, and only for them."""
         if isinstance(value, dict):
             return "d", frozenset((key, self._key(inner)) for key, inner in value.items())
         if isinstance(value, list):
@@ -132,10 +132,9 @@ class JsonComparison:
 
 
 def match(options: Sequence[Sequence[int]]) -> list[int | None]:
-    """One of its options for each row, none of them twice, for as many rows as can be.
+    """Assign one of its options to each row, none twice, for as many rows as possible.
 
-    A maximum matching by augmenting paths: a row that finds its options taken makes others
-    move on, so nothing depends on the order.
+    A maximum bipartite matching by augmenting paths.
     """
     chosen: list[int | None] = [None] * len(options)
     owner: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The check `judge`: which prompt models judge by, and how their reply is read."""
+"""The check `judge`: the prompt of the judging models, and how their reply is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalstore.values import Json
 
 JUDGE = "judge"
 ANSWERS = ("cot_classify", "classify_cot", "classify")
-"""Reasons and then the choice, the choice and then reasons, the choice alone."""
+"""The order of a reply: reasons and then the choice, the reverse, or the choice alone."""
 MATCHES = ("word", "starts_or_endswith", "endswith", "exact", "include")
 METHODS = ("last", "search", "match", "fullmatch")
 _INVALID = ("undecided", "lowest")
@@ -24,12 +24,12 @@ _BESIDE = ("scores", "answer", "match", "invalid", "pass")
 
 
 def judge_of(checks: Iterable[Mapping[str, Json]]) -> Mapping[str, Json] | None:
-    """The check among these that says how models judge."""
+    """The check `judge` among these checks; None if there is none."""
     return next((check for check in checks if check["type"] == JUDGE), None)
 
 
 def without_judge(checks: Iterable[Json]) -> list[Json]:
-    """The checks that judge by themselves."""
+    """The checks other than `judge`."""
     return [check for check in checks if check["type"] != JUDGE]
 
 
@@ -93,7 +93,7 @@ def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
 def _read_choice_scores(
     written: Json, choices: list[str], arguments: CheckArguments
 ) -> dict[str, Json]:
-    """Scores by choice: written so, or in the order of the choices, or the choices are numbers."""
+    """Scores by choice, from a mapping, a list in the order of the choices, or `numbers`."""
     if written == "numbers":
         written = [_as_number(choice, arguments) for choice in choices]
     if isinstance(written, list):
@@ -138,7 +138,7 @@ def _read_scores(written: Json, arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _plain(value: float) -> float:
-    """`1.0` and `1` are one number."""
+    """A whole number as an integer, so that `1.0` and `1` have one form."""
     return int(value) if value == int(value) else value
 
 
@@ -155,7 +155,7 @@ def scale_of(check: Mapping[str, Json]) -> tuple[float, float]:
 def _read_passing(
     arguments: CheckArguments, choices: Collection[str], scores: Mapping[str, Json] | None
 ) -> Json:
-    """The choices that pass, or the bound of their scores; None: a score of 1 passes."""
+    """The choices that pass, or a bound of their scores; None: a score of 1 passes."""
     value = arguments.take("pass")
     if isinstance(value, list) or (isinstance(value, str) and (value in choices or not scores)):
         passing = [as_text(choice) for choice in (value if isinstance(value, list) else [value])]

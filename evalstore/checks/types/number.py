@@ -1,4 +1,4 @@
-"""Checks of the last number in an answer; compared as decimals, so that 0.3 is 0.1 + 0.2."""
+"""Checks of the last number in an answer, compared as decimals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
 }
 _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""Never raises: what is not a number is NaN."""
+"""A context that never raises: what is not a number is NaN."""
 
 _SHOWN = 40
-"""Characters of a number in a feedback."""
+"""The most characters of a number in a feedback."""
 
 _PLAIN = r"(?:\d+(?:\.\d+)*|(?<!\.)\.\d+(?:\.\d+)*)"
 _GROUPED = r"\d{1,3}(?:,\d{3})+(?!,?\d)(?:\.\d+)?"
@@ -36,9 +36,9 @@ _WITH_COMMAS = re.compile(f"{_SIGN}(?:(?<!\\d,)(?<![\\d.]){_GROUPED}|{_PLAIN}){_
 
 
 def last_number(text: str, *, commas: bool = False) -> Decimal | None:
-    """The last number in a text; None when there is none, or it is none, as in `1.2.3`.
+    """The last number in a text; None when there is none, or it is malformed, as in `1.2.3`.
 
-    With `commas`, `1,234.5` is one number. A minus after a word or a number joins:
+    With `commas`, `1,234.5` is one number. A minus after a word or a number is a hyphen:
     `2020-2021` ends with 2021.
     """
     if not _DIGIT.search(text):
@@ -71,7 +71,7 @@ def _read_number(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
-    """A number, also as a text: the cells of a table are texts."""
+    """The expected number, which may be written as a text, as cells of a table are."""
     value = arguments.require("expected")
     number = as_number(value, commas=commas)
     if number is None:
@@ -81,7 +81,7 @@ def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
 
 
 def as_number(value: Json, *, commas: bool = False) -> int | float | None:
-    """The number that a value is, also as a text; None when it is none, or not finite."""
+    """A value or text as a number; None if it is not a finite number."""
     if isinstance(value, str):
         whole = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
         number = last_number(value, commas=commas) if whole else None
@@ -92,7 +92,7 @@ def as_number(value: Json, *, commas: bool = False) -> int | float | None:
 
 
 def plain_number(number: Decimal) -> int | float:
-    """A decimal as JSON has it: whole if it is."""
+    """A decimal as an integer if it is whole, else as a float."""
     return int(number) if _is_whole(number) else float(number)
 
 

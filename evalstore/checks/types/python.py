@@ -1,8 +1,8 @@
 """The check `python`: a function or a class in a Python file of the workspace.
 
-The file's content is part of the check, and so are the values of the row: the function may use
-them all. The file runs elsewhere, and only when it is trusted; here its settings are read, and
-what it returned.
+The file's content and the values of the row are part of the check, because the function may use
+them all. The file runs in another process, and only when it is trusted; this module reads the
+settings and the returned value.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from evalstore.values import Json
 
 NAME = "python"
 SECONDS = 10
-"""How long one judgement may take unless the check says otherwise."""
+"""The default time limit of one judgement."""
 MEMORY = 1024
-"""MiB that a process may have unless the check says otherwise."""
+"""The default memory limit of a process, in MiB."""
 _MOST_SECONDS = 600
 _LEAST_MEMORY = 64
 _PARTS = ("pass", "score", "label", "feedback")
-"""What a function may say in a mapping."""
+"""The keys of a mapping that a function may return."""
 _NEEDS_BOUND = (
     "it returned the score {:g}, so the check needs 'pass' to say what is enough, "
     "as in 'pass: \">= 0.8\"'"
@@ -35,19 +35,19 @@ _NEEDS_BOUND = (
 
 
 class CodeFile(NamedTuple):
-    """A file that checks run, and whether they want the network for it."""
+    """A file that checks run, and whether they request the network for it."""
 
     id: str
     network: bool
 
     @property
     def text(self) -> str:
-        """As it is kept with a case."""
+        """The form that is stored with a case."""
         return f"{self.id}+network" if self.network else self.id
 
     @classmethod
     def read(cls, text: str) -> CodeFile:
-        """The other direction of `text`."""
+        """The inverse of `text`."""
         id, plus, _ = text.partition("+")
         return cls(id, bool(plus))
 
@@ -125,9 +125,9 @@ def _read_arguments(arguments: CheckArguments) -> dict[str, Json]:
 
 @lru_cache(maxsize=64)
 def defined_names(source: bytes) -> tuple[frozenset[str], frozenset[str]]:
-    """The functions and the classes that a file may define; raises SyntaxError or ValueError.
+    """The functions and classes that a file may define; raises SyntaxError or ValueError.
 
-    What is assigned may be either. Nothing is run.
+    An assigned name may be either. The file is not run.
     """
     with warnings.catch_warnings():  # Python's advice on style is not for users
         warnings.simplefilter("ignore")
@@ -151,7 +151,7 @@ def defined_names(source: bytes) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def require_defined(check: Mapping[str, Json], source: bytes, line: int | None) -> None:
-    """Raise `FileProblem` unless a file can define what a check names."""
+    """Raise `FileProblem` unless a file may define the function or class of a check."""
     path = check["file"]
     try:
         functions, classes = defined_names(source)
@@ -180,7 +180,7 @@ def require_defined(check: Mapping[str, Json], source: bytes, line: int | None) 
 
 
 def _judge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """What the function returned of the answer."""
+    """Run the function on the answer, and read what it returned."""
     if subject.run_code is None:
         raise ValueError("Python files cannot run here")
     text = isinstance(subject.actual, str)
@@ -189,9 +189,9 @@ def _judge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def read_result(value: Json, *, has_bound: bool) -> CheckFinding:
-    """A finding from what a function returned: true or false, a number, or a mapping.
+    """The finding in a returned value: true or false, a number, or a mapping.
 
-    A number between 0 and 1 needs a bound that says what is enough. Raises ValueError.
+    A number between 0 and 1 needs a bound. Raises ValueError.
     """
     if isinstance(value, dict):
         return _read_mapping(value, has_bound=has_bound)

@@ -1,4 +1,4 @@
-"""Checks of how alike an answer and an expected text are; most give a score."""
+"""Checks of the similarity of an answer to an expected text; most give a score."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
 
-    A text that nothing is left of is contained only in another such text.
+    A text that is empty after normalising is contained only in another empty one.
     """
     text = squad(subject.text)
     expected = [squad(subject.prepare(candidate)) for candidate in check["expected"]]
@@ -62,7 +62,7 @@ def _f1(expected: list[str], actual: list[str]) -> float:
 
 
 def edit_ratio(expected: str, actual: str) -> float:
-    """How alike two texts are, by the characters to insert and delete: 1 - edits / both lengths."""
+    """The similarity of two texts: 1 - (insertions + deletions) / (sum of the lengths)."""
     from rapidfuzz.distance import Indel
 
     return float(Indel.normalized_similarity(expected, actual))
@@ -104,7 +104,7 @@ def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether so many inserted, deleted or replaced characters make the answer one of the texts."""
+    """Whether the edit distance to one of the texts is at most `max`."""
     from rapidfuzz.distance import Levenshtein
 
     text = subject.text
@@ -143,7 +143,7 @@ def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
 
 
 def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """BLEU of one sentence as sacrebleu has it, 0..1; all expected texts are its references."""
+    """Sentence BLEU as sacrebleu computes it, 0..1; all expected texts are references."""
     expected = [subject.prepare(text) for text in check["expected"]]
     if not expected:
         return _graded(0.0, "", subject)
@@ -159,7 +159,7 @@ def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """The F measure of ROUGE as rouge-score has it, of words or their stems, for the best text."""
+    """The F measure of ROUGE as rouge-score computes it, for the best expected text."""
     variant = check.get("variant", "rougeL")
     score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
         variant, stems=check.get("stem", False)

@@ -14,13 +14,13 @@ from evalstore.values import Json
 
 _PASS = CheckFinding(1.0)
 _LISTED = 3
-"""Expected texts that a feedback lists."""
+"""The most expected texts that a feedback lists."""
 
 # --- texts that are expected --------------------------------------------------------------
 
 
 def read_texts(arguments: CheckArguments) -> dict[str, Json]:
-    """One expected text or several, each once; always a list."""
+    """The expected texts as a list without duplicates."""
     return {"expected": list(dict.fromkeys(arguments.texts("expected")))}
 
 
@@ -35,7 +35,7 @@ def _read_text(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def any_of(texts: Sequence[str]) -> str:
-    """Texts as a feedback names them: one by itself, the first few of several."""
+    """Texts for a feedback: a single one, or the first few of several."""
     if len(texts) < 2:
         return shorten(texts[0]) if texts else "nothing"
     more = f" … ({len(texts)} in all)" if len(texts) > _LISTED else ""
@@ -43,7 +43,7 @@ def any_of(texts: Sequence[str]) -> str:
 
 
 def _part(expected: str, subject: CheckInput) -> str:
-    """A text to look for; one that `normalize` leaves nothing of would be found everywhere."""
+    """A prepared text to search for; raises if `normalize` leaves nothing of it."""
     prepared = subject.prepare(expected)
     if expected and not prepared:
         raise EvalstoreError(f"'normalize' leaves nothing of the expected {shorten(expected)}")
@@ -127,7 +127,7 @@ def _count_lines(text: str) -> int:
 
 
 def _count_sentences(text: str) -> int:
-    """An estimate: `. ! ?` before a word that is not lower-case; a list item is one at least."""
+    """An estimate: `. ! ?` before a word that is not lower-case; a list item has at least one."""
     count = 0
     for block in _BLOCK.split(_WIDE_END.sub(r"\g<0> ", text)):
         words = block[item.end() if (item := _ITEM.match(block)) else 0 :].split()
@@ -178,10 +178,10 @@ def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     return CheckFinding(0.0, f"expected {bounds} {unit}, found {count}: {shorten(text)}")
 
 
-# --- what needs no setting ----------------------------------------------------------------
+# --- checks without settings --------------------------------------------------------------
 
 _LOOKED_AT = 400
-"""A refusal stands at the start; further on, the same words are a part of an answer."""
+"""Characters at the start of an answer in which the words of a refusal count."""
 _NOT_ABLE = (
     r"i ?(?:can ?not|can['’]?t|won['’]?t|will not|(?:am|['’]?m) (?:unable|not able|not allowed) to)"
 )
@@ -206,7 +206,7 @@ def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _refuses(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the provider says it is a refusal, or the text begins like one, in English."""
+    """Whether the provider reports a refusal, or the text begins like an English one."""
     if subject.reply.refusal:
         return _PASS
     text = subject.text

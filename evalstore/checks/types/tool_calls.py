@@ -12,17 +12,17 @@ from evalstore.files.fields import is_json, suggest
 from evalstore.values import Json, ToolCall
 
 _LISTED = 5
-"""How many calls a feedback lists."""
+"""The most calls that a feedback lists."""
 _EXPECTATION = ("name", "arguments")
 
 
 def _arguments(call: ToolCall) -> Json:
-    """The arguments of a call; a call without some has none, which is an empty mapping."""
+    """The arguments of a call; an empty mapping if it has none."""
     return {} if call.arguments is None else call.arguments
 
 
 def _fits(comparison: JsonComparison, expected: Mapping[str, Json], call: ToolCall) -> bool:
-    """Whether a call has this name and, when the expectation has some, these arguments."""
+    """Whether a call has the expected name and, if given, the expected arguments."""
     if call.name != expected["name"]:
         return False
     expected_arguments = expected.get("arguments")
@@ -59,7 +59,7 @@ def _read_calls(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _read_expectation(call: Json, arguments: CheckArguments) -> dict[str, Json]:
-    """One expected call: its name, or a mapping with a name and perhaps arguments."""
+    """An expected call: a name, or a mapping with a name and optional arguments."""
     if isinstance(call, str) and call:
         return {"name": call}
     if call is False:
@@ -83,9 +83,9 @@ def _read_expectation(call: Json, arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _calls_tools(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the expected tools were called, each call standing for one expectation.
+    """Whether the expected tools were called; each call meets one expectation.
 
-    Without expectations: whether any tool was called, or as many as `count` says.
+    Without expectations: whether any tool was called, or `count` tools.
     """
     calls = subject.reply.tool_calls
     count = check.get("count")
@@ -126,7 +126,7 @@ def _in_order(
     calls: Sequence[ToolCall],
     allows_more: bool,
 ) -> list[int | None]:
-    """The first call that fits after those before it; without further calls, the next one."""
+    """The index of the matching call for each expected call, in order; None if there is none."""
     positions: list[int | None] = []
     at = 0
     for expected_call in expected:
@@ -148,7 +148,7 @@ def _missing(
     calls: Sequence[ToolCall],
     comparison: JsonComparison,
 ) -> str:
-    """That an expected call was not made, and how the nearest one differs from it."""
+    """The message that an expected call is missing, with the nearest actual call."""
     words = f"expected the call {_one(expected['name'], expected.get('arguments'))}"
     near = next(
         (
