@@ -1,4 +1,4 @@
-"""YAML 1.2 core: the only way YAML is read.
+"""Reads YAML 1.2 (core schema).
 
 Only `true`/`false` are booleans, there are no dates and no merge keys, a duplicate key
 and a key that is not a scalar are errors. So `Yes`, `No` and `2013-04-13` stay text. Every
@@ -22,11 +22,11 @@ from evalstore.values import Json
 
 _TAG = "tag:yaml.org,2002:"
 _DEEPEST = 100
-"""Levels of nesting."""
+"""The most levels of nesting."""
 _MOST_NODES = 1_000_000
-"""Values in one document after its aliases are expanded."""
+"""The most values in one document after its aliases are expanded."""
 _MOST_BITS = 14_000
-"""Of a whole number: Python writes and reads 4,300 digits."""
+"""The most bits of a whole number, as Python converts at most 4,300 digits."""
 _SHOWN = 60
 """Characters of a number in a message."""
 _NESTING = re.compile(r"[\[{]|[-?:][ \t\n]")
@@ -52,7 +52,7 @@ for _name, _pattern, _first in _RESOLVERS:
 
 @dataclass(frozen=True, slots=True)
 class WrittenScalar:
-    """A scalar as it was written, beside what it means."""
+    """A scalar as it was written, with its value."""
 
     text: str
     typed: Json
@@ -61,7 +61,7 @@ class WrittenScalar:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document: its value, and where everything in it stands."""
+    """One YAML document: its value and the lines of its items."""
 
     value: Json
     node: yaml.Node | None
@@ -69,7 +69,7 @@ class Document:
     """The line of the file at which the document starts."""
 
     def line(self, *path: str | int) -> int:
-        """The line of the file where the item at `path` stands; of its nearest ancestor if gone."""
+        """The line of the item at `path`, or of its nearest ancestor if it is missing."""
         node, line = self.node, self.first_line
         if node is not None:
             line = self._line_of(node)
@@ -82,7 +82,7 @@ class Document:
         return line
 
     def at(self, *path: str | int) -> Document:
-        """The item at `path` as a document of its own that knows the same lines."""
+        """The item at `path` as a document with the same line numbers."""
         value, node = self.value, self.node
         for step in path:
             entry = _child(node, step)
@@ -147,7 +147,7 @@ def read_yaml(
 ) -> Document:
     """Read one document; raises `FileProblem` with line and column for anything wrong.
 
-    With `repeats` a key may appear again, and the last one counts, as other readers have it.
+    With `repeats` a key may appear again, and the last one counts, as in other readers.
     With `merge_keys`, `<<` is a key like any other, for formats that have a meaning for it.
     """
     loader = _CoreLoader(text)
@@ -172,7 +172,7 @@ def read_yaml(
 
 
 def read_json(text: str) -> Document:
-    """Read JSON, with the same strictness; it only knows the lines of what is wrong."""
+    """Read JSON with the same strictness; only problems have line numbers."""
 
     def mapping(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         members = dict(pairs)
@@ -197,7 +197,7 @@ def read_json(text: str) -> Document:
 
 
 def _refuse_size(text: str) -> None:
-    """Raise for what libyaml's composer, which does not look, would exhaust stack or memory by."""
+    """Raise for input that would exhaust the stack or memory in libyaml's composer."""
     is_long = len(text) > _MOST_NODES
     if not is_long and sum(1 for _ in islice(_NESTING.finditer(text), 2000)) < 2000:
         return
@@ -256,7 +256,7 @@ class _Values:
 
 
 def _is_merge_key(key: yaml.ScalarNode, value: yaml.Node) -> bool:
-    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of some."""
+    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of mappings."""
     if key.style:
         return False
     items = value.value if isinstance(value, yaml.SequenceNode) else [value]
@@ -296,7 +296,7 @@ def _problem(node: yaml.Node, message: str) -> yaml.MarkedYAMLError:
 
 
 class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
-    """python-frontmatter's way into this loader: only a line of exactly `---` is a fence."""
+    """The handler for python-frontmatter; only a line of exactly `---` is a fence."""
 
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
 

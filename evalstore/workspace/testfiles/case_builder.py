@@ -1,4 +1,4 @@
-"""Rows to cases: every text of a test file filled with a row, hashed, and named."""
+"""Builds cases: fills the texts of a test file with each row, and hashes and names the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class CaseDraft(NamedTuple):
-    """What one row comes to, before it has a name among the others."""
+    """The case of one row before it has a name."""
 
     values: dict[str, Json]
     """What tells the row from others: the values of its data that are used, and the author's."""
@@ -68,7 +68,7 @@ class _Judged(NamedTuple):
 
 
 class CaseBuilder:
-    """All texts of a test file, compiled."""
+    """Builds the cases of a test file from its compiled texts."""
 
     def __init__(
         self, test: TestFile, data: Dataset | None, tools: Sequence[str], schema: str | None
@@ -85,7 +85,7 @@ class CaseBuilder:
             answers=names,
             nameless=any(run.template for run in test.runs),
         )
-        # In prose a column that is called like an answer is the column.
+        # In the instructions a column with the name of an answer is the column.
         self._later = (names | ({*ANSWERS, SAMPLE} - filler.data)) - filler.known.keys()
         self._conversations = [ConversationTemplate(run, filler) for run in test.runs]
         answer = test.answer
@@ -113,16 +113,16 @@ class CaseBuilder:
         self.has_groups = self._checks is not None and self._checks.has_group
         """Whether a check looks at all rows of a group."""
         self.group_differs = self._group is not None and bool(self._group.names)
-        """Whether `group` mentions anything that rows differ in."""
+        """Whether `group` depends on the row."""
         self._runs_code = self._checks is not None and self._checks.runs_code
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
         self._judged_by = {**_JUDGED_BY, (True, True): both}
         self._judged: _Judged | None = None
-        """How all rows are judged, when all are judged alike."""
+        """How all rows are judged, if this does not depend on the row."""
 
     def draft(self, row: RowValues, project: FillContext) -> CaseDraft:
-        """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
+        """The draft of a row; the contents of its versions are kept. Raises `FileProblem`."""
         tests: list[str] = []
         shapes: list[AnswerNames] = []
         needs = self._needs
@@ -150,7 +150,7 @@ class CaseBuilder:
     def _judge(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> _Judged:
-        """How the answers to a row are judged; what is the same for all rows is kept."""
+        """Return how the answers to a row are judged; the result is cached if it is fixed."""
         instructions = (
             fill_instructions(self._instructions, row, project, shapes, self._later)
             if self._instructions
@@ -189,9 +189,9 @@ class CaseBuilder:
     def _recorded(
         self, row: RowValues, shapes: list[AnswerNames], project: FillContext
     ) -> str | None:
-        """The version of the model that has given the answers which a row brings itself.
+        """The model version of the recorded answers of a row; None when it has none.
 
-        It is those answers; None when the row brings none.
+        The version consists of the answers.
         """
         line = self._test.line_of("answer")
         answers = [_value_or_none(answer, row) for answer in self._answers]
@@ -231,7 +231,7 @@ class CaseBuilder:
     def name(
         self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
     ) -> Iterator[Case]:
-        """The cases of the rows, and behind them those of groups that are judged together."""
+        """The cases of the rows, followed by those of groups that are judged together."""
         texts = [texts_of(draft.values) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
         used_labels: set[str] = set()
@@ -274,7 +274,7 @@ class CaseBuilder:
         )
 
     def _together(self, members: Sequence[CaseDraft], project: FillContext) -> CaseDraft:
-        """All rows of a group as one; rows that ask the same share the answers."""
+        """The rows of a group as one draft; rows with the same test share its answers."""
         counts: dict[str, int] = {}
         for member in members:
             for test in member.tests:
@@ -309,7 +309,7 @@ def _code(checks: Sequence[Json]) -> tuple[str, ...]:
 
 
 def differing_groups(drafts: Sequence[CaseDraft]) -> bool:
-    """Whether rows of one group are to be judged together in different ways."""
+    """Whether rows of one group have different group checks."""
     first: dict[str, tuple[Json, ...]] = {}
     return any(
         first.setdefault(draft.group, draft.group_checks) != draft.group_checks for draft in drafts
@@ -321,11 +321,11 @@ _JUDGED_BY = {
     (False, True): ("models",),
     (True, False): ("checks",),
 }
-"""By whether there are checks, and models judge; shared, as there may be very many cases."""
+"""By whether there are checks and judging models; shared by all cases to save memory."""
 
 
 def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
-    """The capabilities a model must have to be asked, whatever it is shown."""
+    """The capabilities that a test needs, apart from those of its messages."""
     needs = []
     if version.schema:
         needs.append("structured")
@@ -335,7 +335,7 @@ def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
 
 
 def _needs_of_messages(messages: Iterable[Message]) -> set[str]:
-    """The capabilities a model must have to be shown these."""
+    """The capabilities that messages need."""
     return {
         _need_of_type(part.media_type)
         for message in messages

@@ -1,4 +1,4 @@
-"""Checks of a file to checks of a row: the texts that the row decides are filled.
+"""Fills the checks of a file with the values of a row.
 
 This is the first of two bindings. A text that mentions the answer, or a name in an expression,
 is bound when the answer is judged; until then the check is stored as
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 
 JUDGED_NAMES = frozenset({"sample", "answer", "answers"})
-"""What a text in a check may mention that is known only when there is an answer."""
+"""The names in the texts of checks that have a value only when there is an answer."""
 OF_EXPRESSIONS = JUDGED_NAMES | {"json", "tool_calls"}
-"""What an expression may mention likewise."""
+"""The same for expressions."""
 
 
 class BoundChecks(NamedTuple):
@@ -102,22 +102,22 @@ class _CheckTemplate:
         if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
             raise FileProblem("'scope' cannot be filled in", entry.line)
         self._texts = [text for text in texts if later.isdisjoint(text[1].names)]
-        """Those that are filled with the row, by their places in the check as it is written."""
+        """The texts that the row fills, with their places in the check as it is written."""
         self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]
-        """Those that are filled when there is an answer."""
+        """The texts that are filled when there is an answer."""
         self._own_texts = _in_own_settings(entry.given, self._texts, settings)
         self._written: WrittenCheck | None = None
-        """What `_own_texts` are filled into."""
+        """The check into which `_own_texts` are filled."""
         self._columns = filler.used_columns
         """The columns of the data that the test file uses; complete when all texts are compiled."""
         names = () if texts or self.type != "expr" else self._need_names(filler)
         self.is_fixed = not (texts or names or self.type == python.NAME)
         """Whether it is the same for every row."""
         self.bound: dict[str, Json] | None = None
-        """The one for every row, once it is read."""
+        """The check for every row, if it is fixed and has been read."""
 
     def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
-        """What its expression takes from outside, the answer aside; problems go to `filler`."""
+        """The names in the expression other than those of the answer; problems go to `filler`."""
         expression = read_check(self._given, self._line)["expression"]
         names = tuple(name for name in names_in(expression) if name not in OF_EXPRESSIONS)
         for name in names:
@@ -148,7 +148,7 @@ class _CheckTemplate:
     def _references(
         self, check: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
-        """What is bound with the answer: values of the row, and where named answers are."""
+        """The values of the row and the places of named answers that the check needs later."""
         used, later_names = self._mentioned(check, row)
         try:
             values = _values(used, row)
@@ -168,7 +168,7 @@ class _CheckTemplate:
         return self._name_versions(check, project)
 
     def _name_versions(self, check: dict[str, Json], project: FillContext) -> dict[str, Json]:
-        """The check with the versions of what it names in the workspace, instead of the ids."""
+        """Replace the ids of schemas, files and prompts in a check with their versions."""
         if isinstance(check.get("schema"), str):
             check["schema"] = project.find_schema(check["schema"], self._line)
         if self.type == python.NAME:
@@ -178,7 +178,7 @@ class _CheckTemplate:
         return check
 
     def _defer(self, row: RowValues) -> dict[str, Json]:
-        """The check with the values of a row, as it waits for the answer."""
+        """The stored form of a check that mentions the answer, with the values of a row."""
         kind = find_kind(self.type)
         assert kind is not None
         values = _values_of(self._texts, row)
@@ -204,7 +204,7 @@ class _CheckTemplate:
     def _mentioned(
         self, check: Mapping[str, Json], row: RowValues
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """The names that are bound with the answer: those with a value of the row, and others."""
+        """The names that the check needs later: those with a value of the row, and others."""
         if self._deferred:
             mentioned = frozenset(name for _, text in self._deferred for name in text.names)
             return mentioned - self._later, mentioned & self._later
@@ -215,7 +215,7 @@ class _CheckTemplate:
         return used, names & self._later
 
     def _turns(self, names: Collection[str], shapes: Sequence[AnswerNames]) -> dict[str, Json]:
-        """Where the answers of these names are: the number of a turn, or pairs with a session."""
+        """The places of these answers: the number of a turn, or pairs with a session."""
         turns_by_name: dict[str, Json] = {}
         several = len(shapes) > 1
         for name in sorted(names):
@@ -244,7 +244,7 @@ def _in_own_settings(
 ) -> list[tuple[Place, Template]] | None:
     """The texts by their places in the check's own settings.
 
-    None when one is in a setting that all checks have: then all of it is read for each row.
+    None when one is in a setting that all checks have; the check is then read for each row.
     """
     templates = {value_at(definition, place): template for place, template in texts}
     own_texts = [

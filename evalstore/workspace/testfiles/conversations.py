@@ -1,7 +1,7 @@
-"""The conversations of a file as the author wrote them: runs of turns, before anything is filled.
+"""Reads the conversations of a test file, before their texts are filled.
 
-A file has one conversation, or several runs (`# ▶ name ×3`) with a shared beginning. Each
-comes from the sections of the body, or from the field `messages`.
+A file has one conversation, or several runs (`# ▶ name ×3`) with a shared beginning. They are
+in the sections of the body, or in the field `messages`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
 _TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")
 _RUN = re.compile(r"(.*?)(?:(?:^|[ \t])[×x][ \t]*([0-9]+))?$")
 _MOST_DIGITS = 20
-"""Of a number of samples; one with more is too large in any case."""
+"""The most digits of a number of samples; one with more is too large."""
 LAST = "response"
-"""What the last answer is called that has no name of its own."""
+"""The default name of the last answer."""
 _TAKEN = ("sample", "answer", "answers", "item", LAST)
-"""Names that checks already have a meaning for."""
+"""Names that are reserved in checks."""
 MESSAGE_FIELDS = ("role", "content", "name", "variable", "image")
 ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 
@@ -39,30 +39,30 @@ class Turn:
     role: Role
     section: Section
     name: str | None = None
-    """What the answer is called, when the candidate fills this turn."""
+    """The name of the answer, if the candidate fills this turn."""
     verbatim: bool = False
-    """Whether the text is kept with the white space at its ends."""
+    """Whether the text is not trimmed."""
     speaker: str | None = None
     """The `name` of the message, which some providers show to the model."""
     image: str | None = None
-    """The path of a file that is shown behind the text."""
+    """The path of a file that follows the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedConversation:
-    """One conversation, held as often as `count` says."""
+    """A conversation that is held `count` times."""
 
     turns: tuple[Turn, ...]
     name: str | None = None
     count: int = 1
     last_turn: str = LAST
-    """What the last answer is called."""
+    """The name of the last answer."""
     template: Section | None = None
-    """In the place of turns: an expression that gives a row's messages."""
+    """Used instead of turns: an expression that evaluates to a row's messages."""
 
     @property
     def turn_names(self) -> tuple[str | None, ...]:
-        """What the answers are called, in order; the last one is the `response`."""
+        """The names of the answers, in order; the last one is `response`."""
         filled = [turn.name for turn in self.turns if turn.name is not None]
         return (*[name or None for name in filled], self.last_turn)
 
@@ -121,7 +121,7 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
 def _conversation(
     lines: list[SourceLine], first: int, name: str | None, count: int
 ) -> RepeatedConversation:
-    """A conversation without its last answer, and what that is called."""
+    """A conversation without its last answer, with the name of that answer."""
     turns = split_turns(lines)
     if not turns or turns[-1].role == "system":
         raise FileProblem(
@@ -135,7 +135,7 @@ def _conversation(
 
 
 def _take_last(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], str]:
-    """A turn that is filled at the end is what is asked for anyway."""
+    """Remove a turn at the end that the candidate fills, and return its name."""
     names = [turn.name for turn in turns if turn.name]
     for turn in turns:
         if turn.name and names.count(turn.name) > 1:
@@ -207,7 +207,7 @@ def _refuse_name(name: str, line: int) -> None:
 
 
 def check_order(turns: tuple[Turn, ...], *, fillable: bool = True) -> None:
-    """Raise unless the turns go: system text at most once, user first, in turn, user last.
+    """Raise unless there is at most one system text, and user and assistant alternate, user first.
 
     `fillable` says whether there may be turns that the candidate fills.
     """
@@ -243,7 +243,7 @@ def _refuse_fixed_end(turns: tuple[Turn, ...]) -> None:
 
 
 def _refuse_filled_start(turns: tuple[Turn, ...]) -> None:
-    """Raise when the candidate would have to speak before anything is said to it."""
+    """Raise when the candidate fills a turn before the first user message."""
     if turns and turns[0].name is not None:
         raise FileProblem(
             "the conversation begins with a turn that the candidate fills",

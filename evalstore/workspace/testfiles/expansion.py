@@ -1,7 +1,7 @@
-"""Test files x rows -> cases, in file order.
+"""Expands test files with their rows to cases, in file order.
 
 Expanding a file is a pure function of its text, of the versions it refers to, and of its
-data: it yields the cases, the content of every version they name, and what they depend on.
+data. The result is the cases, the contents of their versions, and the dependencies.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.parser import PromptFile, TestFile
 
 MOST_CASES = 1_000_000
-"""Cases that one dataset makes."""
+"""The most cases of one dataset."""
 _MOST_AT_ONCE = 10_000
-"""Rows of a file that are in memory together when their cases can be stored."""
+"""The most rows in memory at once when their cases can be stored."""
 _MOST_PROBLEMS = 20
-"""Rows whose problems are told one by one."""
+"""The most rows whose problems are reported individually."""
 
 
 def expand_test(
@@ -49,8 +49,8 @@ def expand_test(
 ) -> ExpandedFile:
     """The cases of a test file, or its problems.
 
-    With `sink`, it gets contents and files as there are many, and the expansion lacks them. With
-    `in_nodes` it gets very many cases, too, and the expansion has their node instead.
+    With `sink`, large numbers of contents and files are passed to it, and the result lacks them.
+    With `in_nodes` so are very many cases, and the result has their node instead.
     """
     result = ExpandedFile(sink=sink)
     if not test.readable:
@@ -94,12 +94,12 @@ def expand_test(
 
 
 def _bare(test: TestFile) -> CaseFile:
-    """What is known of a test file beside its cases."""
+    """The file without its cases."""
     return CaseFile((), test.attempts, test.evaluators, test.threshold, test.id)
 
 
 class _ManyRowsError(Exception):
-    """There are so many rows that not all of them are to be in memory."""
+    """There are too many rows to keep them in memory."""
 
 
 def _build_tree(
@@ -109,7 +109,7 @@ def _build_tree(
     prompts: tuple[str | None, ...],
     project: FillContext,
 ) -> None:
-    """Keep the cases of very many rows in nodes, one after the other; the rows are read twice."""
+    """Store the cases of very many rows in nodes; the rows are read twice."""
     result = project.result
     columns = RowDifferences()
     try:
@@ -117,7 +117,7 @@ def _build_tree(
             columns.add(texts_of(drafter.values(row)))
     except FileProblem:
         for _ in _draft(test, drafter, data, project, MOST_CASES):
-            pass  # which finds the problems of all rows
+            pass  # finds the problems of all rows
         return
     labeller = columns.labeller()
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
@@ -150,7 +150,7 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
 def _draft(
     test: TestFile, drafter: CaseBuilder, data: Dataset | None, project: FillContext, most: int
 ) -> Iterator[CaseDraft]:
-    """What every row comes to; problems go to the result, those of the data once each.
+    """The draft of every row; problems go to the result without duplicates.
 
     Raises `_ManyRowsError` when there are more than `most` rows.
     """
@@ -199,7 +199,7 @@ def _open_data(test: TestFile, library: Definitions, result: ExpandedFile) -> Da
 
 
 def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
-    """Why rows cannot be read: names are then missing that they may have."""
+    """The problems of unreadable data, which may also be why names are not defined."""
     try:
         deque(data or (), maxlen=0)
     except FileProblem as problem:
@@ -210,7 +210,7 @@ def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
 def _rows(
     test: TestFile, filler: TemplateSet, data: Dataset | None
 ) -> Iterator[tuple[RowValues, DatasetRow | None]]:
-    """Every row with where it comes from: a row of data with each row of replacements."""
+    """Every row of data combined with every row of replacements, with the row of data."""
     if data is None:
         for values in expand_rows(test.replacements):
             yield RowValues(values, filler.values), None
@@ -352,7 +352,7 @@ def _require_runtime_names(
 ) -> None:
     used = {name for template in templates for name in template.names}
     for name in REQUIRED_NAMES:
-        # What is not an evaluator's own prompt may be for tests that say nothing but 'judge'.
+        # Another evaluator prompt may be for tests without instructions.
         if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
             result.problems.append(
                 Problem(
