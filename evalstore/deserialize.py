@@ -104,8 +104,8 @@ def share_tuples() -> Shared:
     seen: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def shared(values: Iterable[Any]) -> tuple[Any, ...]:
-        found = tuple(values)
-        return seen.setdefault(found, found)
+        items = tuple(values)
+        return seen.setdefault(items, items)
 
     return shared
 

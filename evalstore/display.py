@@ -32,10 +32,12 @@ def safe(text: str, *, lines: bool = False) -> str:
         return text
     keep = "\n\t" if lines else ""
     return "".join(
-        one
-        if one in keep or one.isprintable() or unicodedata.category(one) in ("Zs", "Co")
-        else one.encode("unicode_escape").decode()
-        for one in text
+        character
+        if character in keep
+        or character.isprintable()
+        or unicodedata.category(character) in ("Zs", "Co")
+        else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 
@@ -45,9 +47,9 @@ def safe_markdown(text: str) -> str:
         return safe(text, lines=True)
     from html import unescape
 
-    def spelled(found: re.Match[str]) -> str:
-        meant = unescape(found[0])
-        return found[0] if meant in ("\n", "\t") or meant.isprintable() else safe(meant)
+    def spelled(match: re.Match[str]) -> str:
+        unescaped = unescape(match[0])
+        return match[0] if unescaped in ("\n", "\t") or unescaped.isprintable() else safe(unescaped)
 
     return _ENTITY.sub(spelled, safe(text, lines=True))
 
@@ -139,11 +141,15 @@ def columns_of(text: str) -> int:
     return sum(map(_columns, text))
 
 
-def _columns(one: str) -> int:
-    if one.isascii():
+def _columns(character: str) -> int:
+    if character.isascii():
         return 1
     return (
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        0
+        if unicodedata.combining(character)
+        else 2
+        if unicodedata.east_asian_width(character) in "WF"
+        else 1
     )
 
 
@@ -169,12 +175,12 @@ def pad(text: str, columns: int) -> str:
 def clip(text: str, columns: int) -> str:
     """One line of at most so many columns."""
     text = safe(" ".join(text.split()))
-    taken, cut = 0, 0
-    for place, one in enumerate(text):
-        taken += _columns(one)
-        if taken > columns:
+    width, cut = 0, 0
+    for place, character in enumerate(text):
+        width += _columns(character)
+        if width > columns:
             return f"{text[:cut].rstrip('…')}…"
-        if taken < columns:
+        if width < columns:
             cut = place + 1
     return text
 
@@ -200,8 +206,8 @@ def shorten(text: str, at: int = 0) -> str:
     return f"'{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(text) else ''}'"
 
 
-def difference(expected: str, found: str) -> str:
+def difference(expected: str, actual: str) -> str:
     """What was expected and what was found, shortened around the first difference."""
-    pairs = enumerate(zip(expected, found, strict=False))
-    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
-    return f"expected {shorten(expected, at)}, found {shorten(found, at)}"
+    pairs = enumerate(zip(expected, actual, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(actual)))
+    return f"expected {shorten(expected, at)}, found {shorten(actual, at)}"

@@ -106,8 +106,8 @@ def _column_of(fragment: str, line: str) -> int | None:
     if len(line) > _LONGEST_EXCERPT:
         return None
     inside = re.search(r"\{[{%][^{}]*?" + f"({re.escape(fragment)})", line)
-    found = inside.start(1) if inside else line.find(fragment)
-    return found + 1 if found >= 0 else None
+    start = inside.start(1) if inside else line.find(fragment)
+    return start + 1 if start >= 0 else None
 
 
 class WorkspaceError(EvalstoreError):
@@ -115,7 +115,7 @@ class WorkspaceError(EvalstoreError):
 
     def __init__(self, problems: Iterable[Problem], *, hint: str | None = None) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
-        text = "\n".join(f"{one.place}: {one.message}" for one in self.problems)
+        text = "\n".join(f"{problem.place}: {problem.message}" for problem in self.problems)
         super().__init__(text, hint=hint)
 
 

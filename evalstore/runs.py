@@ -91,7 +91,7 @@ class Run:
 
     def find_candidate(self, id: str) -> RunCandidate | None:
         """The candidate with this display id; None: it did not take part."""
-        return next((one for one in self.candidates if one.id == id), None)
+        return next((candidate for candidate in self.candidates if candidate.id == id), None)
 
 
 def describe_run(run: Run) -> hashing.Description:
@@ -141,11 +141,12 @@ def restore_run(id: str, content: hashing.Description) -> Run:
         recorded=content.get("recorded", 0),
         failed=content.get("failed", 0),
         candidates=tuple(
-            RunCandidate(one["id"], one["model"], one.get("temperature"))
-            for one in content.get("candidates", ())
+            RunCandidate(candidate["id"], candidate["model"], candidate.get("temperature"))
+            for candidate in content.get("candidates", ())
         ),
         evaluators=tuple(
-            RunEvaluator(one["id"], one["evaluator"]) for one in content.get("evaluators", ())
+            RunEvaluator(evaluator["id"], evaluator["evaluator"])
+            for evaluator in content.get("evaluators", ())
         ),
         message=content.get("message"),
         selection=content.get("selection", {}),

@@ -262,7 +262,7 @@ class CaseFile:
         """The Python files that its cases run, as they have them."""
         if self.code is not None:
             return self.code
-        return sorted({one for case in self.cases for one in case.code})
+        return sorted({path for case in self.cases for path in case.code})
 
 
 # --- what goes to a provider and what comes back ---------------------------------------

@@ -1,8 +1,8 @@
-"""Checks that mention the answer: how they are kept until there is one, and how they are run then.
+"""Stores checks that mention the answer, and binds them when there is an answer.
 
 A check is bound twice. When a test file is expanded, `workspace.testfiles.check_binding` fills it
-with a row of data. What can only be known of the answer stays open, and is bound here when the
-answer is judged. In between the check is stored like this:
+with a row of data. Texts that mention the answer are bound here, when the answer is judged.
+Between the two bindings the check is stored like this:
 
     {
       "type": "equals", "revision": 1,
@@ -13,17 +13,18 @@ answer is judged. In between the check is stored like this:
       "scope": "case"
     }
 
-`given`: the check as its author wrote it, with the texts in place that only the row fills.
-`templates`: where a text is that needs the answer, and the text.
-`values`: what the row has for the names that are used; a row of data as `item`, with its used keys.
-`turns`: where the answers are that have names: the number of a turn, counted from 0, or, where
+`given`: the check as its author wrote it, with the values of the row filled in.
+`templates`: the texts that need the answer, each with its place in the check.
+`data`: the places of mappings from data that would otherwise be read as settings.
+`values`: the row's values of the names that are used; a row of data as `item`, with its used keys.
+`turns`: the places of named answers: the number of a turn, counted from 0, or, when
 several conversations are judged together, pairs of the numbers of a conversation and of a turn.
 `scope`: unless it is `answer`.
 
-What is empty is left out. A check without such texts is stored in canonical form; if it is an
-expression, `values` and `turns` stand beside its settings. A Python file may use everything, so its
-check has the values as `item`, and as `conversations` the names of the answers. All of this decides
-what is checked, so it is part of the check's identity.
+Empty parts are left out. A check without such texts is stored in canonical form; if it is an
+expression, `values` and `turns` are beside its settings. A Python file may use everything, so its
+check has the values as `item`, and the names of the answers as `conversations`. All of this is
+part of the check's identity.
 """
 
 from __future__ import annotations
@@ -46,47 +47,56 @@ if TYPE_CHECKING:
     from evalstore.files.templates import Filled
 
 _NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
-"""Settings of checks that may mention more than the answer; a check in a check may."""
+"""Fields of checks that may mention more than the answer; a nested check may, too."""
 _OF_CODE = ("file", "item", "conversations")
-"""What a check that runs a Python file has besides its settings."""
+"""Fields that a check which runs a Python file has beside its settings."""
 
 
 class HeldConversation(NamedTuple):
-    """A conversation that was held, as checks see it."""
+    """A finished conversation, as checks see it."""
 
     replies: tuple[Reply, ...]
     usd: float | None = None
     shown: tuple[Json, ...] = ()
-    """The whole of it as texts, when a check looks at that."""
+    """The messages of the conversation, if a check needs them."""
 
 
 class BoundCheck(NamedTuple):
-    """A check with all that it says of the answers filled in."""
+    """A check in which everything that mentions the answers is filled in."""
 
     check: Mapping[str, Json]
     names: Mapping[str, Json]
-    """What an expression may use."""
+    """The names that an expression may use, with their values."""
 
 
 def defer(
-    written: Json, given: Json, places: Iterable[Place], *, type: str, revision: int, scope: str
+    written: Json,
+    filled: Json,
+    places: Iterable[Place],
+    data: Iterable[Place],
+    *,
+    type: str,
+    revision: int,
+    scope: str,
 ) -> dict[str, Json]:
-    """A check that waits for the answer, as it is stored.
+    """Return the stored form of a check that mentions the answer.
 
-    `written` is the check as its author wrote it, `given` with the texts that the row fills in
-    place, and at `places` are the texts that mention the answer.
+    `written` is the check as its author wrote it, `filled` the same with the values of the row.
+    `places` are those of the texts that mention the answer, `data` those of mappings of the row.
     """
+    data_places = [list(place) for place in data]
     return {
         "type": type,
         "revision": revision,
-        "given": plain_copy(given),
+        "given": plain_copy(filled),
         "templates": [[list(place), value_at(written, place)] for place in places],
+        **({"data": data_places} if data_places else {}),
         **({} if scope == "answer" else {"scope": scope}),
     }
 
 
 def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> BoundCheck:
-    """A stored check that can be run on some sessions; raises `FileProblem`."""
+    """Fill a stored check with the answers of sessions; raises `FileProblem`."""
     if _NEEDS_NAMES.isdisjoint(check):
         return BoundCheck(check, {})
     scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
@@ -103,16 +113,18 @@ def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]
         return [str(show(typed(name)))]
 
     known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
-    values = [
+    settings = check["given"]
+    values = [(tuple(place), value_at(settings, place)) for place in check.get("data", ())]
+    values += [
         (tuple(place), compile_text(source, known, lambda _offset: 1).value(lookup, typed))
         for place, source in check["templates"]
     ]
     try:
-        found = read_check(fill_in(check["given"], values))
+        bound = read_check(fill_in(settings, values))
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
     code = {name: check[name] for name in _OF_CODE if name in check} if "file" in check else {}
-    return BoundCheck({**found, **code}, scope)
+    return BoundCheck({**bound, **code}, scope)
 
 
 def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> dict[str, Json]:
@@ -120,7 +132,7 @@ def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> d
         return sessions[session].replies[turn].text or ""
 
     return {
-        name: text(0, place) if isinstance(place, int) else [text(*one) for one in place]
+        name: text(0, place) if isinstance(place, int) else [text(*position) for position in place]
         for name, place in check.get("turns", {}).items()
     }
 
@@ -133,9 +145,9 @@ def texts_of(sessions: Sequence[HeldConversation]) -> list[str]:
 
 
 def describe_answers(sessions: Sequence[HeldConversation]) -> dict[str, Any]:
-    """What checks may mention of answers, above all of the last one.
+    """The values that checks may use of answers, by name; mostly of the last answer.
 
-    `output_json` is there only if that is JSON.
+    `output_json` is there only if the last answer is JSON.
     """
     answer = sessions[-1].replies[-1]
     text = answer.text or ""

@@ -1,4 +1,4 @@
-"""What every check type is made of: how its settings are read, and how it judges an answer."""
+"""The classes that every check type uses: its settings, its input and its result."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _EMPTY: tuple[Json, ...] = ("", [], {})
 
 
 class CheckFinding(NamedTuple):
-    """What a check found: a score from 0 to 1, and words for when it is not a pass."""
+    """The result of a check type: a score from 0 to 1, and a feedback unless it passes."""
 
     score: float
     feedback: str = ""
-    """What was expected, and what was found."""
+    """The expected and the actual value."""
     passed: bool | None = None
     """Whether it is a pass, when the score alone does not say so."""
 
 
 def passes(is_so: bool, feedback: str) -> CheckFinding:
-    """A finding that is a pass or a fail; the words are those of the fail."""
+    """A finding that is a pass, or a fail with this feedback."""
     return CheckFinding(1.0) if is_so else CheckFinding(0.0, feedback)
 
 
 class CheckOutcome(NamedTuple):
-    """What became of one check: its finding with `not` and `pass` applied."""
+    """The result of one check: its finding with `not` and `pass` applied."""
 
     verdict: Verdict
     feedback: str = ""
@@ -42,35 +42,35 @@ class CheckOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """What a check looks at."""
+    """The input of a check."""
 
     reply: Reply
     """The last answer, with all facts of its call."""
     actual: Json
-    """The text of the answer (empty when there is none), or what `actual` names instead."""
+    """The text of the answer (empty when there is none), or the value of the setting `actual`."""
     schemas: Mapping[str, Json] = field(default_factory=dict)
     """The schemas that checks refer to, by version id."""
     usd: float | None = None
-    """What the call has cost; None if unknown."""
+    """The cost of the call; None if unknown."""
     names: Mapping[str, Json] = field(default_factory=dict)
-    """What an expression may use beside the answer: the row's values."""
+    """The row's values, which an expression may use beside the answer."""
     answers: tuple[str, ...] = ()
     """The texts of all answers that are judged together; empty when there is only this one."""
     prepare: Callable[[str], str] = str
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
     run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
-    """Runs a Python file: from a check and what it looks at to what the function returned."""
+    """Runs a Python file: from a check and its input to the value that the function returned."""
     run_check: Callable[[Mapping[str, Json], CheckInput], CheckOutcome] | None = None
-    """Runs a check that is inside of this one; the runner of checks sets it to itself."""
+    """Runs a nested check; `run_check` of the module `runner`."""
 
     @property
     def text(self) -> str:
-        """What is looked at, as a prepared text; what is not a text as JSON."""
+        """`actual` as a prepared text; a value that is not a text as JSON."""
         return self.prepare(as_text(self.actual))
 
 
 INSTALL = "pip install 'evalstore[similarity]'"
-"""What installs the packages that some checks need."""
+"""The command that installs the packages that some checks need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +78,34 @@ class CheckType:
     """A check type."""
 
     revision: int
-    """Goes up when the behaviour changes: then old verdicts are judged again."""
+    """Goes up when the behaviour changes; old verdicts are then judged again."""
     read: Callable[[CheckArguments], dict[str, Json]]
-    """The settings in canonical form, without those that have their default."""
+    """Returns the settings in canonical form, without those that have their default."""
     judge: Callable[[Mapping[str, Json], CheckInput], CheckFinding]
-    """From canonical settings and an answer to what was found; may raise: that is an error."""
+    """Judges an answer by canonical settings; an exception becomes the verdict `error`."""
     main: str | None = "expected"
-    """The setting that is meant by `type: value`; None: it has none."""
+    """The setting that `type: value` sets; None: the type has none."""
     takes_mapping: bool = False
-    """Whether that setting may be a mapping: then `type: {…}` is it, not all settings."""
+    """Whether that setting may be a mapping, so that `type: {…}` sets it."""
     joint: bool = False
     """Whether it looks at several answers at once, so that `scope` must say which."""
     graded: bool = False
-    """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
+    """Whether the score may be between 0 and 1, so that the check needs `pass`."""
     by_models: bool = False
-    """Whether it says how models judge: it has no settings but its own, and never runs itself."""
+    """Whether it configures how models judge: it has only its own settings, and is never run."""
     package: str = ""
-    """The package that it needs beside those of evalstore; the extra `similarity` has them."""
+    """The package that it needs from the extra `similarity`."""
     example: str = ""
-    """What an author may write behind `type:`, for hints; nothing: the type stands alone."""
+    """A value that an author may write after `type:`, for hints; empty: the type has no value."""
 
 
 class NestedChecks(NamedTuple):
-    """How a type reads a check that is inside of its own settings."""
+    """How a type reads a check that is nested in its own settings."""
 
     is_type: Callable[[str], bool]
     """Whether there is a check type of this name."""
     read: Callable[[Json, int | None], dict[str, Json]]
-    """From a check as it is written, and its line, to its canonical form."""
+    """Returns the canonical form of a check as it is written, with its line."""
 
 
 class CheckArguments:
@@ -115,29 +115,29 @@ class CheckArguments:
 
     def __init__(
         self,
-        given: Mapping[str, Json],
+        settings: Mapping[str, Json],
         line: int | None = None,
         example: str | None = None,
         nested: NestedChecks | None = None,
     ) -> None:
-        self._given = dict(given)
+        self._given = dict(settings)
         self._known: list[str] = []
         self._example = example
-        """The check as it may be written."""
+        """An example of the whole check."""
         self._nested = nested
         self.line = line
         self.allow_empty = False
-        """Whether an empty text among several is meant."""
+        """Whether an empty text among several is allowed."""
 
-    def with_values(self, given: Mapping[str, Json]) -> CheckArguments:
-        """Those of the same check with other values; what has been taken so far stays known."""
-        other = CheckArguments(given, self.line, self._example, self._nested)
+    def with_values(self, settings: Mapping[str, Json]) -> CheckArguments:
+        """The settings of the same check with other values; the names taken so far stay known."""
+        other = CheckArguments(settings, self.line, self._example, self._nested)
         other._known = self._known.copy()
         other.allow_empty = self.allow_empty
         return other
 
     def problem(self, message: str, hint: str | None = None) -> FileProblem:
-        """A problem with a setting, at its place."""
+        """A problem with a setting, at the line of the check."""
         return FileProblem(message, self.line, hint=hint)
 
     def has(self, name: str) -> bool:
@@ -145,12 +145,12 @@ class CheckArguments:
         return name in self._given
 
     def has_none_of(self, names: Collection[str]) -> bool:
-        """Whether none of these settings is given; they are known all the same."""
+        """Whether none of these settings is given; their names are valid from now on."""
         self._known += names
         return self._given.keys().isdisjoint(names)
 
     def take(self, name: str, default: Json = None) -> Json:
-        """Any value."""
+        """Take the value of a setting of any type."""
         self._known.append(name)
         return self._given.pop(name, default)
 
@@ -163,29 +163,29 @@ class CheckArguments:
         return self._given.get(name) in _EMPTY
 
     def types(self) -> list[str]:
-        """The settings not yet taken that are named like check types: they say a check inside."""
+        """The settings not yet taken that are names of check types: a nested check."""
         nested = self._nested
         return [name for name in self._given if nested is not None and nested.is_type(name)]
 
-    def read_check(self, given: Json) -> dict[str, Json]:
-        """The canonical form of a check inside of this one; raises `FileProblem`."""
+    def read_check(self, definition: Json) -> dict[str, Json]:
+        """The canonical form of a nested check; raises `FileProblem`."""
         if self._nested is None:
             raise self.problem("a check cannot be read here")
-        return self._nested.read(given, self.line)
+        return self._nested.read(definition, self.line)
 
     def take_rest(self) -> dict[str, Json]:
-        """All settings that have not been taken yet."""
+        """Take all settings that are left."""
         rest, self._given = self._given, {}
         return rest
 
     def require(self, name: str) -> Json:
-        """Any value that must be given; null is one."""
+        """Take a required setting of any type, which may be null."""
         if name not in self._given:
             raise self.missing(name)
         return self.take(name)
 
     def missing(self, name: str) -> FileProblem:
-        """The problem that a setting is not given."""
+        """The problem that a required setting is missing."""
         return self.problem(f"the check needs '{name}'", self._as_in)
 
     @property
@@ -193,30 +193,30 @@ class CheckArguments:
         return f"as in '{self._example}'" if self._example else None
 
     def text(self, name: str, default: str | None = None) -> str | None:
-        """A text."""
+        """Take a text."""
         value: str | None = self._typed(name, default, str, "a text")
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """True or false."""
+        """Take a truth value."""
         return bool(self._typed(name, default, bool, "true or false"))
 
     def number(self, name: str, default: float | None = None) -> float | None:
-        """A number; whole numbers stay whole."""
+        """Take a number; whole numbers stay whole."""
         value: Any = self._typed(name, default, (int, float), "a number")
         if isinstance(value, bool) or value != value:
             raise self.problem(f"'{name}' must be a number, not {shorten(as_text(value))}")
         return None if value is None else float(value) if isinstance(value, float) else int(value)
 
     def whole(self, name: str, default: int | None = None, least: int = 0) -> int | None:
-        """A whole number that is not below `least`."""
+        """Take a whole number that is not below `least`."""
         value: Any = self._typed(name, default, int, "a whole number")
         if isinstance(value, bool) or (value is not None and value < least):
             raise self.problem(f"'{name}' must be a whole number of at least {least}")
         return None if value is None else int(value)
 
     def choice(self, name: str, known: Collection[str], default: str | None = None) -> str | None:
-        """One of these words."""
+        """Take one of the words `known`."""
         value = self.text(name, default)
         if value is not None and value not in known:
             hint = suggest(value, known, "choices")
@@ -224,13 +224,13 @@ class CheckArguments:
         return value
 
     def texts(self, name: str) -> list[str]:
-        """One text or a list of texts, which must be given; numbers count as their texts."""
+        """Take a required text or list of texts; numbers are converted to texts."""
         value = self.require(name)
         values = value if isinstance(value, list) else [value]
-        for one in values:
-            if isinstance(one, dict | list) or one is None:
+        for entry in values:
+            if isinstance(entry, dict | list) or entry is None:
                 raise self.problem(f"'{name}' must be a text or a list of texts", self._as_in)
-        texts = [as_text(one) for one in values]
+        texts = [as_text(entry) for entry in values]
         if len(texts) > 1 and "" in texts and not self.allow_empty:
             raise self.problem(
                 f"one of the texts of '{name}' is empty",

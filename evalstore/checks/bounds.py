@@ -1,4 +1,4 @@
-"""Bounds of scores, such as `>= 0.8`: what a check's `pass` says is enough."""
+"""Bounds of scores, such as `>= 0.8`, as the setting `pass` of a check has them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 
 
 def canonical_bound(value: Json, arguments: CheckArguments) -> str:
-    """What a score must be for a pass, as in `>= 0.8`; a number alone is the least."""
+    """The canonical form of a bound such as `>= 0.8`; a number alone is a minimum."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = f">= {value}"
-    found = _BOUND.match(value.strip()) if isinstance(value, str) else None
+    match = _BOUND.match(value.strip()) if isinstance(value, str) else None
     try:
-        number = float(found[2]) if found else math.nan
+        number = float(match[2]) if match else math.nan
     except ValueError:
         number = math.nan
-    if found is None or not is_finite(number):
+    if match is None or not is_finite(number):
         raise arguments.problem(f"'pass' cannot be {shorten(str(value))}", "as in '\">= 0.8\"'")
-    return f"{found[1]} {number:g}"
+    return f"{match[1]} {number:g}"
 
 
 def reaches(score: float, bound: str) -> bool:

@@ -1,7 +1,7 @@
-"""Which checks are cheap: what they take is bounded by their own size and that of an answer.
+"""Decides which checks are cheap: their cost is bounded by their size and that of the answer.
 
-Costs are rough counts of the smallest steps, of which Python makes some ten million in a second.
-What is not recognised as cheap counts as costly; that only means that it runs elsewhere.
+Costs are rough counts of small steps; Python makes about ten million of them in a second.
+A check that is not known to be cheap runs in a process with limits.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 10_000_000
 _LONG_TEXT = 200_000
-"""Characters of an answer that no check looks at without limits."""
+"""Characters; a longer answer is checked only within limits."""
 _UNBOUNDED = frozenset(
     (
         *("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"),
         *("unevaluatedProperties", "unevaluatedItems"),
     )
 )
-"""Keywords that refer to what only the value decides, or look at other conditions again."""
+"""Keywords whose cost depends on the value, or that evaluate other conditions again."""
 _DEEPEST = 30
-"""Levels of a schema; what is deeper is costly."""
+"""Levels of a schema; a deeper one is costly."""
 _PRODUCTS = frozenset(
     (
         *("jsonEquals", "jsonSubset", "toolCalls"),
         *("fuzzy", "f1", "similar", "levenshtein", "bleu", "rouge", "allSame"),
     )
 )
-"""Types that may compare every part of the answer with every part of what is expected."""
+"""Types that may compare every part of the answer with every part of the expected value."""
 
 
 def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) -> bool:
-    """Whether a check can be made at once on answers of `size` characters, whatever they say.
+    """Whether a check is cheap on any answer of `size` characters.
 
     `schemas` are those that the check refers to, by version id.
     """
     kind = check["type"]
     if kind == "python":
-        return True  # it runs elsewhere in any case
+        return True  # it runs in another process in any case
     if "actual" in check:
         size += len(as_text(check["actual"]))
     if size > _LONG_TEXT:
@@ -69,7 +69,7 @@ def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) 
 
 
 def size_of(subject: CheckInput) -> int:
-    """The characters that a check looks at."""
+    """The number of characters that a check looks at."""
     actual = subject.actual
     size = len(actual) if isinstance(actual, str) else len(as_text(actual))
     return size + sum(map(len, subject.answers))
@@ -84,7 +84,7 @@ def _length_of(check: Mapping[str, Json]) -> int:
 
 @lru_cache(maxsize=256)
 def is_cheap_path(path: str) -> bool:
-    """Whether a JMESPath only goes down into a value: it puts nothing together."""
+    """Whether a JMESPath only selects a value, and builds nothing new."""
     return len(path) <= 1_000 and not any(sign in path for sign in ("(", "{", "[@", ",", "&"))
 
 
@@ -92,7 +92,7 @@ def is_cheap_path(path: str) -> bool:
 
 
 def is_cheap_schema(schema: Json, size: int) -> bool:
-    """Whether a schema looks at a value of this size in few steps."""
+    """Whether a value of this size is validated in few steps."""
     cost = schema_cost(json.dumps(schema, sort_keys=True), min(size, _LONG_TEXT))
     return cost is not None and cost * max(size, 10) <= _MOST_STEPS
 
@@ -104,7 +104,7 @@ def _parsed(schema: str) -> Json:
 
 @lru_cache(maxsize=1024)
 def schema_cost(schema: str, size: int) -> int | None:
-    """How many conditions a schema has, references followed; None when that is not bounded."""
+    """The number of conditions of a schema, with references followed; None if it is unbounded."""
     root = _parsed(schema)
     try:
         return _Conditions(root, size).count(root, 0)
@@ -117,7 +117,7 @@ class _Unbounded(Exception):  # noqa: N818 - it is an answer
 
 
 class _Conditions:
-    """Counts the conditions of a schema; each reference counts what it refers to."""
+    """Counts the conditions of a schema; a reference counts as the schema it refers to."""
 
     def __init__(self, root: Json, size: int) -> None:
         self._root = root
@@ -131,7 +131,7 @@ class _Conditions:
             raise _Unbounded
         total = 1
         if isinstance(part, list):
-            total += sum(self.count(one, depth + 1) for one in part)
+            total += sum(self.count(inner, depth + 1) for inner in part)
         elif isinstance(part, dict):
             for name, inner in part.items():
                 total += self._count_keyword(name, inner, depth)
@@ -154,11 +154,11 @@ class _Conditions:
         return self.count(inner, depth + 1)
 
     def _refer(self, reference: Json) -> int:
-        """What a reference within the schema refers to; any other one is costly."""
+        """The conditions that a reference within the schema refers to; any other is costly."""
         if not isinstance(reference, str) or not reference.startswith("#/"):
             raise _Unbounded
         if reference in self._open:
-            raise _Unbounded  # it may go round without going down
+            raise _Unbounded  # the reference may be circular
         if reference not in self._counts:
             self._open.add(reference)
             self._counts[reference] = self.count(self._find(reference), 0)
@@ -166,10 +166,10 @@ class _Conditions:
         return self._counts[reference]
 
     def _find(self, reference: str) -> Json:
-        found = self._root
+        node = self._root
         for step in reference[2:].split("/"):
             name = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, dict) or name not in found:
+            if not isinstance(node, dict) or name not in node:
                 raise _Unbounded
-            found = found[name]
-        return found
+            node = node[name]
+        return node

@@ -1,4 +1,4 @@
-"""Conversations + the checks of an evaluation version -> a verdict, and what each check found."""
+"""Judges conversations by the checks of an evaluation version."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from evalstore.errors import NotRunError
 from evalstore.values import Json, Verdict
 
 RunCode = Callable[[Mapping[str, Json], Json, Sequence[HeldConversation]], Json]
-"""Runs a Python check: from the check, what it looks at and the sessions to what it returned."""
+"""Runs a Python check: from the check, its input and the sessions to the returned value."""
 RunCheck = Callable[[Mapping[str, Json], CheckInput], CheckOutcome]
-"""Makes one check, within limits or, where it is known to be quick, at once."""
+"""Runs one check, within limits unless it is cheap."""
 _LONGEST = 20_000
-"""Characters of a feedback that are kept."""
+"""The most characters of a stored feedback."""
 
 
 class ChecksVerdict(NamedTuple):
-    """What all checks together say."""
+    """The result of all checks together."""
 
     verdict: Verdict
     feedback: str
@@ -33,16 +33,16 @@ class ChecksVerdict(NamedTuple):
 
 def schemas_of(checks: Iterable[Json]) -> set[str]:
     """The versions of schemas that checks refer to."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for check in checks:
-        found |= schemas_of(check["checks"]) if check["type"] == BLOCK else set()
+        ids |= schemas_of(check["checks"]) if check["type"] == BLOCK else set()
         if isinstance(check.get("schema"), str):
-            found.add(check["schema"])
-    return found
+            ids.add(check["schema"])
+    return ids
 
 
 class _Means(NamedTuple):
-    """What checks need besides the answers."""
+    """What checks need beside the answers."""
 
     schemas: Mapping[str, Json]
     """By version id."""
@@ -57,7 +57,7 @@ def judge_by_checks(
     run_code: RunCode | None = None,
     run: RunCheck = run_within_limits,
 ) -> ChecksVerdict:
-    """The verdict on conversations that are judged together; the schemas are by version id.
+    """Judge conversations together by checks; the schemas are by version id.
 
     Raises `NotRunError` when a check cannot be run here and now.
     """
@@ -78,7 +78,7 @@ def judge_by_checks(
         scores.append((outcome.score or 0.0, check.get("weight", 1)))
         if outcome.verdict == "error" or (outcome.verdict == "fail" and verdict == "pass"):
             verdict = outcome.verdict
-    has_score = any("weight" in one or "pass" in one for one in checks)
+    has_score = any("weight" in check or "pass" in check for check in checks)
     has_score = has_score or any(0 < score < 1 for score, _ in scores)
     score = _mean(scores) if has_score else None
     return ChecksVerdict(verdict, "; ".join(feedback)[:_LONGEST], score, tuple(results))
@@ -87,11 +87,13 @@ def judge_by_checks(
 def _judge_block(
     block: Json, sessions: Sequence[HeldConversation], means: _Means
 ) -> tuple[CheckOutcome, list[Json]]:
-    """Several checks of which not all have to pass: `any`, or `>= t` of their mean score."""
+    """Run a block of checks whose `pass` is `any`, or a bound of their mean score."""
     outcomes = [_run(check, sessions, means) for check in block["checks"]]
     results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
     weights = [check.get("weight", 1) for check in block["checks"]]
-    score = _mean([(one.score or 0.0, by) for one, by in zip(outcomes, weights, strict=True)])
+    score = _mean(
+        [(outcome.score or 0.0, by) for outcome, by in zip(outcomes, weights, strict=True)]
+    )
     verdicts = [outcome.verdict for outcome in outcomes]
     by_any = block["pass"] == "any"
     passed = "pass" in verdicts if by_any else reaches(score, block["pass"])
@@ -99,8 +101,8 @@ def _judge_block(
     verdict: Verdict = "error" if broken else "pass" if passed else "fail"
     words = "; ".join(outcome.feedback for outcome in outcomes if outcome.feedback)
     if verdict == "fail":
-        wanted = "none of the checks passes" if by_any else f"the score is {score:.4g}"
-        words = f"{wanted}, required {block['pass']}: {words}"
+        reason = "none of the checks passes" if by_any else f"the score is {score:.4g}"
+        words = f"{reason}, required {block['pass']}: {words}"
     return CheckOutcome(verdict, "" if passed and not broken else words, score), results
 
 
@@ -118,22 +120,24 @@ def _describe(check: Json, outcome: CheckOutcome) -> Json:
 
 
 def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
-    """What a check finds in all sessions at once, or in each of them if that is its scope."""
+    """Run a check on all sessions at once, or on each of them, depending on its scope."""
     if len(sessions) == 1 or check.get("scope", "answer") != "answer":
         return _run_once(check, sessions, means)
     outcomes = [_run_once(check, [session], means) for session in sessions]
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
-    wrong = [(n, one) for n, one in enumerate(outcomes, start=1) if one.verdict != "pass"]
-    if not wrong:
+    numbered = enumerate(outcomes, start=1)
+    not_passed = [entry for entry in numbered if entry[1].verdict != "pass"]
+    if not not_passed:
         return CheckOutcome("pass", "", min(scores, default=None))
-    number, first = next((one for one in wrong if one[1].verdict == "error"), wrong[0])
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    errors = (entry for entry in not_passed if entry[1].verdict == "error")
+    number, first = next(errors, not_passed[0])
+    more = f" (and {len(not_passed) - 1} more)" if len(not_passed) > 1 else ""
     words = f"answer {number} of {len(sessions)}{more}: {first.feedback}"
     return CheckOutcome(first.verdict, words, min(scores, default=None))
 
 
 def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
-    """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
+    """Run a check once; an exception becomes the verdict `error`."""
     last = sessions[-1]
     reply = last.replies[-1]
     try:
@@ -167,8 +171,8 @@ def _with(
 
 
 def _text(value: str) -> str:
-    """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
-    kept = value.strip()[:_LONGEST]
-    if kept.isascii():
-        return kept
-    return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """A text without half surrogate pairs, which escapes in JSON can be."""
+    text = value.strip()[:_LONGEST]
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Checks that a test implies by itself: its schema and its special tags."""
+"""Checks that follow from the schema and the special tags of a test."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from evalstore.values import Json, TestVersion
 
 
 def implied_checks(test: TestVersion) -> tuple[Json, ...]:
-    """The checks that the test itself asks for: its schema and its special tags."""
-    found: list[Json] = []
+    """The checks that follow from the schema and the special tags of a test."""
+    checks: list[Json] = []
     if test.schema:
-        found.append(_canonical("jsonSchema", schema=test.schema))
+        checks.append(_canonical("jsonSchema", schema=test.schema))
     elif "_json_mode" in test.special_tags:
-        found.append(_canonical("json"))
+        checks.append(_canonical("json"))
     if "_tools_only" in test.special_tags:
-        found.append(_canonical("toolCalls"))
-    return tuple(found)
+        checks.append(_canonical("toolCalls"))
+    return tuple(checks)
 
 
 def _canonical(name: str, **settings: Json) -> Json:

@@ -1,4 +1,4 @@
-"""JSON in checks: the answer parsed as JSON, and a value as a feedback shows it."""
+"""Parses the answer as JSON, and formats values of JSON for a feedback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NotJsonError(Exception):
 
 
 def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
-    """The answer as JSON, or what `actual` names as it is; raises `NotJsonError`.
+    """The answer parsed as JSON, or the value of `actual`; raises `NotJsonError`.
 
     With `fenced`, JSON in the only block of fenced code of the answer is accepted as well.
     """
@@ -47,24 +47,24 @@ def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
 
 
 def fenced_blocks(text: str) -> list[str]:
-    """What stands in the closed blocks of fenced code of a text."""
-    found: list[str] = []
+    """The contents of the closed blocks of fenced code in a text."""
+    blocks: list[str] = []
     mark = ""
     block: list[str] = []
     for line in text.split("\n"):
         fence = _FENCE.match(line)
         if mark and fence and fence[1].startswith(mark) and not fence[2].strip():
-            found.append("\n".join(block))
+            blocks.append("\n".join(block))
             mark = ""
         elif mark:
             block.append(line)
         elif fence and not (fence[1][0] == "`" and "`" in fence[2]):
             mark, block = fence[1], []
-    return found
+    return blocks
 
 
 def shown(value: Json) -> str:
-    """A value for a feedback, shortened: a text in quotes, all else as JSON."""
+    """A value for a feedback, shortened: a text in quotes, anything else as JSON."""
     if isinstance(value, str):
         return shorten(value)
     text = json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Makes checks within limits of time and memory: at once if that is cheap, else elsewhere."""
+"""Runs checks within limits: cheap ones in this process, others in one with limits."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from evalstore.values import Json, Reply, ToolCall, Usage
 
 
 def run_within_limits(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
-    """What a check finds; one that reaches a limit has the verdict `error`."""
+    """Run a check; the verdict is `error` if it reaches a limit."""
     if is_cheap(check, size_of(subject), subject.schemas):
         return run_check(check, subject)
     try:
-        found = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
+        outcome = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
     except LimitReached as limit:
         return CheckOutcome("error", f"the check '{check['type']}' was stopped: {limit}")
-    return CheckOutcome(*found)
+    return CheckOutcome(*outcome)
 
 
 def run_encoded(check: Json, subject: Json) -> Json:
-    """What a check finds, in the process that has the limits."""
+    """Run a check in the process that has the limits."""
     try:
         return list(run_check(check, _decode(subject)))
     except MemoryError:
@@ -34,7 +34,7 @@ def run_encoded(check: Json, subject: Json) -> Json:
 
 
 def _encode(check: Mapping[str, Json], subject: CheckInput) -> Json:
-    """What a check looks at as JSON, without what runs Python."""
+    """The input of a check as JSON, without the functions that run code."""
     schema = check.get("schema")
     return {
         "reply": asdict(replace(subject.reply, wait=0.0)),

@@ -1,6 +1,6 @@
-"""What is done to texts before they are compared: `normalize` and `ignoreCase`.
+"""Normalizes texts before they are compared: `normalize` and `ignoreCase`.
 
-A step leaves a text alone that it has been applied to already.
+Each step is idempotent.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*(?:\n|\Z)", re.MULTILINE)
 _LINE_MARK = re.compile(r"^[ \t]*(?:(?:#{1,6}|>|[-*+•])[ \t]+)+(?=\S)", re.MULTILINE)
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
 _LONGEST = 500
-"""Characters between two marks of emphasis: without a bound, long texts would take forever."""
+"""The most characters between two marks of emphasis, which bounds the time for long texts."""
 _DEEPEST = 16
-"""Marks within marks; what is nested deeper keeps some."""
+"""The most levels of nested marks that are removed."""
 _INSIDE = rf"(?=\S)(.{{1,{_LONGEST}}}?)(?<=\S)"
 _STRONG = re.compile(rf"(\*\*|`{{1,3}}){_INSIDE}\1")
 _EMPHASIS = re.compile(rf"(?<!\w)(__|\*|_){_INSIDE}\1(?!\w)")
 
 
 def squad(text: str) -> str:
-    """As the SQuAD scorer has it: lower case, no ASCII punctuation, no articles, single spaces."""
+    """As SQuAD normalizes: lower case, no ASCII punctuation, no articles, single spaces."""
     return spaces(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)))
 
 
 def spaces(text: str) -> str:
-    """Every stretch of white space as one space, none at the ends."""
+    """Replace each run of white space with one space, and strip the ends."""
     return " ".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""A check as its author wrote it, to its canonical form; or what is wrong with it."""
+"""Reads a check as its author wrote it into its canonical form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from evalstore.checks.base import CheckArguments, CheckType, NestedChecks
 from evalstore.checks.bounds import canonical_bound
 from evalstore.checks.normalization import STEPS
-from evalstore.checks.placeholders import DataMapping
+from evalstore.checks.placeholders import DataMapping, Place
 from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.errors import FileProblem
 from evalstore.files.fields import is_finite, suggest
@@ -17,30 +17,32 @@ from evalstore.values import Json
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
 """Settings that all checks have."""
 PATH = "jsonPath"
-"""The check that holds another one."""
+"""The check type that contains a nested check."""
+_PLACES_OF_CHECKS: tuple[Place, ...] = ((), (PATH,), ("check",), (PATH, "check"))
+"""The places of a check and of its nested check."""
 
 
-def read_check(given: Json, line: int | None = None) -> dict[str, Json]:
-    """A check in canonical form; raises `FileProblem`.
+def read_check(definition: Json, line: int | None = None) -> dict[str, Json]:
+    """Return a check in canonical form; raises `FileProblem`.
 
     It is written `type: value`, with further settings beside it or without; as
     `{type: …, …}`; or as the type alone.
     """
-    parts = _take_apart(given, line)
+    parts = _take_apart(definition, line)
     return _put_together(parts, parts.arguments)
 
 
 class WrittenCheck:
-    """A check that is read again and again, with other values of its own settings.
+    """A check that is read for many rows with different values of its own settings.
 
-    Those that all checks have are read once.
+    The settings that all checks have are read once.
     """
 
-    def __init__(self, given: Json, line: int | None) -> None:
+    def __init__(self, definition: Json, line: int | None) -> None:
         """Raises `FileProblem`."""
-        self._parts = _take_apart(given, line)
+        self._parts = _take_apart(definition, line)
         self.settings = self._parts.arguments.take_rest()
-        """Its own ones; by the names that `type: value` stands for, too."""
+        """The settings of its type; the value of `type: value` is under the name of its setting."""
 
     def read(self, settings: Mapping[str, Json]) -> dict[str, Json]:
         """The canonical form with these values of its own settings; raises `FileProblem`."""
@@ -48,18 +50,18 @@ class WrittenCheck:
 
 
 class _Parts(NamedTuple):
-    """A check of which only its own settings are still to be read."""
+    """A check whose settings common to all checks have been read."""
 
     name: str
     kind: CheckType
     common: dict[str, Json]
     """The settings that all checks have, in canonical form."""
     arguments: CheckArguments
-    """Its own."""
+    """The settings of its type."""
 
 
-def _take_apart(given: Json, line: int | None) -> _Parts:
-    name, settings = split(given, line)
+def _take_apart(definition: Json, line: int | None) -> _Parts:
+    name, settings = split(definition, line)
     kind = find_kind(name)
     assert kind is not None
     arguments = CheckArguments(settings, line, _example(kind, name), _NESTED)
@@ -84,11 +86,11 @@ def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
 _NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)
 
 
-def packages_of(given: Json) -> Iterator[tuple[str, str]]:
-    """What a check and the one in it need beside evalstore: pairs of a type and a package."""
+def packages_of(definition: Json) -> Iterator[tuple[str, str]]:
+    """The packages that a check and its nested check need: pairs of a type and a package."""
     try:
-        name, settings = split(given, None)
-    except FileProblem:  # it is reported when the check is read
+        name, settings = split(definition, None)
+    except FileProblem:  # reported when the check is read
         return
     kind = find_kind(name)
     if kind and kind.package:
@@ -98,17 +100,17 @@ def packages_of(given: Json) -> Iterator[tuple[str, str]]:
         yield from packages_of(settings.get("check", beside))
 
 
-def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
+def split(definition: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     """The type of a check, and its settings by name; raises `FileProblem`."""
-    if isinstance(given, str):
-        given = {"type": given}
-    if not isinstance(given, dict) or not given:
+    if isinstance(definition, str):
+        definition = {"type": definition}
+    if not isinstance(definition, dict) or not definition:
         raise FileProblem(
             "a check must be 'type: value' or a mapping with a 'type'",
             line,
             hint="as in '- contains: Paris'",
         )
-    settings = dict(given)
+    settings = dict(definition)
     if "type" in settings and "type" not in _types_in(settings):
         name = settings.pop("type")
         if not isinstance(name, str) or find_kind(name) is None:
@@ -147,10 +149,17 @@ def _types_in(settings: Mapping[str, Json]) -> list[str]:
 
 
 def _are_settings(kind: CheckType, value: Json, *, alone: bool) -> bool:
-    """Whether the value of `type: {…}` is the settings, not a value that is a mapping."""
+    """Whether the mapping in `type: {…}` contains the settings, and is not itself a value."""
     if not isinstance(value, dict) or isinstance(value, DataMapping):
         return False
     return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))
+
+
+def is_place_of_settings(place: Place) -> bool:
+    """Whether a mapping at this place of a check is read as settings, unless it is from data."""
+    *outer, name = place
+    kind = find_kind(name) if isinstance(name, str) and name not in COMMON else None
+    return kind is not None and not kind.takes_mapping and tuple(outer) in _PLACES_OF_CHECKS
 
 
 def _example(kind: CheckType, name: str) -> str | None:
@@ -163,19 +172,19 @@ def _unknown(name: str, line: int | None) -> FileProblem:
 
 
 def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[str, Json]:
-    found: dict[str, Json] = {}
+    settings: dict[str, Json] = {}
     if arguments.has_none_of(COMMON) and not kind.graded and not kind.joint:
-        return found
+        return settings
     if arguments.flag("not"):
-        found["not"] = True
+        settings["not"] = True
     if arguments.has("actual"):
-        found["actual"] = arguments.take("actual")
+        settings["actual"] = arguments.take("actual")
     if arguments.flag("ignoreCase"):
-        found["ignoreCase"] = True
+        settings["ignoreCase"] = True
     if arguments.has("normalize"):
-        found["normalize"] = _read_steps(arguments)
+        settings["normalize"] = _read_steps(arguments)
     if (bound := _read_bound(arguments)) is not None:
-        found["pass"] = bound
+        settings["pass"] = bound
     elif kind.graded:
         raise arguments.problem(
             f"the check '{name}' gives a score, so it needs 'pass'", "as in 'pass: \">= 0.8\"'"
@@ -184,9 +193,9 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
     if weight is None or not is_finite(weight) or weight <= 0:
         raise arguments.problem("'weight' must be a number above 0")
     if weight != 1:
-        found["weight"] = weight
+        settings["weight"] = weight
     if arguments.has("name"):
-        found["name"] = arguments.text("name")
+        settings["name"] = arguments.text("name")
     scope = arguments.choice("scope", ("answer", "case", "group"), "answer")
     if kind.joint and scope == "answer":
         raise arguments.problem(
@@ -194,8 +203,8 @@ def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[
             "write 'scope: case' (all runs of a row) or 'scope: group' (all rows)",
         )
     if scope not in (None, "answer"):
-        found["scope"] = scope
-    return found
+        settings["scope"] = scope
+    return settings
 
 
 def _read_steps(arguments: CheckArguments) -> list[str]:

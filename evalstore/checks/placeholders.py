@@ -1,4 +1,4 @@
-"""The texts of a check that are templates: each found by its place, and replaced by its value."""
+"""Finds the templates in a check, and replaces them with their values."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from evalstore.values import Json
 
 Place = tuple[str | int, ...]
-"""The keys and numbers that lead to a value, from the outside in."""
+"""The path to a nested value: keys of mappings and indexes of lists."""
 
 
 class DataMapping(dict[str, Json]):
-    """A mapping that came from data: where it stands, it is the value, never the settings."""
+    """A mapping from data, which is always a value and never read as settings."""
 
     __slots__ = ()
 
 
 def templates_in(value: Json, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """The texts with something to fill in, each with its place."""
+    """The texts that are templates, each with its place."""
     if isinstance(value, str):
         if "{{" in value or "{%" in value:
             yield place, value
@@ -39,7 +39,7 @@ def value_at(value: Json, place: Place) -> Json:
 def fill_in(written: dict[str, Json], values: Iterable[tuple[Place, Json]]) -> dict[str, Json]:
     """`written` with these values at their places; mappings among them are marked as data.
 
-    What the places lead through is copied, the rest is shared.
+    Mappings and lists on the way to the places are copied, the rest is shared.
     """
     filled: Json = written.copy()
     copies: dict[Place, Json] = {}
@@ -50,14 +50,13 @@ def fill_in(written: dict[str, Json], values: Iterable[tuple[Place, Json]]) -> d
             if way not in copies:
                 copies[way] = target[way[-1]] = target[way[-1]].copy()
             target = copies[way]
-        # A row of data may hide its own methods, of which a copy is made without any.
-        target[place[-1]] = DataMapping({**value}) if isinstance(value, dict) else value
-    found: dict[str, Json] = filled
-    return found
+        target[place[-1]] = DataMapping(value) if isinstance(value, dict) else value
+    result: dict[str, Json] = filled
+    return result
 
 
 def plain_copy(value: Json) -> Json:
-    """A copy of all mappings and lists, without the mark of data."""
+    """A deep copy in which mappings from data are plain ones."""
     if isinstance(value, dict):
         return {name: plain_copy(inner) for name, inner in value.items()}
     return [plain_copy(inner) for inner in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""All check types by name: those of this package, and those that plug-ins add.
+"""The registry of check types: those of this package and those of plug-ins.
 
 A plug-in names a `CheckType` in the entry point group `evalstore.checks`; it cannot replace a
 type of this package.
@@ -55,11 +55,11 @@ def known_kinds() -> Mapping[str, CheckType]:
 
 @cache
 def is_installed(package: str) -> bool:
-    """Whether a package that a check needs is there; it is not loaded."""
+    """Whether a package that a check needs is installed; it is not imported."""
     return find_spec(package) is not None
 
 
 @cache
 def _plugged_in() -> Mapping[str, CheckType]:
-    found = {point.name: point.load() for point in entry_points(group=GROUP)}
-    return {name: kind for name, kind in found.items() if isinstance(kind, CheckType)}
+    plugins = {point.name: point.load() for point in entry_points(group=GROUP)}
+    return {name: kind for name, kind in plugins.items() if isinstance(kind, CheckType)}

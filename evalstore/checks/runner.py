@@ -14,7 +14,7 @@ from evalstore.values import Json
 
 
 def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
-    """Judge one answer by one check; one that this version does not know is an error."""
+    """Judge one answer by one check; an unknown type or revision is the verdict `error`."""
     name = check["type"]
     kind = find_kind(name)
     if kind is None or kind.revision != check["revision"]:
@@ -35,8 +35,8 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     if is_turned_round:
         words = f"expected not to hold: {_describe(check)}"
     elif bound:
-        told = f"the score is {finding.score:.4g}, required {bound}"
-        words = f"{told}: {words}" if words else told
+        reason = f"the score is {finding.score:.4g}, required {bound}"
+        words = f"{reason}: {words}" if words else reason
     label = f"{check['name']}: " if check.get("name") else ""
     return CheckOutcome("fail", label + words, score)
 

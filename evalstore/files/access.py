@@ -1,10 +1,10 @@
-"""Reads files of a workspace or of an import: regular files, up to a size, inside of known folders.
+"""Reads regular files up to a size, inside of the folders of a workspace or an import.
 
-A file is opened first and then examined by its descriptor, so nothing can be put in its place
-between the check and the reading. Opening never waits: a named pipe is refused like a device.
+A file is opened first and then examined by its descriptor, so it cannot be replaced between the
+check and the reading. Opening never blocks: named pipes and devices are refused.
 """
 
-# Paths are texts here: thousands of files are opened in a row.
+# Paths are texts here for speed: thousands of files are opened.
 # ruff: noqa: PTH116
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LARGEST_TEXT = 10 * MIB
 LARGEST_FILE = 100 * MIB
 """Bytes of a file that tests mention."""
 LARGEST_DATASET = 2048 * MIB
-"""Bytes of a data file, which is read row by row, and of what it is when it is unpacked."""
+"""Bytes of a data file, which is read row by row, packed and unpacked."""
 LARGEST_DOCUMENT = 256 * MIB
-"""Characters of a data file that is one JSON document, which is read as a whole."""
+"""Characters of a data file that is one JSON document, which is read into memory."""
 LARGEST_SOURCE = 1024 * MIB
-"""Bytes of a file of another system, and of what it is when it is unpacked."""
+"""Bytes of a file of another system, packed and unpacked."""
 LARGEST_CACHE = 256 * MIB
-"""Bytes of a file that this program wrote to save work."""
+"""Bytes of a cache file of this program."""
 
 FLAG = "--allow-outside"
 _OPEN = os.O_RDONLY | sum(
@@ -47,13 +47,13 @@ _KINDS = (
 
 
 class OutsideProblem(FileProblem):
-    """A path leads out of the folders that may be read."""
+    """A path is outside of the folders that may be read."""
 
 
 class Boundary:
-    """The folders that may be read, and the places elsewhere that the user has allowed.
+    """The folders that may be read, and other places that the user has allowed.
 
-    Paths are compared after their links are resolved. Hard links cannot be seen.
+    Paths are compared with links resolved. Hard links are not detected.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class Boundary:
         *,
         allow_all: bool = False,
     ) -> None:
-        """`name` is what messages call the folders; `allowed` is asked when it first matters.
+        """`name` is the name of the folders in messages; `allowed` is called on first use.
 
-        With `allow_all` every place outside is allowed, and noted in `added`.
+        With `allow_all` every place outside is allowed, and recorded in `added`.
         """
         self.name = name
         self.added: dict[str, None] = {}
@@ -77,11 +77,11 @@ class Boundary:
         self._allow_all = allow_all
 
     def include(self, root: str | Path) -> None:
-        """Let one more folder, or one file, be read."""
+        """Allow one more folder or file."""
         self._inside.add(os.path.realpath(root))
 
     def contains(self, real: str) -> bool:
-        """Whether a path without links may be read."""
+        """Whether a real path may be read."""
         if self._inside.contain(real):
             return True
         if self._allowed is None:
@@ -94,7 +94,7 @@ class Boundary:
         return self._allow_all
 
     def resolve(self, path: str | Path) -> str:
-        """The path without links; raises `OutsideProblem`, or `FileProblem` if it is not a path."""
+        """The real path; raises `OutsideProblem`, or `FileProblem` if it is not a path."""
         try:
             real = os.path.realpath(path)
         except (OSError, ValueError) as error:
@@ -105,12 +105,12 @@ class Boundary:
     def open(self, path: str | Path, largest: int) -> BinaryIO:
         """Open a file; raises `FileProblem` unless it may be read and has at most `largest` bytes.
 
-        What is read from it may be longer if the file grows meanwhile.
+        More bytes can be read from it if the file grows meanwhile.
         """
         return os.fdopen(self._open(path, largest)[0], "rb")
 
     def read(self, path: str | Path, largest: int) -> bytes:
-        """The bytes of a file; raises as `open` does, and for a file that has become larger."""
+        """The bytes of a file; raises like `open`, and for a file that has become larger."""
         return _read(*self._open(path, largest), largest)
 
     def _open(self, path: str | Path, largest: int) -> tuple[int, int]:
@@ -132,7 +132,7 @@ class Boundary:
 
 
 class _Places:
-    """Folders and files by their paths without links."""
+    """Folders and files by their real paths."""
 
     def __init__(self, places: Iterable[str]) -> None:
         self._exact: set[str] = set()
@@ -141,7 +141,7 @@ class _Places:
             self.add(place)
 
     def add(self, real: str) -> None:
-        """Take in a folder with all that is below it, or a file."""
+        """Add a file, or a folder with everything below it."""
         if real not in self._exact:
             self._exact.add(real)
             self._below += (real if real.endswith(os.sep) else real + os.sep,)
@@ -160,7 +160,7 @@ def open_file(path: str | Path, largest: int) -> BinaryIO:
 
 
 def read_file(path: str | Path, largest: int) -> bytes:
-    """The bytes of a regular file wherever it is; raises as `open_file` does."""
+    """The bytes of a regular file wherever it is; raises like `open_file`."""
     descriptor, status = _open(path, largest)
     return _read(descriptor, status.st_size, largest)
 
@@ -198,7 +198,7 @@ def _require_regular(status: os.stat_result) -> None:
 
 
 def _path_of(descriptor: int, path: str | Path, status: os.stat_result) -> str:
-    """Where an open file is, links resolved."""
+    """The real path of an open file."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
     except OSError:  # not Linux
@@ -213,16 +213,16 @@ def _path_of(descriptor: int, path: str | Path, status: os.stat_result) -> str:
 
 
 def _read(descriptor: int, size: int, largest: int) -> bytes:
-    """Read all, and close it; usually at once, with the size that it had."""
+    """Read an open file of about this size, and close it."""
     parts: list[bytes] = []
-    length, wanted = 0, size + 1
+    length, chunk = 0, size + 1
     try:
-        while part := os.read(descriptor, min(wanted, largest + 1 - length)):
+        while part := os.read(descriptor, min(chunk, largest + 1 - length)):
             parts.append(part)
             length += len(part)
             if length > largest:
                 raise too_large(length, largest)
-            wanted = max(size + 1 - length, 1 << 16)
+            chunk = max(size + 1 - length, 1 << 16)
     except OSError as error:
         raise _unreadable(error) from error
     finally:

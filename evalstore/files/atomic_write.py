@@ -1,9 +1,8 @@
 """Writes files atomically: readers see the old or the new content, also after a crash.
 
-The content goes into a temporary file in the same folder, which takes the place of the file in
-one step. The writer holds a lock on its temporary file, and the system drops that lock however
-the writer ends. So the next writer in the folder can tell which temporary files are left over
-from writers that were killed, and removes them.
+The content is written to a temporary file in the same folder, which then replaces the file. The
+writer locks its temporary file, and the system releases the lock when the writer ends. So the
+next writer in the folder can recognise the temporary files of killed writers, and removes them.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from stat import S_IMODE, S_ISREG
 from typing import BinaryIO
 
 _TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal|-wal|-shm)?", re.DOTALL)
-"""The names of temporary files, and of the files that SQLite puts beside a database."""
+"""Matches temporary files, and the files that SQLite creates beside a database."""
 _LONGEST = 50
-"""Characters of a name that the name of its temporary file repeats."""
+"""The most characters of a file's name in that of its temporary file."""
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 """Errors of file systems that have no hard links."""
 
@@ -47,7 +46,7 @@ def write_whole(
 def temporary_file(
     path: Path, *, mode: int | None = None, exclusive: bool = False, durable: bool = True
 ) -> Iterator[BinaryIO]:
-    """An empty file beside `path`, open, that takes its place at the end of the block.
+    """Open an empty file beside `path` that replaces it at the end of the block.
 
     Its `name` is its path. If the block fails, it is removed and `path` stays as it was. A
     replaced file keeps its permissions, unless `mode` is given. A symbolic link is replaced, not
@@ -60,8 +59,8 @@ def temporary_file(
     file = _create(path, 0o666 if mode is None else mode)
     temporary = Path(file.name)
     try:
-        if mode is None and (kept := _mode_of(path)) is not None:
-            os.fchmod(file.fileno(), kept)
+        if mode is None and (old_mode := _mode_of(path)) is not None:
+            os.fchmod(file.fileno(), old_mode)
         yield file
         file.flush()
         if durable:
@@ -75,7 +74,7 @@ def temporary_file(
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        with suppress(OSError):  # what could not be written has been reported
+        with suppress(OSError):  # a failed write has been reported
             file.close()
 
 
@@ -89,7 +88,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 _remove_abandoned = lru_cache(maxsize=256)(remove_abandoned)
-"""Once for each folder in a process: an import writes thousands of files."""
+"""Runs once for each folder in a process, as an import writes thousands of files."""
 
 
 def _remove_unlocked(path: Path) -> None:
@@ -115,7 +114,7 @@ def _create(path: Path, mode: int) -> BinaryIO:
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file.fileno()).st_nlink:
             return file
-        file.close()  # another writer has taken it for abandoned before it was locked
+        file.close()  # another writer removed it as abandoned before it was locked
 
 
 def _mode_of(path: Path) -> int | None:
@@ -128,7 +127,7 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _link(temporary: Path, path: Path) -> None:
-    """Give a file a name that nothing has; raises `FileExistsError`."""
+    """Give a file a new name; raises `FileExistsError`."""
     try:
         os.link(temporary, path, follow_symlinks=False)
     except OSError as error:
@@ -140,7 +139,7 @@ def _link(temporary: Path, path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk; some file systems cannot do that."""
+    """Sync a folder to the disk, if the file system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,4 +1,4 @@
-"""The fields of a YAML mapping, taken out with their type checked; and hints for wrong names."""
+"""Reads the fields of a YAML mapping and checks their types; suggests known names."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LISTED = 12
-"""How many names a hint lists."""
+"""The most names that a hint lists."""
 
 _SLIP = 0.8
-"""How alike a name and a known one are when it is a slip of the finger, 0..1."""
+"""The similarity, 0..1, from which on an unknown name counts as a typo."""
 
 OPTIONS = ("temperature", "maxOutputTokens", "topP", "seed", "stop", "providerOptions")
 
 MOST_SAMPLES = 10_000
-"""Answers to one question, and judgements of one answer: more is a slip of the finger."""
+"""The most answers to one question, and judgements of one answer."""
 
 
 class Collector:
-    """Gathers the problems of one file, so that all of them are told at once."""
+    """Collects the problems of one file, so that all of them are reported at once."""
 
     def __init__(self) -> None:
         self.found: list[FileProblem] = []
         self.warnings: list[FileProblem] = []
 
     def attempt(self, read: Callable[[], T], default: T) -> T:
-        """What `read` gives; the default when it has a problem, which is kept."""
+        """The result of `read`; the default when it raises a problem, which is collected."""
         try:
             return read()
         except FileProblem as problem:
@@ -44,7 +44,7 @@ class Collector:
             return default
 
     def finish(self) -> None:
-        """Raise the first problem, with the others at it; nothing when there is none."""
+        """Raise the first problem with the others attached, if there are any."""
         if self.found:
             first, *others = self.found
             first.others = (*first.others, *others)
@@ -54,9 +54,9 @@ class Collector:
 class Fields:
     """The fields of a mapping, taken out with their type checked.
 
-    A wrong field raises `FileProblem`; with a collector it is kept there, and the field
+    A wrong field raises `FileProblem`; with a collector it is added to that, and the field
     counts as not given. With `reserved`, an unknown field is only a warning of the collector,
-    unless its name is one of these or looks like a slip in one.
+    unless its name is one of these or looks like a typo of one.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Fields:
                 self._fail(f"unknown field '{name}'", name, hint=suggest(name, known, "fields"))
 
     def _fail(self, message: str, *path: str | int, hint: str | None = None) -> None:
-        """Keep or raise a problem with the field at `path`."""
+        """Collect or raise a problem with the field at `path`."""
         problem = FileProblem(message, self.line(*path), hint=hint)
         if self.collector is None:
             raise problem
@@ -95,10 +95,10 @@ class Fields:
         """The line of a field."""
         return self.document.line(*path) if self.document else 1
 
-    def _typed(self, name: str, kind: Callable[[Any], bool], what: str) -> Any:
+    def _typed(self, name: str, kind: Callable[[Any], bool], expected: str) -> Any:
         value = self.values.get(name)
         if value is not None and not kind(value):
-            self._fail(f"'{name}' must be {what}", name)
+            self._fail(f"'{name}' must be {expected}", name)
             return None
         return value
 
@@ -117,7 +117,7 @@ class Fields:
         return list(dict.fromkeys(value or ()))
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts, which may be empty and alike; empty when it is anything else."""
+        """A list of texts, which may be empty and equal; empty when it is anything else."""
         for number, text in enumerate(listed := self.values[name]):
             if not isinstance(text, str) or "\0" in text:
                 self._fail(f"'{name}' must be a text or a list of texts", name, number)
@@ -167,7 +167,7 @@ class Fields:
         return None if value is None else str(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """A mapping that JSON can hold; empty when the field is not there."""
+        """A mapping that is valid as JSON; empty when the field is not there."""
         value = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
         if not is_json(value):
             self._fail(f"'{name}' holds a number that is not finite", name)
@@ -176,8 +176,8 @@ class Fields:
 
     def inner(self, name: str, known: Iterable[str]) -> Fields:
         """The fields of a mapping in a field; none when the field is not there."""
-        found = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
-        document = self.document.at(name) if self.document and found is not None else None
+        mapping = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
+        document = self.document.at(name) if self.document and mapping is not None else None
         return Fields(document, known, collector=self.collector)
 
     def entries(self, name: str, known: Iterable[str]) -> list[Fields]:
@@ -224,7 +224,7 @@ class Fields:
 
 
 def is_finite(number: float) -> bool:
-    """Whether a number is neither NaN nor outside of what a float can be."""
+    """Whether a number is neither NaN nor outside of the range of floats."""
     try:
         return math.isfinite(number)
     except OverflowError:  # a whole number can be larger
@@ -232,7 +232,7 @@ def is_finite(number: float) -> bool:
 
 
 def is_json(value: Json) -> bool:
-    """Whether JSON can hold a value that YAML could: neither infinities nor NaN."""
+    """Whether a value from YAML is valid as JSON: it has neither infinities nor NaN."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):
@@ -253,15 +253,15 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     return f"did you mean '{near[0]}'?" if near else None
 
 
-def suggest(name: str, known: Iterable[str], what: str) -> str:
+def suggest(name: str, known: Iterable[str], plural: str) -> str:
     """A hint: the nearest known name, or a list of all."""
-    return _suggest(name, tuple(sorted(known)), what)
+    return _suggest(name, tuple(sorted(known)), plural)
 
 
-@lru_cache(maxsize=256)  # one wrong name may stand in every file
-def _suggest(name: str, known: tuple[str, ...], what: str) -> str:
+@lru_cache(maxsize=256)  # every file may have the same wrong name
+def _suggest(name: str, known: tuple[str, ...], plural: str) -> str:
     if near := nearest(name, known):
         return near
     more = f" … ({len(known)} in all)" if len(known) > _LISTED else ""
     listed = ", ".join(known[:_LISTED]) + more
-    return f"the {what} are {listed}" if known else f"there are no {what}"
+    return f"the {plural} are {listed}" if known else f"there are no {plural}"

@@ -1,7 +1,7 @@
-"""The environment of Jinja2: strict, sandboxed, without chance, and loaded only when it is needed.
+"""The environment of Jinja2: strict, sandboxed, deterministic, and imported on first use.
 
-Nothing that a template may ask for reaches beyond the values it is given, and what would make
-a large result of small values is refused, or raises `CostlyTemplate` where there are no limits.
+A template can access only the values it is given. An operation that would make a large result of
+small values is refused, or raises `CostlyTemplate` in a process without limits.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from evalstore.processes.data_item import DataItem, columns_of
+
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
 _LONGEST_REPEAT = 1_000_000
-"""A text or list repeated by a template may not become longer than this."""
+"""The greatest length of a text or list repeated by a template."""
 _WIDE = re.compile(r"[0-9]{6}")
 """A width in a format that is too large."""
 
@@ -24,13 +26,13 @@ _has_limits = False
 
 
 def enter_limits() -> None:
-    """Say that this is the process that has limits, so that nothing is too costly."""
+    """Mark this process as one with limits, in which no template is too costly."""
     global _has_limits
     _has_limits = True
 
 
 class CostlyTemplate(Exception):  # noqa: N818 - it is handled, never shown
-    """A template that was taken for plain is not: it is rendered with limits."""
+    """A template turned out to be costly, and must be rendered with limits."""
 
 
 def _is_quick(operator: str, left: Any, right: Any) -> bool:
@@ -52,8 +54,15 @@ def environment() -> SandboxedEnvironment:
     class Environment(ImmutableSandboxedEnvironment):
         intercepted_binops = frozenset(["*", "**", "%"])
 
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            """A value of a row of data; its methods only where no column has that name."""
+            if isinstance(obj, DataItem) and attribute in columns_of(obj).known:
+                missing = self.undefined(obj=obj, name=attribute)
+                return obj.get(attribute, missing)
+            return super().getattr(obj, attribute)
+
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            """Refuse results whose size a template could blow up."""
+            """Evaluate an operator; refuses very large results."""
             if not _has_limits and not _is_quick(operator, left, right):
                 raise CostlyTemplate
             sizes = [len(side) for side in (left, right) if isinstance(side, str | list | tuple)]
@@ -67,7 +76,7 @@ def environment() -> SandboxedEnvironment:
             return super().call_binop(context, operator, left, right)
 
         def call(self, context: Any, called: Any, *args: Any, **kwargs: Any) -> Any:
-            """Refuse to fill texts up to a width that a template could blow up."""
+            """Call a method; refuses very wide texts."""
             method = getattr(called, "__wrapped__", called)  # the sandbox wraps `format`
             text = getattr(method, "__self__", None)
             if isinstance(text, str) and (
@@ -77,7 +86,7 @@ def environment() -> SandboxedEnvironment:
                 raise SecurityError("the result would be too long")
             return super().call(context, called, *args, **kwargs)
 
-    made = Environment(
+    jinja = Environment(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
@@ -85,15 +94,15 @@ def environment() -> SandboxedEnvironment:
         comment_end_string="#}}",
         finalize=show,
     )
-    # The same file must always come to the same text.
-    del made.globals["lipsum"], made.filters["random"]
+    # The result must be deterministic.
+    del jinja.globals["lipsum"], jinja.filters["random"]
     # They fill texts up to any width.
-    del made.filters["center"], made.filters["indent"]
-    return made
+    del jinja.filters["center"], jinja.filters["indent"]
+    return jinja
 
 
 def show(value: Any) -> Any:
-    """Text as it is, anything else as JSON; an undefined value is left to complain itself."""
+    """Text as it is, anything else as JSON; an undefined value raises when it is printed."""
     if isinstance(value, str):
         return value
     from jinja2 import Undefined
@@ -104,9 +113,9 @@ def show(value: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Only what JSON knows; what is made on demand comes out as a list.
+    """A value as plain JSON, with lists for generators; raises `TypeError` for anything else.
 
-    Anything else would print as Python names it, some of it with an address of this machine.
+    The text of another Python object can have a memory address in it.
     """
     from types import GeneratorType
 

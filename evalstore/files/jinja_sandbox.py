@@ -1,6 +1,6 @@
-"""What sources for Jinja need, and what they come to: here if that is cheap, else with limits.
+"""Finds the names in Jinja sources and renders them: cheap ones here, others with limits.
 
-The same template with the same values always comes to the same text.
+The result is deterministic.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from evalstore.files.template_cost import TemplateCost
 
 _LONGEST_SOURCE = 50_000
-"""Characters of a source that is read and compiled without limits of time."""
+"""The most characters of a source that is parsed and compiled without limits of time."""
 _LONGEST_MESSAGE = 2_000
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>", re.IGNORECASE)
-"""How Python ends the name of an object: with its address, which another run does not have."""
+"""The memory address in the text of a Python object, which differs between runs."""
 _TAG = re.compile(r"\{%[^{}]*%\}|\{\{[^{}]*\}\}|\{%")
 SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
 
@@ -45,20 +45,20 @@ class _GivenUp(_Failed):
 
 
 class MappingUses(NamedTuple):
-    """What a source needs of one mapping."""
+    """The uses of one mapping in a source."""
 
     keys: frozenset[str]
     whole: bool
-    """Whether it needs more of it than single values."""
+    """Whether it uses the mapping other than by single keys."""
     guarded: bool
-    """Whether it says what to do where there is no value."""
+    """Whether it handles missing values."""
 
 
 @lru_cache(maxsize=1024)
 def undeclared(source: str, line: int) -> frozenset[str]:
-    """The names a source needs; raises `FileProblem` for what is not a template."""
+    """The names that a source uses; raises `FileProblem` for an invalid template."""
     try:
-        # To find names Jinja computes what is constant.
+        # To find names Jinja evaluates constant expressions.
         is_plain = _is_short(source) and _cost(source) is not None
         return _names_in(source) if is_plain else frozenset(_limited("names", source))
     except _Failed as failed:
@@ -72,8 +72,8 @@ def undeclared(source: str, line: int) -> frozenset[str]:
 
 def _first_tag(line: str = "") -> str | None:
     """The first statement or expression of a line; None if it has none."""
-    found = _TAG.search(line)
-    return found[0] if found else None
+    match = _TAG.search(line)
+    return match[0] if match else None
 
 
 def _names_in(source: str) -> frozenset[str]:
@@ -89,7 +89,7 @@ def _names_in(source: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def uses_of(source: str, name: str) -> MappingUses:
-    """Which values of the mapping `name` a source needs that `undeclared` has accepted."""
+    """The uses of the mapping `name` in a source that `undeclared` has accepted."""
     if _is_short(source):
         return _uses_in(source, name)
     try:
@@ -100,7 +100,7 @@ def uses_of(source: str, name: str) -> MappingUses:
 
 
 def binds(source: str, name: str) -> bool:
-    """Whether a statement of a source that `undeclared` has accepted gives `name` a value."""
+    """Whether a statement of a source that `undeclared` has accepted assigns `name`."""
     if _is_short(source):
         return _binds_in(source, name)
     try:
@@ -132,9 +132,9 @@ def _uses_in(source: str, name: str) -> MappingUses:
             keys.add(part.arg.value)
             single += 1
     mentioned = sum(1 for node in tree.find_all(nodes.Name) if node.name == name)
-    guarded = any(one.name in ("default", "d") for one in tree.find_all(nodes.Filter)) or any(
-        test.name in ("defined", "undefined") for test in tree.find_all(nodes.Test)
-    )
+    guarded = any(
+        filter_node.name in ("default", "d") for filter_node in tree.find_all(nodes.Filter)
+    ) or any(test.name in ("defined", "undefined") for test in tree.find_all(nodes.Test))
     return MappingUses(frozenset(keys), mentioned > single, guarded)
 
 
@@ -151,7 +151,7 @@ def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
 
 
 def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
-    """The value of an expression, as JSON has it; raises `FileProblem` as `run` does."""
+    """The value of an expression as JSON; raises like `run`."""
     try:
         if _is_cheap("{{" + source + "}}", scope):
             with suppress(CostlyTemplate):
@@ -166,7 +166,7 @@ def _is_short(source: str) -> bool:
 
 
 def _is_cheap(source: str, scope: Mapping[str, Any]) -> bool:
-    """Whether a source can be rendered here: it is plain, and has little to go through."""
+    """Whether a source is plain and its values are small, so that it needs no limits."""
     cost = _cost(source) if _is_short(source) else None
     if cost is None:
         return False
@@ -203,18 +203,18 @@ def _render(source: str, scope: Mapping[str, Any]) -> str:
 
 
 def _refuse_addresses(result: Json, source: str, scope: Mapping[str, Any]) -> None:
-    """Raise `TypeError` for a text with an address that only an object can have brought into it."""
+    """Raise `TypeError` for a text with the memory address of an object."""
     shown = _addresses_in(result)
     if shown and shown - _addresses_in([source, dict(scope)]):
         raise TypeError("the text has the name of an object: did you forget '()'?")
 
 
 def _addresses_in(value: Json) -> set[str]:
-    found: set[str] = set()
+    addresses: set[str] = set()
     for text in _texts_in(value):
         if "0x" in text or "0X" in text:
-            found |= {address.lower() for address in _ADDRESS.findall(text)}
-    return found
+            addresses |= {address.lower() for address in _ADDRESS.findall(text)}
+    return addresses
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -224,8 +224,7 @@ def _texts_in(value: Any) -> Iterator[str]:
         if isinstance(inner, str):
             yield inner
         elif isinstance(inner, dict):
-            # A row hides methods behind its columns.
-            waiting += [*dict.keys(inner), *dict.values(inner)]
+            waiting += [*inner.keys(), *inner.values()]
         elif isinstance(inner, list | tuple):
             waiting += inner
 
@@ -252,7 +251,7 @@ def _value(source: str, scope: Mapping[str, Any]) -> Any:
 
 
 def _words(error: Exception) -> str:
-    """What an author's expression, or the Python that it is compiled to, ran into."""
+    """The message of an error in an expression, or in its compiled code."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, MemoryError):
@@ -270,7 +269,7 @@ def _encoded(scope: Mapping[str, Any]) -> Json:
 
 
 def _limited(function: str, *arguments: Json) -> Any:
-    """What a function of `_FUNCTIONS` returns in a process with limits; raises `_Failed`."""
+    """Call a function of `_FUNCTIONS` in a process with limits; raises `_Failed`."""
     from evalstore.processes.limited_calls import LimitReached, call
 
     try:

@@ -1,7 +1,7 @@
-"""The body of a file as lines: what is fenced code, what is a comment, where it is cut.
+"""Splits the body of a file into lines and sections; finds fenced code and comments.
 
-All of it comes before templates are filled, so data can never move a boundary. Every
-text keeps the line of each of its lines.
+This happens before templates are filled, so data cannot change the structure. Every text keeps
+the line numbers of its lines.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ SPACE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-"""What trimming removes: white space as ECMAScript defines it (so U+001C and U+0085 stay)."""
+"""The characters that trimming removes: white space of ECMAScript (not U+001C and U+0085)."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)$")
 
 
 _LONG_TEXT = 2_000
-"""Characters of a text from which on it is quicker to find the ends of all lines once."""
+"""Characters; in longer texts it is faster to find all line ends at once."""
 
 
 @lru_cache(maxsize=16)
 def _line_ends(text: str) -> list[int]:
     """The offsets of the line ends of a text."""
-    return [found.start() for found in re.finditer("\n", text)]
+    return [match.start() for match in re.finditer("\n", text)]
 
 
 class SourceLine(NamedTuple):
-    """A line that reached the structure: comments are gone."""
+    """A line without comments."""
 
     number: int
     text: str
@@ -65,7 +65,7 @@ class Fence(NamedTuple):
     opened: int
     """Its first line."""
     info: str
-    """What stands behind the opening fence."""
+    """The text after the opening fence."""
     closed: bool
 
 
@@ -128,7 +128,7 @@ def scan(body: str, first: int) -> Iterator[SourceLine]:
 
 
 def _rejoin(before: str, after: str) -> str:
-    """What is left of a line when a comment between the two halves goes."""
+    """A line from which the comment between the two halves was removed."""
     if not before.strip():
         return before + after.lstrip(" \t")
     if not after or after[0] in " \t":
@@ -138,29 +138,29 @@ def _rejoin(before: str, after: str) -> str:
 
 def _opening(text: str) -> re.Match[str] | None:
     """The fence that a line outside of fenced code opens."""
-    found = _FENCE.match(text)
-    return None if found and found[1][0] == "`" and "`" in found[2] else found
+    match = _FENCE.match(text)
+    return None if match and match[1][0] == "`" and "`" in match[2] else match
 
 
 def _closes(text: str, fence: str) -> bool:
-    found = _FENCE.match(text)
-    return bool(found and found[1].startswith(fence) and not found[2].strip())
+    match = _FENCE.match(text)
+    return bool(match and match[1].startswith(fence) and not match[2].strip())
 
 
 def fences(lines: Iterable[SourceLine]) -> list[Fence]:
     """The blocks of fenced code."""
-    found: list[Fence] = []
+    blocks: list[Fence] = []
     mark = ""
     for line in lines:
         if not line.fenced:
             continue
         if mark and _closes(line.text, mark):
-            found[-1] = found[-1]._replace(closed=True)
+            blocks[-1] = blocks[-1]._replace(closed=True)
             mark = ""
         elif not mark and (opened := _opening(line.text)):
-            found.append(Fence(line.number, opened[2].strip(), closed=False))
+            blocks.append(Fence(line.number, opened[2].strip(), closed=False))
             mark = opened[1]
-    return found
+    return blocks
 
 
 def is_rule(line: SourceLine) -> bool:
@@ -169,7 +169,7 @@ def is_rule(line: SourceLine) -> bool:
 
 
 def cut(lines: list[SourceLine]) -> tuple[list[SourceLine], list[SourceLine], int | None]:
-    """What stands above the last `---`, what below it, and its line."""
+    """The lines above the last `---`, those below it, and its line."""
     for index in range(len(lines) - 1, -1, -1):
         if is_rule(lines[index]):
             return lines[:index], lines[index + 1 :], lines[index].number
@@ -183,6 +183,6 @@ def section(lines: list[SourceLine], first: int) -> Section:
         start += 1
     while end > start and not lines[end - 1].text.strip(SPACE):
         end -= 1
-    kept = lines[start:end]
-    text = "\n".join([line.text for line in kept]).strip(SPACE)
-    return Section(text, tuple([line.number for line in kept]), first)
+    trimmed = lines[start:end]
+    text = "\n".join([line.text for line in trimmed]).strip(SPACE)
+    return Section(text, tuple([line.number for line in trimmed]), first)

@@ -1,7 +1,7 @@
 """Media types of referenced files: by suffix from a table of our own, else from the bytes.
 
-The machine's own tables are never asked: they differ, and the media type is part of a
-file's identity.
+The tables of the machine are not used: they differ, and the media type is part of a file's
+identity.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from evalstore.errors import FileProblem
 
 ADDRESS = "image/x-address"
-"""A picture given by its URL: the bytes are the URL. It is never downloaded here."""
+"""A picture given by its URL, which is the content. It is not downloaded by evalstore."""
 
 _TEXT = {
     "md": "text/markdown",
@@ -70,7 +70,7 @@ BY_SUFFIX = {**dict.fromkeys(_PLAIN.split(), "text/plain"), **_TEXT, **_BINARY}
 def media_type(path: str, data: bytes) -> str:
     """The media type of a file: `text/…` for everything that is shown as text.
 
-    Raises `FileProblem` when neither suffix nor bytes tell, and for a text that is not UTF-8.
+    Raises `FileProblem` when it cannot be determined, and for a text that is not UTF-8.
     """
     suffix = path.rpartition("/")[2].rpartition(".")
     known = BY_SUFFIX.get(suffix[2].lower()) if suffix[1] else None
@@ -94,10 +94,10 @@ def media_type(path: str, data: bytes) -> str:
 def _sniff(path: str, data: bytes) -> str:
     import filetype
 
-    found = filetype.guess(data)
-    if found is None:
+    kind = filetype.guess(data)
+    if kind is None:
         raise FileProblem(
             f"the media type of '{path}' is not known",
             hint="give the file a suffix such as .png, .pdf or .txt",
         )
-    return str(found.mime)
+    return str(kind.mime)

@@ -1,6 +1,6 @@
-"""Compiles texts to templates: where names, expressions, mentions and comments stand.
+"""Compiles texts to templates: finds names, expressions, mentioned files and comments.
 
-What cannot be a template (`{{}}`, `{{a{b}}`) stays text.
+Text that cannot be a template (`{{}}`, `{{a{b}}`) is not changed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _PATH = re.compile(rf"\{{\{{[ \t]*{_FILE}((?:[^{{}}\n]|\{{\{{[^{{}}\n]*\}}\}})*)
 """A mentioned file whose path has names in it."""
 _IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
 _RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}(.*?)(\{%-?\s*endraw\s*[-+]?%\}|\Z)", re.DOTALL)
-"""A stretch without an end takes the rest of the text: looking for each end would take long."""
+"""Matches raw text; without an end it extends to the end of the text, to avoid long searches."""
 _AS_A_WHOLE = re.compile(r"\{%|\{\{-|-\}\}")
-"""What only Jinja can render, because it reaches beyond its own braces."""
+"""Matches syntax for which Jinja must render the whole text."""
 
 
 def compile_text(
@@ -44,7 +44,7 @@ def compile_text(
 
     `line_at` gives the line of the file for an offset into the text. With
     `strict_reserved`, unknown names with `_` in front are needed like any other.
-    Raises `FileProblem` for what looks like a template and is none.
+    Raises `FileProblem` for an invalid template.
     """
     if "{{" not in text and "{%" not in text:
         return plain(text)
@@ -52,7 +52,7 @@ def compile_text(
 
 
 class _Compiler:
-    """Takes one text apart."""
+    """Splits one text into segments."""
 
     def __init__(
         self, text: str, known: frozenset[str], line_at: Callable[[int], int], strict_reserved: bool
@@ -69,14 +69,14 @@ class _Compiler:
         self.statement = self._find_statement()
 
     def _find_statement(self) -> re.Match[str] | None:
-        """The first statement outside of the raw stretches, which are in the order of the text."""
+        """The first statement outside of raw text."""
         raw = iter(self.raw)
         current = next(raw, None)
-        for found in _AS_A_WHOLE.finditer(self.text):
-            while current is not None and current.end() <= found.start():
+        for match in _AS_A_WHOLE.finditer(self.text):
+            while current is not None and current.end() <= match.start():
                 current = next(raw, None)
-            if current is None or found.start() < current.start():
-                return found
+            if current is None or match.start() < current.start():
+                return match
         return None
 
     def compile(self) -> Template:
@@ -90,14 +90,14 @@ class _Compiler:
         if self.statement is None:
             return Template(segments, self.names, self.reserved)
         line = self.line_at(self.statement.start())
-        needed = undeclared(jinja_source(segments), line)
-        scope = frozenset(name for name in needed if not name.startswith(INSIDE))
+        names = undeclared(jinja_source(segments), line)
+        scope = frozenset(name for name in names if not name.startswith(INSIDE))
         scope = self._variables(scope)
         self._need(jinja_source(segments), scope, line)
         return Template(segments, self.names, self.reserved, scope, line)
 
     def _need(self, source: str, names: frozenset[str], line: int, inner: str = "") -> None:
-        """Take note of names; of a row of data, of the single values that are used."""
+        """Record the used names; of a row of data, the used columns."""
         for name in sorted(names):
             if name == ITEM and ITEM in self.known:
                 uses = uses_of(source, ITEM)
@@ -117,7 +117,7 @@ class _Compiler:
         return ITEM in self.known and name.startswith(f"{ITEM}.")
 
     def _between(self, position: int, stop: int) -> None:
-        """Take apart what stands between two raw stretches."""
+        """Split the text between two raw parts."""
         text = self.text
         while (start := text.find("{{", position, stop)) >= 0:
             begin, end = self._segment(start, position, stop)
@@ -128,7 +128,7 @@ class _Compiler:
         self.segments.append(text[position:stop])
 
     def _segment(self, start: int, position: int, stop: int) -> tuple[int, int | None]:
-        """Append the segment at `start`; where it begins and ends, backticks included."""
+        """Append the segment at `start`; returns its start and end, with backticks."""
         text, line = self.text, self.line_at(start)
         if text.startswith("{{#", start):
             end = text.find("#}}", start + 3, stop)
@@ -164,7 +164,7 @@ class _Compiler:
         if is_name:
             self.segments.append(NameSegment(inner, line))
             self.names.setdefault(inner, line)
-            # `item.x` is an expression, not a name: what stands around it stays.
+            # `item.x` is an expression, not a name: backticks around it stay.
             if self._is_of_item(inner):
                 return start, after
             return self._without_backticks(start, after, position)
@@ -181,7 +181,7 @@ class _Compiler:
         return start, after
 
     def _without_backticks(self, start: int, after: int, position: int) -> tuple[int, int]:
-        """Where a placeholder begins and ends with the backticks round it."""
+        """The start and end of a placeholder with the backticks around it."""
         text = self.text
         in_backticks = start > position and text[start - 1] == "`" == text[after : after + 1]
         return (start - 1, after + 1) if in_backticks else (start, after)
@@ -204,13 +204,13 @@ class _Compiler:
 
 
 def _is_written_so(name: str) -> bool:
-    """Whether a known name may stand alone: a value of a row only behind a dot that Jinja reads."""
+    """Whether a known name can be written without an expression."""
     start, dot, rest = name.partition(".")
     return start != ITEM or not dot or _IDENTIFIER.match(rest) is not None
 
 
 def _full_name(name: str, inner: str, known: frozenset[str]) -> str:
-    """What to call an unknown name: all of `user-name`, which Jinja reads as a subtraction."""
+    """The unknown name for a message: all of `user-name`, which Jinja reads as a subtraction."""
     return (
         inner
         if name not in known and re.fullmatch(r"[\w.\- ]+", inner) and "." not in inner
@@ -221,7 +221,7 @@ def _full_name(name: str, inner: str, known: frozenset[str]) -> str:
 def _expression(
     text: str, start: int, stop: int, line: int
 ) -> tuple[LiteralSegment | ExpressionSegment, int]:
-    """The expression that starts at `start`, or that stretch as text; and where it ends."""
+    """The expression that starts at `start`, or a literal if it is none; and its end."""
     end = first = text.find("}}", start, stop)
     message = ""
     for _ in range(3):  # '}}' may stand inside a string or a mapping

@@ -1,10 +1,9 @@
-"""Which templates are plain: their cost is bounded by their own size and that of their values.
+"""Decides which templates are plain: their cost is bounded by their size and their values.
 
-A plain template has only texts, values, conditions, a few filters and methods whose results are
-about as long as what they are given, and loops over the values themselves. It has no variables of
-its own, no macros, no ranges and nothing that repeats or widens a text: what is not listed here
-is not plain. What `*` and `%` are given is known only when it is rendered: with numbers alone it is
-plain.
+A plain template has only texts, values, conditions, loops over the values, and a few filters and
+methods whose results are about as long as their input. It has no variables of its own, no macros,
+no ranges and nothing that repeats or widens a text. The operands of `*` and `%` are known only
+when the template is rendered; with numbers it is plain.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _FILTERS = frozenset(
     )
 )
 _GROWING = ("tojson", "join", "string")
-"""Filters whose result can be several times as long; one inside of another is not plain."""
+"""Filters whose result can be several times as long; nested ones are not plain."""
 _METHODS = frozenset(
     (
         *("items", "keys", "values", "get", "split", "splitlines", "startswith", "endswith"),
@@ -41,22 +40,22 @@ _METHODS = frozenset(
     )
 )
 FIELDS = re.compile(r"(?:[^%]|%%|%[-+ #0]*\d{0,2}(?:\.\d{0,2})?[a-zA-Z])*")
-"""A text with fields whose widths and precisions are small and written out."""
+"""Matches a format whose widths and precisions are small constants."""
 _LONGEST_CONSTANT = 100
-"""Characters of a text that is an argument."""
+"""The most characters of a text argument."""
 _DEEPEST_LOOP = 2
 _DEEPEST = 30
-"""Levels of a source: Python compiles what is nested more deeply slowly."""
+"""The most levels of a source, as deeper ones are slow to compile."""
 _MOST_PRODUCTS = 10
 _LONGEST_SEPARATOR = 20
 _MOST_STEPS = 5_000_000
-"""Characters that a plain template may have to go through."""
+"""The most characters that a plain template may process."""
 _MOST_VALUES = 10_000
-"""Values whose sizes are added up."""
+"""The most values whose sizes are added up."""
 
 
 class TemplateCost(NamedTuple):
-    """What bounds the cost of a plain template."""
+    """The bounds of the cost of a plain template."""
 
     parts: int
     """How many parts the source has."""
@@ -65,7 +64,7 @@ class TemplateCost(NamedTuple):
 
 
 def cost_of(tree: nodes.Template) -> TemplateCost | None:
-    """What bounds the cost of a template; None when it is not plain."""
+    """The bounds of the cost of a template; None when it is not plain."""
     parts = products = 0
     waiting: list[tuple[nodes.Node, int, bool, int]] = [(tree, 0, False, 0)]
     deepest = 0
@@ -88,7 +87,7 @@ def cost_of(tree: nodes.Template) -> TemplateCost | None:
 
 
 def _is_plain(node: nodes.Node, grows: bool) -> bool:
-    """Whether a node of an allowed kind is plain; its children are looked at by themselves."""
+    """Whether a node of an allowed kind is plain, apart from its children."""
     match node:
         case nodes.Mod():
             return not isinstance(node.left, nodes.Const) or _is_format(node.left)
@@ -119,7 +118,7 @@ def _is_plain(node: nodes.Node, grows: bool) -> bool:
 
 
 def _is_value(node: nodes.Node) -> bool:
-    """Whether this is a value of the template, or the pairs of one, and not made by it."""
+    """Whether a node is an input value, or the pairs of one, and not computed."""
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
         return not node.args and _is_value(node.node.node)
     if isinstance(node, nodes.Getattr | nodes.Getitem):
@@ -128,7 +127,7 @@ def _is_value(node: nodes.Node) -> bool:
 
 
 def _is_format(node: nodes.Node) -> bool:
-    """Whether this is a constant text that fills in values with small widths."""
+    """Whether a node is a constant format with small widths."""
     return (
         isinstance(node, nodes.Const)
         and isinstance(node.value, str)
@@ -162,12 +161,12 @@ def _lengths(value: Json) -> Iterator[int]:
     """The lengths of all texts and numbers in a value, each at least one."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += dict.values(one)  # a row hides methods behind its columns
-            yield sum(map(len, one)) + 1
-        elif isinstance(one, list | tuple):
-            waiting += one
+        element = waiting.pop()
+        if isinstance(element, dict):
+            waiting += element.values()
+            yield sum(map(len, element)) + 1
+        elif isinstance(element, list | tuple):
+            waiting += element
             yield 1
         else:
-            yield len(one) if isinstance(one, str) else 8
+            yield len(element) if isinstance(element, str) else 8

@@ -1,9 +1,9 @@
-"""Templates: strict, sandboxed Jinja2 with the lenient edges that Markdown needs.
+"""Templates: strict, sandboxed Jinja2, lenient where Markdown needs it.
 
 A text is compiled once (`template_compiler`) and filled once for each row. Plain names, by
-far the most, are looked up without Jinja; only expressions and `{% … %}` statements load it.
-Files mentioned as `{{_file:path}}` come out as `FileMention`s in their place. Nothing here
-knows where values come from.
+far the most, are looked up without Jinja; only expressions and `{% … %}` statements import it.
+Files mentioned as `{{_file:path}}` become `FileMention`s. Values come from functions of the
+caller.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ T = TypeVar("T")
 ITEM = "item"
 """The name of a row of data; `item.NAME` is the name of one of its values."""
 _AS_JSON = re.compile(r"\|\s*tojson\s*(?:\(\s*\))?\s*\Z")
-"""What makes a text of a value that is wanted as a value."""
+"""Matches a filter that would convert the value of an expression to a text."""
 LONGEST_TEXT = 10_000_000
-"""Characters of a text with its values in place."""
+"""The most characters of a filled text."""
 _LENGTH_OF_MENTION = 100
-"""What a file that is mentioned counts as: there may be only so many of them."""
+"""The characters that a mentioned file counts as, to limit their number."""
 INSIDE = "__evalstore_"
 """The prefix of the names that replace segments in a source for Jinja."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileMention:
-    """A file that stands in a text."""
+    """A file that is mentioned in a text."""
 
     path: str
     line: int
@@ -74,7 +74,7 @@ class PathSegment:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionSegment:
-    """What Jinja computes from the values of names."""
+    """An expression that Jinja evaluates."""
 
     source: str
     line: int
@@ -83,7 +83,7 @@ class ExpressionSegment:
 
 @dataclass(frozen=True, slots=True)
 class LiteralSegment:
-    """Text that Jinja must not read, though it looks like a template."""
+    """Text that must not be read as a template."""
 
     text: str
 
@@ -100,13 +100,13 @@ class Template:
 
     segments: tuple[Segment, ...]
     names: Mapping[str, int]
-    """Every name the text needs, with the line that needs it first."""
+    """Every name that the text uses, with the line of the first use."""
     reserved: Mapping[str, int] = field(default_factory=dict)
     """Undefined names that begin with `_`: they stay text."""
     scope: frozenset[str] | None = None
-    """The names Jinja needs, when it renders the text as a whole (for its `{% … %}`)."""
+    """The names that Jinja uses, if it renders the whole text (for its `{% … %}`)."""
     line: int = 1
-    """Where the first statement stands."""
+    """The line of the first statement."""
 
     @property
     def is_fixed(self) -> bool:
@@ -117,7 +117,7 @@ class Template:
         )
 
     def fill(self, lookup: Lookup, typed: Callable[[str], Any]) -> Filled:
-        """The text with its values in place; neighbouring texts are joined.
+        """Fill the text with values; adjacent texts are joined.
 
         `typed` gives the value that a name has inside an expression.
         """
@@ -140,10 +140,10 @@ class Template:
         return join(pieces)
 
     def with_later(self, name: str) -> Template:
-        """The same text in which expressions over `name` alone stay, each as a `DeferredValue`.
+        """The same text with a `DeferredValue` for each expression that uses only `name`.
 
-        Statements cannot wait: a name that one of them uses is still among the `names`. Raises
-        `FileProblem` when one of them gives the name another value.
+        Statements cannot be deferred: the names that they use stay among the `names`. Raises
+        `FileProblem` when one of them assigns the name.
         """
         if self.scope is not None and binds(jinja_source(self.segments), name):
             raise FileProblem(
@@ -161,8 +161,8 @@ class Template:
         )
         if self.scope is None:
             return replace(self, segments=segments)
-        needed = undeclared(jinja_source(segments), self.line)
-        return replace(self, segments=segments, scope=self.scope & needed)
+        names = undeclared(jinja_source(segments), self.line)
+        return replace(self, segments=segments, scope=self.scope & names)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
         """The value of the text: a single expression keeps its type.
@@ -187,7 +187,7 @@ class Template:
 
 
 def join(pieces: Iterable[str | FileMention]) -> Filled:
-    """The same pieces with neighbouring texts joined and empty texts dropped.
+    """The same pieces with adjacent texts joined and empty texts dropped.
 
     Raises `LimitProblem` when they are longer than a text may be.
     """
@@ -218,11 +218,11 @@ def plain(text: str) -> Template:
 
 
 class NoValueError(FileProblem):
-    """A row of data lacks a value; an expression may know what to do then."""
+    """A row of data lacks a value, which an expression may handle."""
 
 
 def _look_up(name: NameSegment, values: Callable[[str], T]) -> T:
-    """The value of a name; one that a row lacks is reported where it is mentioned."""
+    """The value of a name; a missing one is reported at the line of the name."""
     try:
         return values(name.name)
     except NoValueError as error:
@@ -231,14 +231,14 @@ def _look_up(name: NameSegment, values: Callable[[str], T]) -> T:
 
 
 def _scope(names: Iterable[str], typed: Callable[[str], Any]) -> dict[str, Any]:
-    """The values of names; those that have none are left out."""
-    found: dict[str, Any] = {}
+    """The values of names; names without a value are left out."""
+    scope: dict[str, Any] = {}
     for name in names:
         try:
-            found[name] = typed(name)
+            scope[name] = typed(name)
         except NoValueError:
             continue
-    return found
+    return scope
 
 
 def _evaluate(expression: ExpressionSegment, typed: Callable[[str], Any]) -> str:
@@ -247,7 +247,7 @@ def _evaluate(expression: ExpressionSegment, typed: Callable[[str], Any]) -> str
 
 
 def jinja_source(segments: tuple[Segment, ...]) -> str:
-    """One Jinja source for a text with statements; segments come in as numbered variables."""
+    """One Jinja source for a text with statements, in which segments are numbered variables."""
     parts = []
     for number, segment in enumerate(segments):
         if isinstance(segment, ExpressionSegment):

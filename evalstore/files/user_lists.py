@@ -1,6 +1,6 @@
 """Lists of this user, such as that of trusted files: JSON lines that only the user can write.
 
-They belong to the user and the machine, never to a workspace. Light: imports nothing slow.
+They are in the user's configuration, never in a workspace. The module imports nothing slow.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 def default_place() -> Path:
-    """Where the list of the trusted files of this user is; others lie beside it."""
+    """The path of the user's list of trusted files; other lists are beside it."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
     state = os.environ.get("XDG_STATE_HOME", "")
-    # A relative path there counts for nothing, says the XDG specification.
+    # The XDG specification requires that relative paths are ignored.
     base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"  # noqa: PTH117
     return base / "evalstore" / "trusted"
 
@@ -31,7 +31,7 @@ def default_place() -> Path:
 def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -> None:
     """Write a list of this user atomically, readable and writable only by the user.
 
-    `name` says in messages what the list is of. Raises `EvalstoreError`.
+    `name` is the name of the list in messages. Raises `EvalstoreError`.
     """
     lines = [json.dumps(entry, ensure_ascii=False) for entry in entries]
     # A path that is not UTF-8 has surrogates; JSON writes them as escapes.

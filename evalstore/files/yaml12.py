@@ -1,4 +1,4 @@
-"""YAML 1.2 core: the only way YAML is read.
+"""Reads YAML 1.2 (core schema).
 
 Only `true`/`false` are booleans, there are no dates and no merge keys, a duplicate key
 and a key that is not a scalar are errors. So `Yes`, `No` and `2013-04-13` stay text. Every
@@ -22,11 +22,11 @@ from evalstore.values import Json
 
 _TAG = "tag:yaml.org,2002:"
 _DEEPEST = 100
-"""Levels of nesting."""
+"""The most levels of nesting."""
 _MOST_NODES = 1_000_000
-"""Values in one document after its aliases are expanded."""
+"""The most values in one document after its aliases are expanded."""
 _MOST_BITS = 14_000
-"""Of a whole number: Python writes and reads 4,300 digits."""
+"""The most bits of a whole number, as Python converts at most 4,300 digits."""
 _SHOWN = 60
 """Characters of a number in a message."""
 _NESTING = re.compile(r"[\[{]|[-?:][ \t\n]")
@@ -52,7 +52,7 @@ for _name, _pattern, _first in _RESOLVERS:
 
 @dataclass(frozen=True, slots=True)
 class WrittenScalar:
-    """A scalar as it was written, beside what it means."""
+    """A scalar as it was written, with its value."""
 
     text: str
     typed: Json
@@ -61,7 +61,7 @@ class WrittenScalar:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document: its value, and where everything in it stands."""
+    """One YAML document: its value and the lines of its items."""
 
     value: Json
     node: yaml.Node | None
@@ -69,26 +69,26 @@ class Document:
     """The line of the file at which the document starts."""
 
     def line(self, *path: str | int) -> int:
-        """The line of the file where the item at `path` stands; of its nearest ancestor if gone."""
+        """The line of the item at `path`, or of its nearest ancestor if it is missing."""
         node, line = self.node, self.first_line
         if node is not None:
             line = self._line_of(node)
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            entry = _child(node, step)
+            if entry is None:
                 break
-            key, node = found
+            key, node = entry
             line = self._line_of(key)
         return line
 
     def at(self, *path: str | int) -> Document:
-        """The item at `path` as a document of its own that knows the same lines."""
+        """The item at `path` as a document with the same line numbers."""
         value, node = self.value, self.node
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            entry = _child(node, step)
+            if entry is None:
                 return Document(None, None, self.line(*path))
-            node, value = found[1], value[step]
+            node, value = entry[1], value[step]
         return Document(value, node, self.first_line)
 
     def written(self, *path: str | int) -> Any:
@@ -134,12 +134,12 @@ def _put(node: yaml.Node | None, path: Sequence[str], value: yaml.Node) -> yaml.
     if not path:
         return value
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    inner = next((one for key, one in pairs if key.value == path[0]), None)
+    inner = next((node for key, node in pairs if key.value == path[0]), None)
     key = yaml.ScalarNode(_TAG + "str", path[0], value.start_mark, value.end_mark)
-    kept = [(one, inside) for one, inside in pairs if one.value != path[0]]
+    others = [(name, inner_node) for name, inner_node in pairs if name.value != path[0]]
     mark = node.start_mark if node is not None else value.start_mark
     put = (key, _put(inner, path[1:], value))
-    return yaml.MappingNode(_TAG + "map", [*kept, put], mark, value.end_mark)
+    return yaml.MappingNode(_TAG + "map", [*others, put], mark, value.end_mark)
 
 
 def read_yaml(
@@ -147,7 +147,7 @@ def read_yaml(
 ) -> Document:
     """Read one document; raises `FileProblem` with line and column for anything wrong.
 
-    With `repeats` a key may appear again, and the last one counts, as other readers have it.
+    With `repeats` a key may appear again, and the last one counts, as in other readers.
     With `merge_keys`, `<<` is a key like any other, for formats that have a meaning for it.
     """
     loader = _CoreLoader(text)
@@ -172,15 +172,15 @@ def read_yaml(
 
 
 def read_json(text: str) -> Document:
-    """Read JSON, with the same strictness; it only knows the lines of what is wrong."""
+    """Read JSON with the same strictness; only problems have line numbers."""
 
     def mapping(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise FileProblem(f"key '{twice}' appears twice", 1)
-        return found
+        return members
 
     try:
         value = json.loads(text, object_pairs_hook=mapping)
@@ -197,7 +197,7 @@ def read_json(text: str) -> Document:
 
 
 def _refuse_size(text: str) -> None:
-    """Raise for what libyaml's composer, which does not look, would exhaust stack or memory by."""
+    """Raise for input that would exhaust the stack or memory in libyaml's composer."""
     is_long = len(text) > _MOST_NODES
     if not is_long and sum(1 for _ in islice(_NESTING.finditer(text), 2000)) < 2000:
         return
@@ -256,7 +256,7 @@ class _Values:
 
 
 def _is_merge_key(key: yaml.ScalarNode, value: yaml.Node) -> bool:
-    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of some."""
+    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of mappings."""
     if key.style:
         return False
     items = value.value if isinstance(value, yaml.SequenceNode) else [value]
@@ -296,7 +296,7 @@ def _problem(node: yaml.Node, message: str) -> yaml.MarkedYAMLError:
 
 
 class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
-    """python-frontmatter's way into this loader: only a line of exactly `---` is a fence."""
+    """The handler for python-frontmatter; only a line of exactly `---` is a fence."""
 
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
@@ -329,7 +329,7 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
         ) from error
     document = read_yaml(matter, first_line=skipped + 1)
     if not isinstance(document.value, dict):
-        what = "is empty" if document.value is None else "is not a mapping of fields"
+        defect = "is empty" if document.value is None else "is not a mapping of fields"
         hint = "remove both '---' lines, or write fields such as 'tags: [a]' between them"
-        raise FileProblem(f"the frontmatter {what}", skipped + 1, hint=hint)
+        raise FileProblem(f"the frontmatter {defect}", skipped + 1, hint=hint)
     return document, body, text.count("\n") - body.count("\n") + 1

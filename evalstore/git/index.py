@@ -42,7 +42,7 @@ def _parse(data: bytes, id_size: int) -> list[Tracked]:
     magic, version, count = struct.unpack_from(">4sII", data, 0)
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise GitError("an index of an unknown version")
-    at, path, found, length = 12, b"", [], 0
+    at, path, entries, length = 12, b"", [], 0
     fixed = struct.Struct(f">4I4xII8xI{id_size}sH")
     for _ in range(count):
         start = at
@@ -64,7 +64,7 @@ def _parse(data: bytes, id_size: int) -> list[Tracked]:
         length += len(path)
         if length > _LONGEST_PATHS:
             raise GitError("the paths of the index are too long")
-        found.append(
+        entries.append(
             Tracked(
                 path,
                 mode,
@@ -76,7 +76,7 @@ def _parse(data: bytes, id_size: int) -> list[Tracked]:
             )
         )
     _refuse_extensions(data, at, id_size)
-    return found
+    return entries
 
 
 def _read_number(data: bytes, at: int) -> tuple[int, int]:
@@ -118,14 +118,14 @@ def tree_id(entries: list[Tracked], below: bytes) -> bytes | None:
         name = folder[len(stack[-1][0]) : -1]
         stack[-1][1].append(b"%o %s\0" % (_TREE, name) + id)
 
-    for one in use:
-        while not one.path.startswith(stack[-1][0]):
+    for entry in use:
+        while not entry.path.startswith(stack[-1][0]):
             leave()
-        rest = one.path[len(stack[-1][0]) :]
+        rest = entry.path[len(stack[-1][0]) :]
         *folders, name = rest.split(b"/")
         for folder in folders:
             stack.append((stack[-1][0] + folder + b"/", []))
-        stack[-1][1].append(b"%o %s\0" % (one.mode, name) + one.id)
+        stack[-1][1].append(b"%o %s\0" % (entry.mode, name) + entry.id)
     while len(stack) > 1:
         leave()
     return close()

@@ -39,10 +39,10 @@ class Objects:
     def tree_of(self, commit: str) -> str:
         """The id of the tree of a commit; raises `GitError`."""
         content = self._read(commit, "commit")
-        found = re.match(rb"tree ([0-9a-f]{40,64})\n", content)
-        if found is None:
+        match = re.match(rb"tree ([0-9a-f]{40,64})\n", content)
+        if match is None:
             raise GitError("a commit without a tree")
-        return found[1].decode()
+        return match[1].decode()
 
     def find_in_tree(self, tree: str, name: bytes) -> tuple[int, str] | None:
         """The mode and the id of an entry of a tree; None when it has none of that name."""
@@ -58,10 +58,10 @@ class Objects:
     def _read(self, id: str, kind: str) -> bytes:
         self._deltas_left = _LARGEST_DELTAS
         try:
-            found, content = self._find(bytes.fromhex(id), 0)
+            actual_kind, content = self._find(bytes.fromhex(id), 0)
         except (ValueError, IndexError, struct.error, zlib.error, OSError) as error:
             raise GitError(f"the object {id} cannot be read") from error
-        if found != kind:
+        if actual_kind != kind:
             raise GitError(f"the object {id} is not a {kind}")
         return content
 
@@ -91,7 +91,7 @@ class Objects:
             while byte & 0x80:
                 byte, at = pack[at], at + 1
             if kind in _TYPES:
-                found, content = _TYPES[kind], _inflate(pack, at)
+                object_type, content = _TYPES[kind], _inflate(pack, at)
                 break
             if kind == _OFFSET_DELTA:
                 byte, at = pack[at], at + 1
@@ -106,13 +106,13 @@ class Objects:
             elif kind == _REF_DELTA:
                 base = pack[at : at + size]
                 deltas.append(self._inflate_delta(pack, at + size))
-                found, content = self._find(base, depth)
+                object_type, content = self._find(base, depth)
                 break
             else:
                 raise GitError("an object of an unknown kind")
         for delta in reversed(deltas):
             content = _apply(delta, content)
-        return found, content
+        return object_type, content
 
     def _inflate_delta(self, pack: mmap, at: int) -> bytes:
         delta = _inflate(pack, at, self._deltas_left)
@@ -173,15 +173,15 @@ def _find_offset(path: Path, id: bytes) -> int | None:
         start, size = 8 + 4 * 256, len(id)
         while low < high:
             middle = (low + high) // 2
-            here = index[start + size * middle : start + size * (middle + 1)]
-            if here == id:
+            entry_id = index[start + size * middle : start + size * (middle + 1)]
+            if entry_id == id:
                 offsets = start + (size + 4) * count
                 offset: int = struct.unpack_from(">I", index, offsets + 4 * middle)[0]
                 if offset & 0x80000000:
                     place = offsets + 4 * count + 8 * (offset & 0x7FFFFFFF)
                     offset = struct.unpack_from(">Q", index, place)[0]
                 return offset
-            low, high = (middle + 1, high) if here < id else (low, middle)
+            low, high = (middle + 1, high) if entry_id < id else (low, middle)
     return None
 
 
@@ -198,10 +198,10 @@ def _apply(delta: bytes, base: bytes) -> bytes:
         order, at = delta[at], at + 1
         if order & 0x80:
             numbers = [0, 0]
-            for which, bits in ((0, range(4)), (1, range(4, 7))):
+            for field, bits in ((0, range(4)), (1, range(4, 7))):
                 for place, bit in enumerate(bits):
                     if order >> bit & 1:
-                        numbers[which] |= delta[at] << 8 * place
+                        numbers[field] |= delta[at] << 8 * place
                         at += 1
             offset, size = numbers[0], numbers[1] or 0x10000
             part = base[offset : offset + size]

@@ -23,10 +23,10 @@ def read_head(repository: Repository) -> str | None:
         name = text.removeprefix("ref:").strip()
         if not _NAME.fullmatch(name) or ".." in name:
             raise GitError("HEAD names no ref")
-        found = _read_ref(repository, name)
-        if found is None:
+        target = _read_ref(repository, name)
+        if target is None:
             return None
-        text = found
+        text = target
     raise GitError("HEAD leads in a circle")
 
 
@@ -39,5 +39,5 @@ def _read_ref(repository: Repository, name: str) -> str | None:
     if not packed.is_file():
         return None
     line = re.compile(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"\r?$", re.MULTILINE)
-    found = line.search(read_bytes(packed))
-    return found[1].decode() if found else None
+    match = line.search(read_bytes(packed))
+    return match[1].decode() if match else None

@@ -72,10 +72,10 @@ def _committed(objects: Objects, commit: str, below: bytes) -> bytes | None:
     """The id of the tree of a folder in a commit; None when it has no such folder."""
     tree = objects.tree_of(commit)
     for name in below.split(b"/")[:-1]:
-        found = objects.find_in_tree(tree, name)
-        if found is None or not stat.S_ISDIR(found[0]):
+        entry = objects.find_in_tree(tree, name)
+        if entry is None or not stat.S_ISDIR(entry[0]):
             return None
-        tree = found[1]
+        tree = entry[1]
     empty = hashlib.sha1 if len(tree) == 40 else hashlib.sha256
     id = bytes.fromhex(tree)
     return None if id == empty(b"tree 0\0", usedforsecurity=False).digest() else id
@@ -151,7 +151,7 @@ class _Files:
         """Whether an attributes file that concerns a file speaks of filters or encodings."""
         folder = Path(os.fsdecode(self._top), *os.fsdecode(path).split("/")[:-1])
         top = Path(os.fsdecode(self._top))
-        places = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
+        places = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(top)]
         for name in (*(place / ".gitattributes" for place in places), self._attributes):
             with suppress(GitError):
                 if re.search(r"filter=|ident\b|working-tree-encoding=", read_text(name)):

@@ -117,18 +117,18 @@ class _ByCheck:
 
     def _opinion(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
         """The opinion in which this was found; the score is kept as a share of its scale."""
-        wanted = self.check.get("pass", ">= 1")
-        if isinstance(wanted, list):
-            passed = label in wanted
+        required = self.check.get("pass", ">= 1")
+        if isinstance(required, list):
+            passed = label in required
         else:
-            passed = score is not None and reaches(score, wanted)
-        found = f"the judge chose {shorten(label)}" if label else ""
-        if score is not None and not (label and isinstance(wanted, list)):
-            found += f" (score {score:.4g})" if found else f"the judge gave the score {score:.4g}"
-        aim = " or ".join(map(shorten, wanted)) if isinstance(wanted, list) else wanted
+            passed = score is not None and reaches(score, required)
+        reason = f"the judge chose {shorten(label)}" if label else ""
+        if score is not None and not (label and isinstance(required, list)):
+            reason += f" (score {score:.4g})" if reason else f"the judge gave the score {score:.4g}"
+        aim = " or ".join(map(shorten, required)) if isinstance(required, list) else required
         return JudgeReply(
             "pass" if passed else "fail",
-            feedback="" if passed else f"{found}; required {aim}",
+            feedback="" if passed else f"{reason}; required {aim}",
             score=None if score is None else self._share(score),
             label=label[:LONGEST_LABEL] if label else None,
             reasoning=kept(reply.text),
@@ -161,8 +161,8 @@ class Choices(_ByCheck):
 
     def words(self, code: str | None) -> str:
         """Where the choice belongs, and what can be chosen."""
-        how = _HOW[self.check.get("answer", "cot_classify")]
-        return _WHATEVER + how.format(self._listed())
+        instruction = _HOW[self.check.get("answer", "cot_classify")]
+        return _WHATEVER + instruction.format(self._listed())
 
     def again(self, code: str | None) -> str:
         """The choice alone."""
@@ -214,8 +214,8 @@ class Scores(_ByCheck):
         score = number(value, is_json=self.strictest == "json")
         low, high = scale_of(self.check)
         if score is None or not low <= score <= high:
-            what = f"a number from {low:g} to {high:g}"
-            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {what}")
+            expected = f"a number from {low:g} to {high:g}"
+            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {expected}")
         return self._opinion(reply, None, score)
 
     def _found(self, text: str) -> Json:
@@ -229,10 +229,10 @@ class Scores(_ByCheck):
         except ValueError:
             raise Unreadable("the judge's reply is not JSON") from None
         try:
-            found = find_at_path(parser["json"], value)
+            value = find_at_path(parser["json"], value)
         except (LimitReached, NotRunError) as limit:
-            where = shorten(parser["json"])
-            raise Unreadable(f"the search for {where} was stopped: {limit}") from None
-        if found is None:
+            path = shorten(parser["json"])
+            raise Unreadable(f"the search for {path} was stopped: {limit}") from None
+        if value is None:
             raise Unreadable(f"the judge's reply has nothing at {shorten(parser['json'])}")
-        return found
+        return value

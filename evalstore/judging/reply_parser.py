@@ -62,8 +62,8 @@ def finished_text(reply: Reply) -> str:
         raise Unreadable(f"the judge refused: {storable(reply.refusal)}")
     if reply.is_cut:
         raise Unreadable("the judge's reply was cut off by the token limit")
-    if found := _UNFINISHED.fullmatch(reply.finish_reason or ""):
-        raise Unreadable(f"the judge's reply was cut off: its finish reason is '{found[0]}'")
+    if match := _UNFINISHED.fullmatch(reply.finish_reason or ""):
+        raise Unreadable(f"the judge's reply was cut off: its finish reason is '{match[0]}'")
     return reply.text or ""
 
 
@@ -119,10 +119,10 @@ def _whole_object(text: str) -> dict[str, Json]:
 
 
 def _object_with_code(text: str, code: str) -> dict[str, Json]:
-    objects = [found for found in _top_objects(text) if "pass" in found[2]]
+    objects = [entry for entry in _top_objects(text) if "pass" in entry[2]]
     if not objects:
         raise Unreadable("the judge's reply holds no JSON object with 'pass'")
-    verdicts = [found for found in objects if str(found[2].get("code")) == code]
+    verdicts = [entry for entry in objects if str(entry[2].get("code")) == code]
     if not verdicts:
         raise Unreadable("the judge's verdict does not have the code that was asked for")
     *earlier, (_, end, verdict) = verdicts
@@ -131,8 +131,8 @@ def _object_with_code(text: str, code: str) -> dict[str, Json]:
     if verdict["pass"] is True:
         if text[end:].strip(_MARKS):
             raise Unreadable("the judge's reply goes on after a pass, which may take it back")
-        if said := _OTHERWISE.search(_plain(_without(text, verdicts))):
-            words = storable(" ".join(said[0].split()))
+        if contradiction := _OTHERWISE.search(_plain(_without(text, verdicts))):
+            words = storable(" ".join(contradiction[0].split()))
             raise Unreadable(f"the judge's 'pass' is true, and the text around it says '{words}'")
     return verdict
 
@@ -144,7 +144,7 @@ _Found = tuple[int, int, dict[str, Json]]
 def _top_objects(text: str) -> list[_Found]:
     """The JSON objects that are not inside of other brackets, whether those are JSON or not."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
-    found: list[_Found] = []
+    objects: list[_Found] = []
     end = depth = tries = 0
     for match in _BRACKET.finditer(text):
         if match.start() < end:
@@ -161,16 +161,16 @@ def _top_objects(text: str) -> list[_Found]:
             except (ValueError, RecursionError):
                 pass
             else:
-                found.append((match.start(), end, value))
+                objects.append((match.start(), end, value))
                 continue
         depth += 1
-    return found
+    return objects
 
 
-def _without(text: str, found: list[_Found]) -> str:
+def _without(text: str, objects: list[_Found]) -> str:
     """A text without these objects."""
-    starts = [0, *(end for _, end, _ in found)]
-    ends = [*(start for start, _, _ in found), len(text)]
+    starts = [0, *(end for _, end, _ in objects)]
+    ends = [*(start for start, _, _ in objects), len(text)]
     return " ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
@@ -178,28 +178,28 @@ def _plain(text: str) -> str:
     """A text in its usual letters, without what cannot be seen."""
     if text.isascii():
         return text
-    seen = "".join(one for one in text if unicodedata.category(one) != "Cf")
-    return unicodedata.normalize("NFKC", seen).replace("’", "'")
+    visible = "".join(character for character in text if unicodedata.category(character) != "Cf")
+    return unicodedata.normalize("NFKC", visible).replace("’", "'")
 
 
 def _contradicts_itself(verdict: dict[str, Json]) -> bool:
     """Whether a member of a pass, however deep, denies `pass` or says no more than 'fail'."""
-    left: list[tuple[str, Json]] = list(verdict.items())
-    while left:
-        name, value = left.pop()
+    pending: list[tuple[str, Json]] = list(verdict.items())
+    while pending:
+        name, value = pending.pop()
         name = _plain(name).casefold()
         if name in _VERDICTS and str(value).casefold() in ("false", "no"):
             return True
         if isinstance(value, str):
-            said = _plain(value)
-            if _FAILS.fullmatch(said.strip(_MARKS)):
+            words = _plain(value)
+            if _FAILS.fullmatch(words.strip(_MARKS)):
                 return True
-            if name not in _PROSE and _BEGINS_TO_FAIL.match(said):
+            if name not in _PROSE and _BEGINS_TO_FAIL.match(words):
                 return True
         if isinstance(value, dict):
-            left += value.items()
+            pending += value.items()
         elif isinstance(value, list):
-            left += (("", one) for one in value)
+            pending += (("", element) for element in value)
     return False
 
 

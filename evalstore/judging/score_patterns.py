@@ -75,10 +75,10 @@ def _matches(pattern: str, method: str, text: str) -> list[regex.Match[str]]:
     try:
         if method == "last":
             return list(expression.finditer(text, timeout=SECONDS))
-        found = getattr(expression, method)(text, timeout=SECONDS)
+        match = getattr(expression, method)(text, timeout=SECONDS)
     except TimeoutError:
         raise Unreadable(f"the pattern {shorten(pattern)} timed out") from None
-    return [] if found is None else [found]
+    return [] if match is None else [match]
 
 
 def _comparable(value: str | None) -> str | float | None:

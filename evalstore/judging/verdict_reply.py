@@ -69,11 +69,11 @@ def read_opinion(reply: Reply, code: str | None = None) -> JudgeReply:
     to the schema: then the whole reply must be the verdict. A score of 0 contradicts a pass,
     and one of 1 a fail: on no scale where more is better can both be meant.
     """
-    found = find_verdict(finished_text(reply), code)
-    passed = found["pass"]
+    verdict = find_verdict(finished_text(reply), code)
+    passed = verdict["pass"]
     if not isinstance(passed, bool):
         raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")
-    score = found.get("score")
+    score = verdict.get("score")
     if score is not None and not _is_share(score):
         raise Unreadable(f"the judge's 'score' is {_shown(score)}, not a number from 0 to 1")
     if score == (0 if passed else 1):
@@ -81,10 +81,10 @@ def read_opinion(reply: Reply, code: str | None = None) -> JudgeReply:
         raise Unreadable(f"{words}: one contradicts the other")
     return JudgeReply(
         "pass" if passed else "fail",
-        feedback=kept(found.get("feedback")),
+        feedback=kept(verdict.get("feedback")),
         score=None if score is None else float(score),
-        label=kept(found.get("label"))[:LONGEST_LABEL] or None,
-        reasoning=kept(found.get("reasoning")),
+        label=kept(verdict.get("label"))[:LONGEST_LABEL] or None,
+        reasoning=kept(verdict.get("reasoning")),
     )
 
 
@@ -108,11 +108,11 @@ def unreadable_opinion(reply: Reply, reason: str) -> JudgeReply:
     return JudgeReply("undecided", feedback=reason, reasoning=kept(reply.text))
 
 
-def ask_again(request: Request, reply: Reply, reason: str, wanted: str = AGAIN) -> Request:
+def ask_again(request: Request, reply: Reply, reason: str, instruction: str = AGAIN) -> Request:
     """The request that shows a judge its unreadable reply, what is wrong, and what is wanted."""
-    said = kept(reply.text) or kept(reply.refusal) or "(no text)"
+    wrong_reply = kept(reply.text) or kept(reply.refusal) or "(no text)"
     turns = (
-        OutgoingMessage("assistant", (Text(said),)),
-        OutgoingMessage("user", (Text(f"That cannot be read: {reason}. {wanted}"),)),
+        OutgoingMessage("assistant", (Text(wrong_reply),)),
+        OutgoingMessage("user", (Text(f"That cannot be read: {reason}. {instruction}"),)),
     )
     return replace(request, messages=(*request.messages, *turns))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LARGEST = 200_000
 """The most characters of JSON that are indented."""
 _DEEPEST = 40
-_HIDDEN = ("type", "revision", "given", "templates", "turns")
+_HIDDEN = ("type", "revision", "given", "templates", "data", "turns")
 """Fields of a check that are not shown: its author has not written them."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from evalstore.values import Json
 
@@ -27,14 +27,11 @@ class FixedNames(NamedTuple):
     aliases: Mapping[str, str]
 
 
-_METHODS = frozenset(name for name in dir(dict) if not name.startswith("_"))
-
-
 class DataItem(dict[str, Json]):
     """A row: its values by the names of their columns, also found by the names as written.
 
-    In templates `item.items` is the column `items`, if the file has one: a method whose
-    name is that of a column cannot be reached (`dict.items(item)` still can).
+    In templates `item.items` is the column `items`, if the file has one; see
+    `evalstore.files.jinja_environment`. In Python `item.items` is always the method.
     """
 
     __slots__ = ("__columns",)
@@ -42,12 +39,6 @@ class DataItem(dict[str, Json]):
     def __init__(self, values: Mapping[str, Json], columns: ColumnNames) -> None:
         super().__init__(values)
         self.__columns = columns
-
-    def __getattribute__(self, name: str) -> Any:
-        """An attribute that does not hide a column; Jinja then looks for the column."""
-        if name in _METHODS and name in self.__columns.known:
-            raise AttributeError(name)
-        return super().__getattribute__(name)
 
     def __missing__(self, name: str) -> Json:
         """The value by the name as written."""
@@ -72,6 +63,6 @@ class DataItem(dict[str, Json]):
 
 
 def columns_of(item: DataItem) -> ColumnNames:
-    """The names of the columns of a row; not a method, which would hide a column."""
+    """The names of the columns of a row; not a method, which templates could reach."""
     columns: ColumnNames = getattr(item, "_DataItem__columns")  # noqa: B009 - mypy knows it by no name
     return columns

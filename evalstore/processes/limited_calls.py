@@ -80,7 +80,7 @@ def call(
         "given": {"module": module, "function": function, "arguments": arguments},
     }
     try:
-        found, seconds = _workers().call(_code(module, strict), request, _SECONDS, cpu_seconds)
+        result, seconds = _workers().call(_code(module, strict), request, _SECONDS, cpu_seconds)
     except CodeError as error:
         message = str(error)
         if "used more processor time" in message:
@@ -97,7 +97,7 @@ def call(
         if left[0] < 0:
             words = f"with the others of this file it takes more than {_FILE_SECONDS:g} seconds"
             raise LimitReached(f"{words} of processor time")
-    return found
+    return result
 
 
 _left: ContextVar[list[float] | None] = ContextVar("left", default=None)
@@ -141,8 +141,10 @@ def encode_names(values: Mapping[str, Json]) -> Json:
     items = {name: value for name, value in values.items() if isinstance(value, DataItem)}
     columns = {name: columns_of(item) for name, item in items.items()}
     return {
-        "values": {**values, **{name: dict(dict.items(one)) for name, one in items.items()}},
-        "items": {name: [sorted(one.known), dict(one.aliases)] for name, one in columns.items()},
+        "values": {**values, **{name: dict(one) for name, one in items.items()}},
+        "items": {
+            name: [sorted(names.known), dict(names.aliases)] for name, names in columns.items()
+        },
     }
 
 

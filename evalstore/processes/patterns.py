@@ -62,8 +62,8 @@ def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bo
     if is_cheap_pattern(pattern, len(text)):
         with suppress(TimeoutError):
             return compiled(pattern, flags).search(text, timeout=SECONDS) is not None
-    found: bool = call(__name__, "search", pattern, text, sorted(flags))
-    return found
+    matches: bool = call(__name__, "search", pattern, text, sorted(flags))
+    return matches
 
 
 def search(pattern: str, text: str, flags: Iterable[str]) -> bool:

@@ -163,14 +163,14 @@ class _Worker:
             raise _not_run(self._code.path, _ENDED)
         self._folder = tempfile.TemporaryDirectory(prefix="evalstore-", ignore_cleanup_errors=True)
         home = self._folder.name
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-B", str(_PROGRAM)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=home,
-            env={**kept, "HOME": home, "TMPDIR": home},
+            env={**environment, "HOME": home, "TMPDIR": home},
             start_new_session=True,
             bufsize=0,
         )
@@ -212,9 +212,9 @@ class _Worker:
         pipes.register(out, select.POLLIN)
         pipes.register(into, select.POLLOUT)
         while not received.endswith(b"\n"):
-            left = until - time.monotonic()
-            ready = dict(pipes.poll(max(left, 0) * 1000))
-            if left <= 0 or not ready:
+            remaining = until - time.monotonic()
+            ready = dict(pipes.poll(max(remaining, 0) * 1000))
+            if remaining <= 0 or not ready:
                 raise CodeError(
                     f"{self._code.path} took longer than {seconds:g} seconds, and was stopped"
                 )
@@ -226,10 +226,10 @@ class _Worker:
                 if not waiting:
                     pipes.unregister(into)
             if out in ready:
-                some = os.read(out, _AT_ONCE)
-                if not some:
+                chunk = os.read(out, _AT_ONCE)
+                if not chunk:
                     raise self._ended()
-                received += some
+                received += chunk
             if len(received) > 12 * self._code.longest + _AT_ONCE:
                 raise CodeError(f"{self._code.path} wrote without end, and was stopped")
         try:

@@ -87,5 +87,5 @@ def covers(allowed: str, host: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Whether a host, with or without a port, is this machine by its name or address."""
-    found = re.fullmatch(r"\[?(.*?)\]?(:\d+)?", host)
-    return found is not None and _LOOPBACK.fullmatch(found[1]) is not None
+    match = re.fullmatch(r"\[?(.*?)\]?(:\d+)?", host)
+    return match is not None and _LOOPBACK.fullmatch(match[1]) is not None

@@ -230,9 +230,9 @@ def _hide(value: Json, secret: str) -> Json:
     if isinstance(value, str):
         return value.replace(secret, "***")
     if isinstance(value, list):
-        return [_hide(one, secret) for one in value]
+        return [_hide(inner, secret) for inner in value]
     if isinstance(value, dict):
-        return {_hide(name, secret): _hide(one, secret) for name, one in value.items()}
+        return {_hide(name, secret): _hide(inner, secret) for name, inner in value.items()}
     return value
 
 

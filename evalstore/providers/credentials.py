@@ -120,15 +120,21 @@ def usual_variables(kind: str, names: Iterable[str]) -> list[str]:
     start = re.sub(r"[_-]", "", name).upper()
     known = _ALIASES.get(name, ())
 
-    def rank(one: str) -> tuple[bool, bool, bool, str]:
-        plain = one.replace("_", "")
-        return plain != f"{start}APIKEY", one not in known, not one.endswith("_API_KEY"), one
+    def rank(variable: str) -> tuple[bool, bool, bool, str]:
+        plain = variable.replace("_", "")
+        return (
+            plain != f"{start}APIKEY",
+            variable not in known,
+            not variable.endswith("_API_KEY"),
+            variable,
+        )
 
     return sorted(
         (
-            one
-            for one in names
-            if one in known or (one.endswith(_KEY_ENDS) and one.replace("_", "").startswith(start))
+            variable
+            for variable in names
+            if variable in known
+            or (variable.endswith(_KEY_ENDS) and variable.replace("_", "").startswith(start))
         ),
         key=rank,
     )
@@ -152,7 +158,7 @@ def find_base(kind: str, values: Mapping[str, str]) -> tuple[str, str] | None:
 
 def find_parameters(kind: str, values: Mapping[str, str]) -> dict[str, str]:
     """What litellm is told of a kind of provider beside its key and its address."""
-    found = {
+    parameters = {
         parameter: values[variable].strip()
         for start, known in _PARAMETERS.items()
         if litellm_name(kind).startswith(start)
@@ -161,7 +167,7 @@ def find_parameters(kind: str, values: Mapping[str, str]) -> dict[str, str]:
     }
     return {
         name: value
-        for name, value in found.items()
+        for name, value in parameters.items()
         if name not in _IN_ADDRESS or _PLAIN.fullmatch(value)
     }
 
@@ -173,8 +179,8 @@ def find_ambient(kind: str, user: Mapping[str, str]) -> str | None:
     """
     name = litellm_name(kind)
     if name.startswith("azure"):
-        return next((one for one in _AZURE_LOGINS if user.get(one)), None)
-    return next((found for start, found in AMBIENT.items() if name.startswith(start)), None)
+        return next((login for login in _AZURE_LOGINS if user.get(login)), None)
+    return next((variable for start, variable in AMBIENT.items() if name.startswith(start)), None)
 
 
 def secret_values(parameters: Mapping[str, str]) -> list[str]:

@@ -42,11 +42,11 @@ SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 def status_error(
     status: int,
-    said: Json,
+    body: Json,
     *,
     headers: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
-    who: str = "the server",
+    source: str = "the server",
     formed: bool = False,
 ) -> ProviderError:
     """The error for an answer with this status and this body, parsed or as text.
@@ -55,12 +55,12 @@ def status_error(
     A proxy that can no longer change the status of 200 puts the real one into `code`,
     as OpenRouter does.
     """
-    message, codes = describe_error(said)
+    message, codes = describe_error(body)
     real = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
     if status < 400 and real is not None:
         status = real
     no_money = not NO_MONEY.isdisjoint(codes)
-    words = f"{who} answered {status}" + (f": {message}" if message else "")
+    words = f"{source} answered {status}" + (f": {message}" if message else "")
     kind = "status"
     if status == 400 and not TOO_LONG.isdisjoint(codes):
         kind = "context"
@@ -98,25 +98,25 @@ def find_error(document: Json) -> Json | None:
     return None
 
 
-def describe_error(said: Json) -> tuple[str, list[Json]]:
+def describe_error(body: Json) -> tuple[str, list[Json]]:
     """What a server said went wrong, and the codes and the parameter it named."""
-    if isinstance(said, dict) and said.get("error"):
-        said = said["error"]
-    if not isinstance(said, dict):
-        return _as_text(said), []
+    if isinstance(body, dict) and body.get("error"):
+        body = body["error"]
+    if not isinstance(body, dict):
+        return _as_text(body), []
     codes = [
-        said[name] for name in ("code", "type", "param") if isinstance(said.get(name), str | int)
+        body[name] for name in ("code", "type", "param") if isinstance(body.get(name), str | int)
     ]
-    message = said.get("message") or said.get("detail")
-    return message if isinstance(message, str) else _as_text(said), codes
+    message = body.get("message") or body.get("detail")
+    return message if isinstance(message, str) else _as_text(body), codes
 
 
-def _as_text(said: Json) -> str:
+def _as_text(body: Json) -> str:
     """A text as it is, anything else as JSON."""
-    if isinstance(said, str):
-        return said
+    if isinstance(body, str):
+        return body
     try:
-        return json.dumps(said)
+        return json.dumps(body)
     except (ValueError, RecursionError):
         return "an error that is nested too deeply to be shown"
 
@@ -156,8 +156,8 @@ def find_secrets(api_key: str | None, *more: str) -> tuple[str, ...]:
 
     The longest first.
     """
-    found = {value for name, value in os.environ.items() if SECRET_NAME.search(name)}
-    secrets = {value for value in (*found, *more) if len(value) >= 8}
+    hidden = {value for name, value in os.environ.items() if SECRET_NAME.search(name)}
+    secrets = {value for value in (*hidden, *more) if len(value) >= 8}
     if api_key is not None and len(api_key) >= 4:
         secrets.add(api_key)
     return tuple(sorted(secrets, key=len, reverse=True))
@@ -167,8 +167,8 @@ def find_key_of(provider: str) -> str | None:
     """The key a library takes for this provider from the environment when it is given none."""
     start = provider.replace("_", "").upper()
     names = (name for name in sorted(os.environ) if name.endswith("_API_KEY"))
-    found = (name for name in names if name.replace("_", "").startswith(start))
-    return next((os.environ[name].strip() for name in found if os.environ[name].strip()), None)
+    matching = (name for name in names if name.replace("_", "").startswith(start))
+    return next((os.environ[name].strip() for name in matching if os.environ[name].strip()), None)
 
 
 def clean(text: str, secrets: Iterable[str] = ()) -> str:

@@ -86,7 +86,7 @@ def find_refused(options: Mapping[str, Json]) -> str | None:
         if name in NOT_OPTIONS or _REDIRECTS.search(name):
             return name
         is_headers = name in ("headers", "extra_headers") and isinstance(value, dict)
-        if is_headers and not _HEADERS.isdisjoint(str(one).casefold() for one in value):
+        if is_headers and not _HEADERS.isdisjoint(str(header).casefold() for header in value):
             return name
         # litellm replaces such texts by a variable of the environment, or by a token.
         if re.search(r"os\.environ/|\boidc/", json.dumps(value)):
@@ -128,8 +128,8 @@ def confine_clients() -> None:
 
 def _confined(create: Callable[..., Any], read: Callable[[Any], Any]) -> Callable[..., Any]:
     @wraps(create)
-    def create_confined(*given: Any, **named: Any) -> Any:
-        client = create(*given, **named)
+    def create_confined(*args: Any, **kwargs: Any) -> Any:
+        client = create(*args, **kwargs)
         client.follow_redirects = False
         hooks = client.event_hooks
         client.event_hooks = hooks | {"response": [*hooks["response"], read]}
@@ -194,9 +194,10 @@ class LitellmProvider:
         async with deadline(timeout):
             response = await self._complete(body, timeout)
         latency = time.perf_counter() - started
-        found = response._hidden_params.get("additional_headers") or {}
+        raw_headers = response._hidden_params.get("additional_headers") or {}
         headers = {
-            name.removeprefix("llm_provider-"): value for name, value in lower_names(found).items()
+            name.removeprefix("llm_provider-"): value
+            for name, value in lower_names(raw_headers).items()
         }
         return decode_reply(
             as_document(response),
@@ -233,8 +234,8 @@ class LitellmProvider:
     def _failure(self, problem: Exception, *, formed: bool) -> ProviderError:
         """The error for an exception of litellm, by its status more than by its class."""
         litellm = self._litellm
-        said = find_said(problem)
-        words = clean(describe_error(said)[0], self._secrets)
+        body = find_said(problem)
+        words = clean(describe_error(body)[0], self._secrets)
         headers = getattr(problem, "litellm_response_headers", None) or {}
         status = getattr(problem, "status_code", None)
         known = status if isinstance(status, int) else None
@@ -253,11 +254,11 @@ class LitellmProvider:
             return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
         return status_error(
             200 if known is None else known,
-            said,
+            body,
             headers=lower_names(headers),
             secrets=self._secrets,
             # Without headers the status may be litellm's own, as for a key that is missing.
-            who="the server" if headers or known is None else "litellm",
+            source="the server" if headers or known is None else "litellm",
             formed=formed,
         )
 
@@ -277,11 +278,11 @@ def find_said(problem: Exception) -> Json:
     if isinstance(body, dict):
         return body
     text = str(problem).partition("Traceback (most recent")[0].rstrip()
-    said = text.partition("Exception - ")[2] or re.sub(r"^(litellm\.\w+: )+", "", text)
+    message = text.partition("Exception - ")[2] or re.sub(r"^(litellm\.\w+: )+", "", text)
     try:
-        return json.loads(said)
+        return json.loads(message)
     except (ValueError, RecursionError):
-        return said
+        return message
 
 
 def as_document(response: Any) -> Body:
@@ -302,8 +303,8 @@ def as_document(response: Any) -> Body:
         message = choice["message"]
         extra = message.get("provider_specific_fields") or {}
         message["refusal"] = message.get("refusal") or extra.get("refusal")
-        kept = choice.get("provider_specific_fields") or {}
-        choice["native_finish_reason"] = kept.get("native_finish_reason")
+        fields = choice.get("provider_specific_fields") or {}
+        choice["native_finish_reason"] = fields.get("native_finish_reason")
     return document
 
 

@@ -79,8 +79,8 @@ class PluggedProvider:
         words = clean(str(error), find_secrets(None)) or type(error).__name__
         return ProviderError("service", f"the service '{self._kind}' failed: {words}")
 
-    def _no_reply(self, what: str, given: object) -> ProviderError:
-        words = f"the service '{self._kind}' gave {what} but {type(given).__name__}"
+    def _no_reply(self, lack: str, reply: object) -> ProviderError:
+        words = f"the service '{self._kind}' gave {lack} but {type(reply).__name__}"
         return ProviderError("malformed", words)
 
     def _call(self, request: Request, prompt: str) -> str:
@@ -110,33 +110,33 @@ class PluggedProvider:
             await provider.close()
 
 
-def _make(factory: Callable[..., Any], given: Mapping[str, str]) -> Any:
+def _make(factory: Callable[..., Any], attributes: Mapping[str, str]) -> Any:
     """A service, told its provider and its model in the way that it knows."""
-    service = _construct(factory, given)
-    for name, value in given.items():
+    service = _construct(factory, attributes)
+    for name, value in attributes.items():
         if getattr(service, name, None) is None:
             setattr(service, name, value)
     return service
 
 
-def _construct(factory: Callable[..., Any], given: Mapping[str, str]) -> Any:
+def _construct(factory: Callable[..., Any], arguments: Mapping[str, str]) -> Any:
     """An instance, made with those of the arguments that its class takes."""
     try:
         known = inspect.signature(factory).parameters
     except ValueError:
         known = inspect.signature(lambda: None).parameters
-    return factory(**{name: value for name, value in given.items() if name in known})
+    return factory(**{name: value for name, value in arguments.items() if name in known})
 
 
 def _as_prompt(request: Request) -> str:
     """A request as one text: such a service knows neither turns nor forms of an answer."""
-    for what, wanted in (
+    for feature, is_used in (
         ("tools", request.tools or request.provider_options.get("tools")),
         ("a schema", request.schema is not None),
         ("JSON mode", request.json_mode),
     ):
-        if wanted:
-            raise ProviderError("unsupported", f"a service that takes one prompt has no {what}")
+        if is_used:
+            raise ProviderError("unsupported", f"a service that takes one prompt has no {feature}")
     turns = [message for message in request.messages if message.role != "system"]
     if len(turns) != 1:
         raise ProviderError("unsupported", "a service that takes one prompt has no conversations")

@@ -78,11 +78,11 @@ def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
     entry = _find_entry(kind, code)
     if entry is None:
         return None
-    found: dict[str, bool] = {}
+    support: dict[str, bool] = {}
     for field, word in CAPABILITIES.items():
         if isinstance(can := entry.get(field), bool):
-            found[word] = found.get(word, False) or can
-    return found
+            support[word] = support.get(word, False) or can
+    return support
 
 
 def is_known_provider(kind: str) -> bool:
@@ -100,7 +100,9 @@ def is_listed(kind: str, code: str) -> bool:
     if kind in plugged_in() or _find_entry(kind, code) is not None:
         return True
     name = litellm_name(kind)
-    return not any(_belongs(str(one.get("litellm_provider")), name) for one in _table().values())
+    return not any(
+        _belongs(str(entry.get("litellm_provider")), name) for entry in _table().values()
+    )
 
 
 def _find_entry(kind: str, code: str) -> Mapping[str, Json] | None:

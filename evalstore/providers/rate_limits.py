@@ -66,10 +66,10 @@ def _seconds(reset: str) -> float:
 
 
 def _length(text: str) -> float:
-    found = _LENGTH.fullmatch(text)
+    match = _LENGTH.fullmatch(text)
     try:
         hours, minutes, seconds, milliseconds = (
-            float(part or 0) for part in (found.groups() if found else ("", "", "", ""))
+            float(part or 0) for part in (match.groups() if match else ("", "", "", ""))
         )
     except ValueError:
         return 0.0

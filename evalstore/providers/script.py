@@ -121,10 +121,10 @@ def _check_entry(response: Json) -> Iterator[str]:
         yield "a response is a mapping"
         return
     yield from _check_fields(response, FIELDS)
-    given = [name for name in ("answer", "toolCalls", "error") if name in response]
-    if len(given) != 1:
-        found = " and ".join(f"'{name}'" for name in given) or "none of them"
-        yield f"a response has one of 'answer', 'toolCalls' and 'error', not {found}"
+    outcomes = [name for name in ("answer", "toolCalls", "error") if name in response]
+    if len(outcomes) != 1:
+        names = " and ".join(f"'{name}'" for name in outcomes) or "none of them"
+        yield f"a response has one of 'answer', 'toolCalls' and 'error', not {names}"
     when = response.get("when")
     if isinstance(when, str) and (problem := pattern_problem(when, _WHEN_FLAGS)):
         yield f"'when' is not a regular expression: {problem}"

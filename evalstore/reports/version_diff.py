@@ -13,7 +13,7 @@ from evalstore.values import AnswerRef, Json, SampleRef
 _SHOWN = 60
 _INLINE = 64
 """Characters of two values that are shown in one line."""
-_BOUND = ("turns", "templates")
+_BOUND = ("turns", "templates", "data")
 """What a check is bound to; its author has not written it."""
 
 

@@ -1,1 +1,1 @@
-"""The folder with evalstore.yaml: its files, the cases they make, and all their problems."""
+"""The folder with evalstore.yaml: its settings and files, their cases and problems."""

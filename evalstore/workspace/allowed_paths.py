@@ -1,7 +1,7 @@
-"""Which paths outside of a workspace its user lets it use: in a list of the user, not of it.
+"""The paths outside of workspaces that the user allows them to use.
 
-The list lies beside that of trusted files. Each entry is a workspace and a folder or file, both
-by their paths without links.
+The list is in the user's configuration, beside that of trusted files. Each entry is a workspace
+and a folder or file, both by their real paths.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _NAME = "allowed paths"
 
 
 class AllowedPath(NamedTuple):
-    """A folder or file outside that one workspace may use."""
+    """A folder or file outside of a workspace that this workspace may use."""
 
     workspace: str
     path: str
 
 
 class AllowedPaths:
-    """What all workspaces of this user may use outside of themselves; read once."""
+    """The allowed paths of all workspaces of this user; read once."""
 
     def __init__(self, file: Path | None = None) -> None:
         """Raises `EvalstoreError` when the list is damaged, or when others can write to it."""
@@ -36,11 +36,11 @@ class AllowedPaths:
 
     @property
     def entries(self) -> list[AllowedPath]:
-        """All of them, in the order in which they were allowed."""
+        """All entries, in the order in which they were allowed."""
         return list(self._entries)
 
     def of(self, workspace: str) -> list[str]:
-        """What a workspace, by its path without links, may use."""
+        """The paths that a workspace, given by its real path, may use."""
         return [entry.path for entry in self._entries if entry.workspace == workspace]
 
     def add(self, workspace: str, paths: Iterable[str]) -> None:
@@ -49,7 +49,7 @@ class AllowedPaths:
         self._write()
 
     def remove(self, entries: Iterable[AllowedPath]) -> None:
-        """Allow some no longer."""
+        """Remove entries."""
         for entry in entries:
             self._entries.pop(entry, None)
         self._write()
@@ -59,13 +59,13 @@ class AllowedPaths:
 
 
 def list_file() -> Path:
-    """Where the list of this user is."""
+    """The path of the list of this user."""
     trusted = default_place()
     return trusted.with_name(f"{trusted.name}-paths")
 
 
 class WorkspaceBoundary(Boundary):
-    """What may be used of one workspace, and outside of it."""
+    """The paths that one workspace may use, inside and outside of it."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class WorkspaceBoundary(Boundary):
         allow_all: bool = False,
         tell: Callable[[str], None] = lambda _message: None,
     ) -> None:
-        """With `allow_all` everything may be used, and `record` remembers and tells what was."""
+        """With `allow_all` every path is allowed, and `record` stores those that were used."""
         self.root = os.path.realpath(root)
         self._tell = tell
         super().__init__(
@@ -82,7 +82,7 @@ class WorkspaceBoundary(Boundary):
         )
 
     def require(self, path: Path, place: str) -> None:
-        """Raise `OutsideError` unless a path may be used; `place` is what the message calls it."""
+        """Raise `OutsideError` unless a path may be used; `place` is its name in the message."""
         try:
             self.resolve(path)
         except OutsideProblem as problem:
@@ -92,7 +92,7 @@ class WorkspaceBoundary(Boundary):
         self.record()
 
     def require_database(self, path: Path, place: str) -> None:
-        """The same for a database with the files that SQLite keeps beside it.
+        """Do the same for a database and the files that SQLite keeps beside it.
 
         Their names begin with that of the database.
         """
@@ -109,7 +109,7 @@ class WorkspaceBoundary(Boundary):
             self.require(link, os.path.relpath(link, self.root))
 
     def record(self) -> None:
-        """Remember for this user what was allowed by now; raises `EvalstoreError`."""
+        """Add the paths allowed so far to the user's list; raises `EvalstoreError`."""
         if self.added:
             AllowedPaths().add(self.root, self.added)
             for path in self.added:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Catalogue:
-    """What the files say of models; those of files with errors are missing."""
+    """Models, providers and currencies by id; those of files with errors are missing."""
 
     models: dict[str, Model] = field(default_factory=dict)
     model_files: dict[str, str] = field(default_factory=dict)
@@ -31,11 +31,11 @@ class Catalogue:
 def read_catalogue(
     workspace: WorkspaceFolder, problems: list[Problem], *, check_scripts: bool = False
 ) -> Catalogue:
-    """Read the files of models, providers and currencies; what is wrong is added to `problems`.
+    """Read the files of models, providers and currencies; errors are added to `problems`.
 
-    With `check_scripts`, the answers of scripted models are looked at, too.
+    With `check_scripts`, the answers of scripted models are checked, too.
     """
-    found = Catalogue()
+    catalogue = Catalogue()
     providers: dict[str, ProviderFile] = {}
     seen: dict[str, str] = {}
     for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
@@ -51,8 +51,8 @@ def read_catalogue(
         try:
             model = model_files.read_model(text, providers, is_known_kind, default_id(path, folder))
             claim_id(model.id, path, seen, "models", 1)
-            found.models[model.id] = model
-            found.model_files[model.id] = path
+            catalogue.models[model.id] = model
+            catalogue.model_files[model.id] = path
             if check_scripts and model.provider.type == "scripted":
                 problems += _script_problems(path, text, model.responses)
         except FileProblem as problem:
@@ -62,16 +62,16 @@ def read_catalogue(
         try:
             currency = model_files.read_currency(text)
             claim_id(currency.code, path, seen, "currencies", 1)
-            found.currencies[currency.code] = currency
+            catalogue.currencies[currency.code] = currency
         except FileProblem as problem:
             problems += problem.all_at(path, text.split("\n"))
-    return found
+    return catalogue
 
 
 def read_texts(
     workspace: WorkspaceFolder, kind: str, problems: list[Problem], *suffixes: str
 ) -> Iterator[tuple[str, str]]:
-    """The files of a kind with their texts; those that cannot be read are among `problems`."""
+    """The files of a kind with their texts; unreadable ones are added to `problems`."""
     for path in workspace.find_files(kind, *suffixes):
         try:
             yield path, normalise(workspace.read_bytes(path, LARGEST_TEXT))
@@ -80,7 +80,7 @@ def read_texts(
 
 
 def claim_id(id: str, path: str, seen: dict[str, str], kind: str, line: int) -> None:
-    """Take an id for a file; raises `FileProblem` when another file has it."""
+    """Register the id of a file; raises `FileProblem` when another file has it."""
     if id in seen:
         raise FileProblem(
             f"the id '{id}' is taken by '{seen[id]}'", line, hint=f"ids of {kind} must differ"
@@ -96,14 +96,14 @@ def is_known_kind(name: str) -> bool:
 
 
 def is_listed_model(model: Model) -> bool:
-    """Whether litellm's table lists a model; also for a provider of which it lists none."""
+    """Whether litellm's table lists a model, or lists no model of its provider."""
     from evalstore.providers.price_table import is_listed
 
     return is_listed(model.provider.type, model.code)
 
 
 def _script_problems(path: str, text: str, responses: Sequence[Any]) -> Iterator[Problem]:
-    """What is wrong with the answers of a scripted model."""
+    """The problems of the answers of a scripted model."""
     from evalstore.providers.script import check_responses
 
     problems = check_responses(responses)

@@ -29,7 +29,7 @@ _BUILT_IN = Path(__file__).parent.parent / "prompts" / f"{DEFAULT_PROMPT}.md"
 
 @dataclass
 class DefinitionFiles:
-    """What these files define; those with errors are missing."""
+    """The prompts, tools and schemas in the files; those with errors are missing."""
 
     definitions: Definitions
     names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -44,34 +44,34 @@ class DefinitionFiles:
 def read_definition_files(
     workspace: WorkspaceFolder, index: Index, references: References
 ) -> DefinitionFiles:
-    """Read the prompts, tools and schemas of a workspace, and find what is wrong with them."""
-    found = DefinitionFiles(Definitions({}, {}, {}, {}, references.read, references.open_data))
-    tools = dict(_read_definitions(workspace, "tools", index, found))
-    schemas = dict(_read_definitions(workspace, "schemas", index, found))
-    library = replace(found.definitions, tools=tools, schemas=schemas)
+    """Read the prompts, tools and schemas of a workspace, and collect their problems."""
+    files = DefinitionFiles(Definitions({}, {}, {}, {}, references.read, references.open_data))
+    tools = dict(_read_definitions(workspace, "tools", index, files))
+    schemas = dict(_read_definitions(workspace, "schemas", index, files))
+    library = replace(files.definitions, tools=tools, schemas=schemas)
     prompts: dict[str, tuple[str, ...]] = {}
     evaluators: dict[str, tuple[str, ...]] = {}
     silent: set[str] = set()
-    for prompt, text in _read_prompts(workspace, found.problems):
+    for prompt, text in _read_prompts(workspace, files.problems):
         with limited_together():
             ids, expansion = expand_prompt(prompt, library)
-        found.problems += [problem.located(text.split("\n")) for problem in expansion.problems]
-        found.contents |= expansion.contents
-        found.blobs |= expansion.files
+        files.problems += [problem.located(text.split("\n")) for problem in expansion.problems]
+        files.contents |= expansion.contents
+        files.blobs |= expansion.files
         if ids:
             (evaluators if prompt.is_evaluator else prompts)[prompt.id] = ids
         if prompt.is_evaluator:
             contents = expansion.contents
             silent |= {id for id in ids if not shows_instructions(contents[id][1])}
-    found.names = {
+    files.names = {
         "prompts": {**prompts, **evaluators},
         "tools": {name: (id,) for name, id in tools.items()},
         "schemas": {name: (id,) for name, id in schemas.items()},
     }
-    found.definitions = replace(
+    files.definitions = replace(
         library, prompts=prompts, evaluator_prompts=evaluators, silent=frozenset(silent)
     )
-    return found
+    return files
 
 
 def _read_prompts(
@@ -96,12 +96,12 @@ def _read_prompts(
 
 
 def _read_definitions(
-    workspace: WorkspaceFolder, kind: str, index: Index, found: DefinitionFiles
+    workspace: WorkspaceFolder, kind: str, index: Index, files: DefinitionFiles
 ) -> Iterator[tuple[str, str]]:
     """The ids of tools or schemas in the files, each with the id of its version."""
     seen: dict[str, str] = {}
     suffixes = (".yaml", ".yml", ".json") if kind == "schemas" else (".yaml", ".yml")
-    for path, text in read_texts(workspace, kind, found.problems, *suffixes):
+    for path, text in read_texts(workspace, kind, files.problems, *suffixes):
         default = default_id(path, workspace.settings.paths[kind])
         try:
             if kind == "tools":
@@ -111,7 +111,7 @@ def _read_definitions(
                 definition = read_schema(text, default, index, is_json_file=is_json)
             claim_id(definition.name, path, seen, kind, definition.line)
         except FileProblem as problem:
-            found.problems += problem.all_at(path, text.split("\n"))
+            files.problems += problem.all_at(path, text.split("\n"))
             continue
-        found.contents[definition.id] = (kind[:-1], definition.content)
+        files.contents[definition.id] = (kind[:-1], definition.content)
         yield definition.name, definition.id

@@ -1,4 +1,4 @@
-"""The tool and schema files of a workspace: text to a name, an id and canonical content."""
+"""Reads tool and schema files: a name, an id and canonical content."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ class DefinitionFile(NamedTuple):
     """A tool or a schema."""
 
     name: str
-    """What tests call it."""
+    """The name that tests use."""
     line: int
-    """Where it is named."""
+    """The line of the name."""
     id: str
     content: str
 
 
 def read_tool(text: str, default_id: str, index: Index) -> DefinitionFile:
-    """A tool file; raises `FileProblem`."""
+    """Read a tool file; raises `FileProblem`."""
     document = read_yaml(text)
     if not isinstance(document.value, dict):
         raise FileProblem("a tool file must be a mapping of fields", 1)
-    found = Fields(document, ("id", "name", "description", "parameters", "tags"))
-    name = found.text("name")
+    fields = Fields(document, ("id", "name", "description", "parameters", "tags"))
+    name = fields.text("name")
     if name is None:
         raise FileProblem("the tool has no 'name'", 1)
-    parameters = found.mapping("parameters")
-    version = ToolVersion(name, found.text("description") or "", parameters)
+    parameters = fields.mapping("parameters")
+    version = ToolVersion(name, fields.text("description") or "", parameters)
     id, content = hashing.identify(hashing.describe_tool(version))
-    _check(id, parameters, "'parameters' is not a JSON Schema", found.line("parameters"), index)
-    return DefinitionFile(found.text("id") or default_id, found.line("id"), id, content)
+    _check(id, parameters, "'parameters' is not a JSON Schema", fields.line("parameters"), index)
+    return DefinitionFile(fields.text("id") or default_id, fields.line("id"), id, content)
 
 
 def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool) -> DefinitionFile:
-    """A schema file, its `id` beside the JSON Schema; raises `FileProblem`."""
+    """Read a schema file, whose `id` is beside the JSON Schema; raises `FileProblem`."""
     document = read_json(text) if is_json_file else read_yaml(text)
     if not isinstance(document.value, dict):
         raise FileProblem("a schema file must be a mapping", 1)
@@ -59,7 +59,7 @@ def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool)
 
 
 def _check(id: str, schema: Json, message: str, line: int, index: Index) -> None:
-    """Raise unless this is a JSON Schema; the index remembers which were found to be ones."""
+    """Raise unless this is a JSON Schema; the index remembers the valid ones."""
     if id in index.schemas:
         return
     wrong = schema_problem(schema)

@@ -1,4 +1,4 @@
-"""Whether what a test file refers to is still what it was when the file was read."""
+"""Whether the dependencies of a test file are unchanged since it was read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CurrentDependencies:
-    """Compares what a file depended on with what is there now."""
+    """Compares the recorded dependencies of files with the current ones."""
 
     def __init__(self, library: Definitions, references: References) -> None:
         self.library = library
@@ -22,7 +22,7 @@ class CurrentDependencies:
         self._ids: dict[str, Any] = {}
 
     def is_same(self, path: str, name: str, ids: Any) -> bool:
-        """Whether what a test file depended on still has these ids."""
+        """Whether a dependency of a test file still has these ids."""
         kind, _, rest = name.partition(":")
         try:
             if kind == "package":

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from itertools import chain, islice
 
 _FEW = 10_000
-"""Up to so many values are kept in a plain set."""
+"""The most values that are kept in a plain set."""
 _BITS = 64
 _BUCKET_BITS = 15
 """The number of leading bits of a digest that select its bucket."""
 _PARTS = 256
-"""How many parts the values are divided into, each of which is counted by itself."""
+"""The number of parts into which the values are divided; each is counted separately."""
 
 
 class DigestSet:
@@ -21,10 +21,10 @@ class DigestSet:
     def __init__(self) -> None:
         self._few: set[int] = set()
         self._buckets: list[array[int] | None] = []
-        """Used instead of the set when there are many values."""
+        """Replaces the set when there are many values."""
 
     def add(self, digest: int) -> bool:
-        """Add a number; returns whether it was not there yet."""
+        """Add a number, and return whether it is new."""
         if not self._buckets:
             if digest in self._few:
                 return False
@@ -46,7 +46,7 @@ class DigestSet:
 
 
 def count_distinct(values: Iterable[int]) -> int:
-    """How many different numbers of 64 bits there are."""
+    """The number of distinct values; each is a whole number of 64 bits."""
     rest = iter(values)
     few = list(islice(rest, _FEW))
     if len(few) < _FEW:

@@ -1,7 +1,7 @@
 """Reads the `.env` files of a workspace into values, never into the environment of a process.
 
-A file is read only when it is a regular file of the workspace and of a modest size; it cannot
-make a command hang, and what it says is never part of a message.
+Only regular files of the workspace up to a certain size are read, so that a command cannot
+hang; their contents are never part of a message.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from evalstore.errors import EvalstoreError
 
 NAMES = (".env.local", ".env")
-"""The files that are read; the first one that sets a variable wins."""
+"""The files that are read; the first one that sets a variable takes precedence."""
 LARGEST = 2**20
-"""Bytes of a file."""
+"""The largest size of a file, in bytes."""
 MOST_LINES = 10_000
 _SAVE = "save it as UTF-8"
 _MARKS = (
@@ -28,26 +28,26 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""A byte order mark and the encoding; the longer mark first: one is the start of another."""
+"""Byte order marks and encodings; longer marks come first, as one is a prefix of another."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """What one file says."""
+    """The contents of one file."""
 
     values: dict[str, str] = field(default_factory=dict)
     unread: tuple[int, ...] = ()
-    """Lines that are not of the form `NAME=value`."""
+    """The numbers of lines that are not of the form `NAME=value`."""
 
 
 def read_env_files(root: Path) -> dict[str, EnvFile]:
     """The `.env` files of a workspace by name; raises `EvalstoreError` with the place."""
-    found = {}
+    files = {}
     for name in NAMES:
         data = _read_bytes(root, name)
         if data is not None:
-            found[name] = parse_env_file(data, name)
-    return found
+            files[name] = parse_env_file(data, name)
+    return files
 
 
 def parse_env_file(data: bytes, name: str) -> EnvFile:
@@ -79,15 +79,15 @@ def _decode(data: bytes, name: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        what = encoding.removesuffix("-sig").upper()
-        raise EvalstoreError(f"{name}:{line}: is not {what}", hint=_SAVE) from error
+        label = encoding.removesuffix("-sig").upper()
+        raise EvalstoreError(f"{name}:{line}: is not {label}", hint=_SAVE) from error
 
 
 def _read_bytes(root: Path, name: str) -> bytes | None:
     """The bytes of a regular file in the workspace; None when there is no file."""
     path = root / name
     try:
-        # Without O_NONBLOCK a pipe would be waited for.
+        # Without O_NONBLOCK opening a pipe would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None

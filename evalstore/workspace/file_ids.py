@@ -1,12 +1,12 @@
-"""The ids that files have when they give none."""
+"""The default ids of files."""
 
 from __future__ import annotations
 
 
 def default_id(path: str, folder: str | None = None) -> str:
-    """A file's id when it gives none: its path below its folder, without the suffix.
+    """The default id of a file: its path below its folder, without the suffix.
 
-    Without `folder` the first part of the path is taken for it.
+    Without `folder` the first part of the path is the folder.
     """
     if folder is None:
         below = path.partition("/")[2] or path

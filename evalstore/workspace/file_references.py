@@ -1,11 +1,11 @@
-"""Files that tests and prompts mention: found, identified and read, each once.
+"""Finds, identifies and reads the files that tests and prompts mention, each once.
 
-A mention stays inside of the workspace, links resolved, and never reaches the files that
-hold keys or the store.
+A mentioned file must be inside of the workspace, with links resolved, and must not be private
+(keys, the store).
 """
 
 
-# Paths are texts here: thousands of mentions are looked up when nothing has changed.
+# Paths are texts here for speed: thousands of mentions are checked even if nothing has changed.
 # ruff: noqa: PTH114, PTH116, PTH118, PTH120, PTH122, PTH206
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class References:
     def __init__(
         self, root: Path, tests: str, index: Index, roots: Mapping[str, str], boundary: Boundary
     ) -> None:
-        """`roots` are the folders of data by the beginning of the paths that name them."""
+        """`roots` are the folders of data by prefixes of paths."""
         self.seen: set[str] = set()
-        """Their keys in the index."""
+        """The keys of the mentioned files in the index."""
         self.looked: dict[str, Seen] = {}
-        """Where files were looked for: the path it leads to, and the stamp of what is there."""
+        """The real path and the stamp of each place where a file was looked for."""
         self._tests = tests
         self._roots = roots
         self._boundary = boundary
@@ -54,11 +54,11 @@ class References:
         self._known: dict[tuple[str, str], tuple[FileVersion, str]] = {}
 
     def identify(self, mentioned: str, file: str) -> str:
-        """The id of a file that `file` mentions; an unchanged one is not read."""
-        found = (os.path.dirname(file), mentioned)
-        if found not in self._ids:
-            self._ids[found] = self._identify(mentioned, file)
-        return self._ids[found]
+        """The id of a file that `file` mentions; an unchanged file is not read."""
+        key = (os.path.dirname(file), mentioned)
+        if key not in self._ids:
+            self._ids[key] = self._identify(mentioned, file)
+        return self._ids[key]
 
     def _identify(self, mentioned: str, file: str) -> str:
         path, status = self._find(mentioned, file)
@@ -70,11 +70,11 @@ class References:
         return self.read(mentioned, file)[1]
 
     def read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
-        """The file and its id; the path counts from the tests folder, then from `file`."""
-        found = (os.path.dirname(file), mentioned)
-        if found not in self._known:
-            self._known[found] = self._read(mentioned, file)
-        return self._known[found]
+        """The file and its id; the path is relative to the tests folder, else to `file`."""
+        key = (os.path.dirname(file), mentioned)
+        if key not in self._known:
+            self._known[key] = self._read(mentioned, file)
+        return self._known[key]
 
     def _read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
         read_at = time.time_ns()
@@ -102,7 +102,7 @@ class References:
         return self._find_data(spec, file)[1]
 
     def _find_data(self, spec: DatasetSpec, file: str) -> tuple[str, str]:
-        """The path of a data file, which counts from `file`, and its digest."""
+        """The path of a data file, which is relative to `file`, and its digest."""
         read_at = time.time_ns()
         named = resolve_path(spec, self._roots)
         rooted = named != spec.path
@@ -148,14 +148,14 @@ class References:
         return path, entry.node
 
     def _root_folder(self, named: str) -> str:
-        """The folder of `datasetRoots` that a path begins with, without links."""
+        """The real path of the folder of `datasetRoots` that a path begins with."""
         fitting = [
             root for root in self._roots.values() if named.startswith(f"{root.rstrip('/')}/")
         ]
         return os.path.realpath(os.path.join(self._root, max(fitting, key=len)))
 
     def locate(self, mentioned: str, file: str) -> str:
-        """Where a mentioned file is, relative to the workspace; raises `FileProblem`."""
+        """The path of a mentioned file relative to the workspace; raises `FileProblem`."""
         path, _ = self._find(mentioned, file)
         return os.path.relpath(path, self._root).replace(os.sep, "/")
 
@@ -197,7 +197,7 @@ class References:
         )
 
     def _real_path(self, path: str) -> str:
-        """`os.path.realpath`, with the folders remembered: there are few of them."""
+        """`os.path.realpath` with a cache for the folders."""
         folder, name = os.path.split(path)
         if name in ("", ".", "..") or os.path.islink(path):
             return os.path.realpath(path)

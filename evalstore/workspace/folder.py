@@ -1,4 +1,4 @@
-"""The workspace: the folder with `evalstore.yaml`; its settings, and the only way to its files."""
+"""The workspace folder: its settings, and access to its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalstore.workspace.settings import FILE, Settings, ignored_settings
 from evalstore.workspace.settings_reader import read_settings
 
 _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
-"""The stamp of a link that leads out of the workspace: no file that was read has it."""
+"""The stamp of a link to a place outside of the workspace; no regular file has it."""
 
 
 class WorkspaceFolder:
@@ -33,8 +33,8 @@ class WorkspaceFolder:
     ) -> None:
         """Read the settings, from `config` instead of the workspace's own file if it is given.
 
-        With `allow_outside` the user lets it use whatever it names elsewhere, and that is
-        remembered and told. `overrides` of the form `KEY=VALUE` take the place of settings.
+        With `allow_outside` the user allows all paths outside of it, which are then recorded
+        and reported. `overrides` of the form `KEY=VALUE` replace settings.
         Raises `EvalstoreError`.
         """
         self._overrides = overrides
@@ -63,7 +63,7 @@ class WorkspaceFolder:
         return settings, ignored_settings(value)
 
     def locate_store(self) -> Path:
-        """The file of the store that the settings name; raises `OutsideError`."""
+        """The path of the store; raises `OutsideError`."""
         name = self.settings.store
         path = self.root / name
         place = f"{self.config.name}:{self._store_line}: the store '{name}'"
@@ -72,7 +72,7 @@ class WorkspaceFolder:
 
     @property
     def private(self) -> Path:
-        """The folder for what belongs to this machine."""
+        """The folder for files of this machine only."""
         return self.root / ".evalstore"
 
     def folder(self, kind: str) -> Path:
@@ -88,18 +88,18 @@ class WorkspaceFolder:
     def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
         """The files of a kind with their stamps, sorted by path; hidden ones are ignored.
 
-        Raises `OutsideError` when their folder is a link that leads out of the workspace.
+        Raises `OutsideError` when their folder is a link to a place outside of the workspace.
         """
         folder = self.folder(kind)
         prefix = self.name_of(folder)
         self.boundary.require(folder, prefix)
-        found: dict[str, Stamp] = {}
+        stamps: dict[str, Stamp] = {}
         links: list[str] = []
-        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found, links)
+        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, stamps, links)
         for name in links:
             if not self.boundary.contains(os.path.realpath(self.root / name)):
-                found[name] = _NOT_TO_BE_READ
-        return dict(sorted(found.items()))
+                stamps[name] = _NOT_TO_BE_READ
+        return dict(sorted(stamps.items()))
 
     def read_bytes(self, name: str, largest: int) -> bytes:
         """The bytes of a file of the workspace; raises `FileProblem`."""

@@ -1,9 +1,8 @@
-"""The index: what each file was read as, so that unchanged files are not read again.
+"""The index of files as they were last read, so that unchanged files are not read again.
 
-As git's index does, it trusts a file whose size, times and inode are what they were; a
-file that was young when it was read is read again, because it may have changed within
-the clock's grain. It lives beside the store, belongs to this machine, and losing it
-loses nothing.
+As in git's index, a file whose size, times and inode are the same is unchanged; a file that was
+modified just before it was read is read again, because a later change may have the same times.
+The index is a cache of this machine, beside the store, and can be deleted.
 """
 
 from __future__ import annotations
@@ -35,38 +34,38 @@ SUFFIXES = {
     "providers": (".yaml", ".yml"),
     "currencies": (".yaml", ".yml"),
 }
-"""How the names of the files of each kind end."""
+"""The suffixes of the files of each kind."""
 GRAIN = 1_000_000_000
-"""Nanoseconds: a file younger than this when it was read may change without a trace."""
+"""Nanoseconds; a file that was younger when it was read may have changed since unnoticed."""
 _FORMAT = [3, __version__]
-"""Raise the number when files are read in another way."""
+"""Raise the number when the way of reading files changes."""
 
 Stamp = tuple[int, int, int, int]
 """Size, modification time, change time (nanoseconds), inode."""
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """What identifies the state of a file without reading it."""
+    """The size, times and inode of a file, which identify its state."""
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 @dataclass(slots=True)
 class IndexEntry:
-    """What one file was read as."""
+    """The result of reading one file."""
 
     stamp: Stamp
     settled: bool
     """Whether the stamp alone shows that the file is unchanged."""
     digest: str
-    """Of the bytes."""
+    """The digest of the bytes."""
     node: str
     """Test files: id of the leaf of the snapshot. Other files: their id."""
     depends: dict[str, Any] = field(default_factory=dict)
-    """What the file referred to, with the ids it had."""
+    """The dependencies of the file, with the ids they had."""
 
 
 def is_settled(stamp: Stamp, read_at: int) -> bool:
-    """Whether a file with this stamp, read at that time, cannot have changed since unseen."""
+    """Whether any change of a file since it was read at that time changes its stamp."""
     return max(stamp[1], stamp[2]) + GRAIN < read_at
 
 
@@ -80,12 +79,12 @@ class Index:
     changed: bool = False
 
     def put(self, path: str, entry: IndexEntry) -> None:
-        """Remember an entry."""
+        """Add or replace an entry."""
         self.files[path] = entry
         self.changed = True
 
     def keep_only(self, paths: set[str]) -> None:
-        """Forget all other files."""
+        """Remove the entries of all other files."""
         gone = self.files.keys() - paths
         for path in gone:
             del self.files[path]
@@ -93,7 +92,7 @@ class Index:
 
     @classmethod
     def read(cls, path: Path, boundary: Boundary) -> Index:
-        """The index at a path; empty when there is none, or none that this version reads."""
+        """Read the index at a path; empty when it is missing, damaged or of another version."""
         try:
             content = read_cache(path, boundary)
             if content["format"] != _FORMAT:
@@ -103,13 +102,13 @@ class Index:
                 name: IndexEntry((a, b, c, d), settled, digest, node, depends[number])
                 for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
             }
-            found = cls(files, set(content["schemas"]))
+            index = cls(files, set(content["schemas"]))
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             return cls()
-        return found if found.is_sound(depends) else cls()
+        return index if index.is_sound(depends) else cls()
 
     def is_sound(self, depends: list[Any]) -> bool:
-        """Whether all texts and mappings are what this program writes."""
+        """Whether all values have the types that this program writes."""
         return (
             all(type(depend) is dict for depend in depends)
             and all(type(schema) is str for schema in self.schemas)
@@ -119,7 +118,7 @@ class Index:
         )
 
     def write(self, path: Path) -> None:
-        """Write it in one step; a workspace that cannot be written to is left alone."""
+        """Write the index atomically; a read-only workspace is not an error."""
         numbers: dict[str, int] = {}
         depends: list[dict[str, Any]] = []
         files = {}
@@ -143,7 +142,7 @@ class Index:
 
 
 def read_cache(path: Path, boundary: Boundary) -> Any:
-    """The JSON of a file that saves work; raises `ValueError` for one that is not whole."""
+    """Read the JSON of a cache file; raises `ValueError` for a damaged one."""
     try:
         return json.loads(boundary.read(path, LARGEST_CACHE))
     except (FileProblem, RecursionError) as error:
@@ -154,30 +153,30 @@ def walk(
     folder: str,
     prefix: str,
     suffixes: tuple[str, ...],
-    found: dict[str, Stamp],
+    stamps: dict[str, Stamp],
     links: list[str] | None = None,
 ) -> None:
-    """Add the files below a folder to `found`; hidden ones and linked folders are ignored.
+    """Add the files below a folder to `stamps`; hidden ones and linked folders are ignored.
 
     Those that are links are added to `links`, too.
     """
     for under, files in scan(folder, prefix, suffixes, links):
-        for name, *seen in files:
-            found[under + name] = (seen[0], seen[1], seen[2], seen[3])
+        for name, *stats in files:
+            stamps[under + name] = (stats[0], stats[1], stats[2], stats[3])
 
 
 Seen = tuple[str, int, int, int, int]
-"""A name and the stamp of what it names; all zero when nothing can be seen there."""
+"""A name and the stamp of its file; all zero when it cannot be accessed."""
 
 
 def scan(
     folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
 ) -> Iterator[tuple[str, list[Seen]]]:
-    """The files of a folder and of the folders below it, each folder at once.
+    """The files of a folder and of all folders below it.
 
     Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
-    Opening folders by descriptor saves the kernel the way to each file. The paths of files that
-    are links are added to `links`.
+    Folders are opened by descriptor, which is faster. The paths of files that are links are
+    added to `links`.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -198,7 +197,7 @@ def scan(
                 elif name.endswith(suffixes) and name != "README.md":
                     try:
                         seen = entry.stat()
-                    except OSError:  # reading it will tell why
+                    except OSError:  # reading it will report why
                         files.append((name, 0, 0, 0, 0))
                         continue
                     if S_ISREG(seen.st_mode):

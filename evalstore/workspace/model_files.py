@@ -1,8 +1,7 @@
 """The model, provider and currency files of a workspace.
 
-A model file is optional: a litellm name such as `openai/gpt-4o-mini` needs none. What
-decides the answer goes into the model version; prices, capabilities and the display id
-do not.
+A model file is optional: a litellm name such as `openai/gpt-4o-mini` needs none. Settings that
+affect the answer are part of the model version; prices, capabilities and the display id are not.
 """
 
 from __future__ import annotations
@@ -71,13 +70,13 @@ _PROVIDER_FIELDS = (
     "tokensPerMinute",
 )
 _MOST = 1e9
-"""Prices and rates beyond it are slips of the finger."""
+"""The largest valid price or rate."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY = re.compile(
     r"(sk|pk|rk|gsk|hf|xai|ghp|r8|nvapi|pplx|eyJ|AIza)[A-Za-z0-9_]{16,}"
     r"|(?=\S*[a-z])(?=\S*[A-Z])(?=\S*[0-9])[A-Za-z0-9]{24,}\Z"
 )
-"""How keys look that could be the name of a variable."""
+"""Matches keys that could be mistaken for the name of a variable."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 SERVICES = {
@@ -92,14 +91,14 @@ SERVICES = {
     "cohere": "COHERE_API_KEY",
     "xai": "XAI_API_KEY",
 }
-"""Where the key of a service is looked for when no provider file says it."""
+"""The default variables of the keys of services."""
 _USUAL_KEYS = ("openai", "openrouter")
-"""Kinds whose provider files need not name it; litellm looks up those of its kinds itself."""
+"""Kinds whose provider files need not name the variable; litellm looks up its own kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPrice:
-    """What a model costs from a day on, in its currency."""
+    """The prices of a model from a day on, in their currency."""
 
     currency: str
     valid_from: str
@@ -108,14 +107,14 @@ class ModelPrice:
     per_completion_token: float = 0.0
     per_hour: float = 0.0
     per_cached_prompt_token: float | None = None
-    """For prompt tokens that came from the provider's cache; None: as any other."""
+    """The price of prompt tokens from the provider's cache; None: as other prompt tokens."""
     line: int = field(default=0, compare=False)
-    """Where the model file has it."""
+    """The line in the model file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderFile:
-    """How a provider is reached."""
+    """The settings of a provider file."""
 
     code: str
     type: str
@@ -123,7 +122,7 @@ class ProviderFile:
     key_variable: str | None = None
     structured: bool = True
     concurrency: int | None = None
-    """The most calls at once, below that of the settings."""
+    """The most concurrent calls; the settings may set a lower limit."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
 
@@ -140,22 +139,22 @@ class Model:
     candidate_overrides: Mapping[str, Json] = field(default_factory=dict)
     evaluator_overrides: Mapping[str, Json] = field(default_factory=dict)
     capabilities: Mapping[str, bool] = field(default_factory=dict)
-    """Declared: `text`, `image`, `file`, `pdf`, `audio`, `structured`, `tools`, `reasoning`."""
+    """Declared capabilities: `text`, `image`, `file`, `pdf`, `audio`, `structured`, `tools` …"""
     costs: tuple[ModelPrice, ...] = ()
     responses: tuple[Json, ...] = ()
-    """Scripted models: what they answer."""
+    """The answers of a scripted model."""
 
     def _effective(self, part: Part) -> dict[str, Json]:
         overrides = self.candidate_overrides if part == "candidate" else self.evaluator_overrides
         merged = {**self.options, **overrides}
         for name in ("providerOptions", "uniqueProperties"):
-            # A list of 'uniqueProperties' only names settings, which are here themselves.
+            # A list of 'uniqueProperties' only names settings, which are in the version anyway.
             both = {**_mapping(self.options.get(name)), **_mapping(overrides.get(name))}
             merged[name] = both or None
         base, own = self.options.get("thinking"), overrides.get("thinking")
         if isinstance(base, dict) and isinstance(own, dict):
             merged["thinking"] = {**base, **own}
-        # A number must not count as nothing: 0 equals False.
+        # 0 equals False, but is a value.
         return {
             name: value
             for name, value in merged.items()
@@ -163,7 +162,7 @@ class Model:
         }
 
     def version(self, part: Part) -> ModelVersion:
-        """What decides the answer when this model plays this part."""
+        """The model version for this part: all settings that affect the answer."""
         options = self._effective(part)
         code = options.pop("providerModelCode", self.code)
         options.pop("temperature", None)
@@ -172,12 +171,12 @@ class Model:
         return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
 
     def temperature(self, part: Part, default: float | None) -> float | None:
-        """The temperature for this part; an override of the model file wins."""
+        """The temperature for this part; an override of the model file takes precedence."""
         value = self._effective(part).get("temperature", default)
         return None if value is None else float(value)
 
     def lacks(self, needs: tuple[str, ...]) -> list[str]:
-        """Which of these capabilities the model file declares as missing."""
+        """The needed capabilities that the model file declares as missing."""
         return [need for need in needs if self.capabilities.get(need) is False]
 
 
@@ -203,7 +202,7 @@ def provider_options(version: ModelVersion) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class Currency:
-    """What one unit of a currency is worth in USD, from a day on."""
+    """A currency with its rates in USD, each valid from a day on."""
 
     code: str
     rates: tuple[tuple[str, float], ...]
@@ -214,44 +213,44 @@ class Currency:
 
 
 def read_provider(text: str) -> ProviderFile:
-    """A provider file; raises `FileProblem`."""
-    found = _fields(text, _PROVIDER_FIELDS, "a provider file")
-    code = found.text("code")
+    """Read a provider file; raises `FileProblem`."""
+    fields = _fields(text, _PROVIDER_FIELDS, "a provider file")
+    code = fields.text("code")
     if code is None:
         raise FileProblem("the provider has no 'code'", 1)
-    base_url = found.text("baseURL")
+    base_url = fields.text("baseURL")
     if base_url is not None:
-        _check_base_url(base_url, found.line("baseURL"))
-    kind = found.text("type") or code
-    key_variable = _key_variable(found)
+        _check_base_url(base_url, fields.line("baseURL"))
+    kind = fields.text("type") or code
+    key_variable = _key_variable(fields)
     if base_url is None and key_variable is None and kind in _USUAL_KEYS:
-        key_variable = SERVICES[kind]  # never to another address: a file must ask for that
+        key_variable = SERVICES[kind]  # never for another address
     return ProviderFile(
         code=code,
         type=kind,
         base_url=base_url.rstrip("/") if base_url else None,
         key_variable=key_variable,
-        structured=found.flag("supportsStructuredOutputs", default=True),
-        concurrency=found.whole("concurrency", least=1, most=1024),
-        requests_per_minute=found.number("requestsPerMinute", 0.001, _MOST),
-        tokens_per_minute=found.number("tokensPerMinute", 1, _MOST),
+        structured=fields.flag("supportsStructuredOutputs", default=True),
+        concurrency=fields.whole("concurrency", least=1, most=1024),
+        requests_per_minute=fields.number("requestsPerMinute", 0.001, _MOST),
+        tokens_per_minute=fields.number("tokensPerMinute", 1, _MOST),
     )
 
 
-def _key_variable(found: Fields) -> str | None:
-    """The name of the variable that holds the key; a key itself is refused without showing it."""
-    name = found.text("apiKeyEnvVar")
+def _key_variable(fields: Fields) -> str | None:
+    """The name of the variable with the key; a key itself is refused and not shown."""
+    name = fields.text("apiKeyEnvVar")
     if name is not None and (not _VARIABLE.fullmatch(name) or _KEY.match(name)):
         raise FileProblem(
             "'apiKeyEnvVar' is not the name of a variable",
-            found.line("apiKeyEnvVar"),
+            fields.line("apiKeyEnvVar"),
             hint="put the key into the environment, or into .env as NAME=key, and the NAME here",
         )
     return name
 
 
 def _check_base_url(base_url: str, line: int) -> None:
-    """Raise `FileProblem` for an address that is not one, or that holds what must not be stored."""
+    """Raise `FileProblem` for an invalid address, or one that contains a secret."""
     if secret := find_secret(base_url):
         raise FileProblem(
             f"'baseURL' holds {secret}, and base URLs are stored",
@@ -266,13 +265,13 @@ def _check_base_url(base_url: str, line: int) -> None:
 
 
 def read_currency(text: str) -> Currency:
-    """A currency file; raises `FileProblem`."""
-    found = _fields(text, ("code", "name", "symbol", "rates"), "a currency file")
-    code = found.text("code")
+    """Read a currency file; raises `FileProblem`."""
+    fields = _fields(text, ("code", "name", "symbol", "rates"), "a currency file")
+    code = fields.text("code")
     if code is None:
         raise FileProblem("the currency has no 'code'", 1)
     rates = []
-    for entry in found.entries("rates", ("rateInUSD", "validFrom")):
+    for entry in fields.entries("rates", ("rateInUSD", "validFrom")):
         rate = entry.number("rateInUSD", 0, _MOST)
         if rate is None:
             raise FileProblem("a rate has no 'rateInUSD'", entry.line())
@@ -283,20 +282,20 @@ def read_currency(text: str) -> Currency:
 def read_model(
     text: str, providers: Mapping[str, ProviderFile], known_kinds: Any, default_id: str
 ) -> Model:
-    """A model file; raises `FileProblem`.
+    """Read a model file; raises `FileProblem`.
 
-    `known_kinds` says whether a name is a kind of provider when no provider file has it.
+    `known_kinds` returns whether a name without a provider file is a kind of provider.
     """
-    found = _fields(text, _MODEL_FIELDS, "a model file")
-    code = found.text("code")
-    id = found.text("id") or code or default_id
+    fields = _fields(text, _MODEL_FIELDS, "a model file")
+    code = fields.text("code")
+    id = fields.text("id") or code or default_id
     if id == RECORDED:
         raise FileProblem(
             f"the id '{id}' is reserved for recorded answers",
-            found.line("id"),
+            fields.line("id"),
             hint="give the model another id",
         )
-    name = found.text("provider")
+    name = fields.text("provider")
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)
     provider = providers.get(name)
@@ -306,64 +305,64 @@ def read_model(
         if not known_kinds(name):
             raise FileProblem(
                 f"there is no provider '{name}'",
-                found.line("provider"),
+                fields.line("provider"),
                 hint=suggest(name, providers, "providers"),
             )
         provider = ProviderFile(name, name, key_variable=SERVICES.get(name))
-    responses = found.value("responses")
+    responses = fields.value("responses")
     if provider.type == "scripted" and responses is None:
         raise FileProblem(
             f"scripted model '{id}' has no 'responses'", 1, hint="list what it answers"
         )
     if responses is not None and not isinstance(responses, list):
-        raise FileProblem("'responses' must be a list", found.line("responses"))
-    check_options(found)
+        raise FileProblem("'responses' must be a list", fields.line("responses"))
+    check_options(fields)
     for part in ("candidateOverrides", "evaluatorOverrides"):
-        inner = found.inner(part, _OVERRIDE_FIELDS)
+        inner = fields.inner(part, _OVERRIDE_FIELDS)
         inner.number("temperature", 0, 2)
         inner.text("providerModelCode")
         check_options(inner)
-        check_unique_properties(inner, found)
-    check_unique_properties(found, found)
-    found.text("extraIdentifier")
+        check_unique_properties(inner, fields)
+    check_unique_properties(fields, fields)
+    fields.text("extraIdentifier")
     return Model(
         id=id,
         provider=provider,
-        code=found.text("providerModelCode") or code or id,
-        active=found.flag("active", default=True),
-        options={name: value for name in OPTIONS if (value := found.value(name)) is not None},
-        candidate_overrides=found.mapping("candidateOverrides"),
-        evaluator_overrides=found.mapping("evaluatorOverrides"),
-        capabilities=_capabilities(found),
-        costs=_costs(found),
+        code=fields.text("providerModelCode") or code or id,
+        active=fields.flag("active", default=True),
+        options={name: value for name in OPTIONS if (value := fields.value(name)) is not None},
+        candidate_overrides=fields.mapping("candidateOverrides"),
+        evaluator_overrides=fields.mapping("evaluatorOverrides"),
+        capabilities=_capabilities(fields),
+        costs=_costs(fields),
         responses=tuple(responses or ()),
     )
 
 
 def bare_model(id: str, known_kinds: Any) -> Model | None:
-    """The model of a litellm name such as `openai/gpt-4o-mini`; None when it is none."""
+    """The model of a litellm name such as `openai/gpt-4o-mini`; None for any other name."""
     kind, slash, code = id.partition("/")
     if not slash or not code or kind == "scripted" or not known_kinds(kind):
         return None
     return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
 
 
-def _capabilities(found: Fields) -> dict[str, bool]:
-    given = found.inner("capabilities", ("input", "output"))
+def _capabilities(fields: Fields) -> dict[str, bool]:
+    capabilities = fields.inner("capabilities", ("input", "output"))
     result: dict[str, bool] = {}
     for side, known in (
         ("input", ("text", "image", "file", "pdf", "audio", "video")),
         ("output", ("text", "structured", "tools", "reasoning", "image", "audio")),
     ):
-        one = given.inner(side, known)
-        for name in one.values:
-            can = one.flag(name, default=True)
+        flags = capabilities.inner(side, known)
+        for name in flags.values:
+            can = flags.flag(name, default=True)
             if side == "input" or name in ("structured", "tools", "reasoning"):
                 result[name] = can
     return result
 
 
-def _costs(found: Fields) -> tuple[ModelPrice, ...]:
+def _costs(fields: Fields) -> tuple[ModelPrice, ...]:
     result = [
         ModelPrice(
             currency=entry.text("currency") or "USD",
@@ -375,20 +374,20 @@ def _costs(found: Fields) -> tuple[ModelPrice, ...]:
             per_cached_prompt_token=entry.number("costPerCachedPromptToken", 0, _MOST),
             line=entry.line(),
         )
-        for entry in found.entries("costs", _COST_FIELDS)
+        for entry in fields.entries("costs", _COST_FIELDS)
     ]
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 
 
-def _day(found: Fields) -> str:
-    value = found.text("validFrom") or "0000-00-00"
+def _day(fields: Fields) -> str:
+    value = fields.text("validFrom") or "0000-00-00"
     if not _DATE.match(value):
-        raise FileProblem("'validFrom' must be a day such as 2026-01-31", found.line("validFrom"))
+        raise FileProblem("'validFrom' must be a day such as 2026-01-31", fields.line("validFrom"))
     return value[:10]
 
 
-def _fields(text: str, known: Any, what: str) -> Fields:
+def _fields(text: str, known: Any, subject: str) -> Fields:
     document = read_yaml(text)
     if not isinstance(document.value, dict):
-        raise FileProblem(f"{what} must be a mapping of fields", 1)
+        raise FileProblem(f"{subject} must be a mapping of fields", 1)
     return Fields(document, known)

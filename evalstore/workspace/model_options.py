@@ -1,4 +1,4 @@
-"""The options of a model file that decide what a model answers, with their shape checked."""
+"""The options of a model file that affect the answers, and the checks of their types."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ _NAMED = (*OPTIONS, "candidateOverrides", "evaluatorOverrides")
 """Fields that a path in `uniqueProperties` may begin with."""
 
 
-def check_options(found: Fields) -> None:
-    """Raise `FileProblem` for options of another shape, and for secrets in them."""
-    tools = found.value("providerTools")
+def check_options(fields: Fields) -> None:
+    """Raise `FileProblem` for options of a wrong type, and for secrets in them."""
+    tools = fields.value("providerTools")
     if tools is not None and not _is_mappings(tools):
         raise FileProblem(
             "'providerTools' must be a list of mappings",
-            found.line("providerTools"),
+            fields.line("providerTools"),
             hint="write each tool as its provider wants it, as in '- {type: web_search}'",
         )
     for name in ("providerOptions", "uniqueProperties"):
-        if name == "uniqueProperties" and isinstance(found.value(name), list):
+        if name == "uniqueProperties" and isinstance(fields.value(name), list):
             continue
-        given = found.mapping(name)
-        headers = [given.get(one) for one in ("extra_headers", "headers")]
+        options = fields.mapping(name)
+        headers = [options.get(key) for key in ("extra_headers", "headers")]
         named = [
-            *given,
+            *options,
             *(field for header in headers if isinstance(header, dict) for field in header),
         ]
-        if secret := next((one for one in named if is_secret_option(str(one))), None):
+        if secret := next((key for key in named if is_secret_option(str(key))), None):
             raise FileProblem(
                 f"'{name}' holds a secret in '{secret}', and options are stored",
-                found.line(name),
+                fields.line(name),
                 hint="name the variable that holds the key in 'apiKeyEnvVar' of the provider file",
             )
     for name in ("thinking", "providerTools"):
-        if not is_json(found.value(name)):
-            raise FileProblem(f"'{name}' holds a number that is not finite", found.line(name))
+        if not is_json(fields.value(name)):
+            raise FileProblem(f"'{name}' holds a number that is not finite", fields.line(name))
 
 
-def check_unique_properties(found: Fields, model: Fields) -> None:
-    """Raise `FileProblem` if `uniqueProperties` is a list with a path to no setting of `model`."""
-    if not isinstance(found.value("uniqueProperties"), list):
+def check_unique_properties(fields: Fields, model: Fields) -> None:
+    """Raise `FileProblem` if a path in the list `uniqueProperties` names no setting of `model`."""
+    if not isinstance(fields.value("uniqueProperties"), list):
         return
-    for number, path in enumerate(found.names("uniqueProperties")):
+    for number, path in enumerate(fields.names("uniqueProperties")):
         steps = path.split(".")
         value: Any = model.values
         for step in steps:
@@ -58,10 +58,10 @@ def check_unique_properties(found: Fields, model: Fields) -> None:
         if value is None or steps[0] not in _NAMED:
             raise FileProblem(
                 f"'uniqueProperties' names '{path}', which is not set",
-                found.line("uniqueProperties", number),
+                fields.line("uniqueProperties", number),
                 hint="name a setting of this file, such as 'thinking.effort'",
             )
 
 
 def _is_mappings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)

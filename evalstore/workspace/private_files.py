@@ -1,10 +1,10 @@
-"""Which files of a workspace are private: never shown to a model, and never read as anything else.
+"""The private files of a workspace, which are never sent to a model.
 
-These are files of keys, by their names and by what they are, and what is below `.git` and
-`.evalstore`.
+These are files of keys, by their names or by hard links to them, and everything below `.git`
+and `.evalstore`.
 """
 
-# Paths are texts here: thousands of mentions are looked up when nothing has changed.
+# Paths are texts here for speed: thousands of mentions are checked even if nothing has changed.
 # ruff: noqa: PTH118, PTH206, PTH208
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Identity = tuple[int, int]
 
 
 def is_private_name(path: str) -> bool:
-    """Whether a relative path is private by its names, in upper or lower case.
+    """Whether a relative path is private by its names, regardless of case.
 
     `.env`, `.env.production`, `.envrc` and `production.env` are, in any folder.
     """
@@ -39,7 +39,7 @@ def _is_private_folder(folder: str) -> bool:
 
 
 class PrivateFiles:
-    """Knows the private files of one workspace, also under other names."""
+    """The private files of one workspace, including hard links to them."""
 
     def __init__(self, root: str) -> None:
         """`root` is a real path."""
@@ -48,10 +48,10 @@ class PrivateFiles:
         self._all: frozenset[_Identity] | None = None
 
     def holds(self, path: str, status: os.stat_result) -> bool:
-        """Whether a file is private; its real path and what `os.stat` says of it.
+        """Whether a file, given by its real path and its status, is private.
 
-        It is by its name, and when a private name of its folders, or another private name in the
-        workspace that is a hard link, leads to the same file.
+        It is private by its name, or when a file with a private name in one of its folders, or a
+        hard link anywhere in the workspace, is the same file.
         """
         folder, _, name = path.rpartition(os.sep)
         if folder not in self._near:
@@ -67,25 +67,25 @@ class PrivateFiles:
         inside = os.path.relpath(folder, self._root)
         if _is_private_folder(inside):
             return None
-        found = set(_identities(self._root))
+        identities = set(_identities(self._root))
         place = self._root
         for name in inside.split(os.sep):
             place = os.path.join(place, name)
-            found.update(_identities(place))
-        return frozenset(found)
+            identities.update(_identities(place))
+        return frozenset(identities)
 
     def _find_all(self) -> frozenset[_Identity]:
         if self._all is None:
-            found: set[_Identity] = set()
+            identities: set[_Identity] = set()
             for folder, folders, _ in os.walk(self._root):
-                folders[:] = [one for one in folders if one not in _FOLDERS]
-                found.update(_identities(folder))
-            self._all = frozenset(found)
+                folders[:] = [name for name in folders if name not in _FOLDERS]
+                identities.update(_identities(folder))
+            self._all = frozenset(identities)
         return self._all
 
 
 def _identities(folder: str) -> Iterator[_Identity]:
-    """What the private names of a folder lead to."""
+    """The files with private names in a folder."""
     names: list[str] = []
     with suppress(OSError):
         names = os.listdir(folder)

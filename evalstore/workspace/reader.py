@@ -39,10 +39,10 @@ _INDEX = "index.json"
 
 @dataclass
 class Reading:
-    """What the files of a workspace come to."""
+    """The result of reading the files of a workspace."""
 
     references: References
-    """Finds what tests mention."""
+    """Finds the files that tests mention."""
     files: dict[str, CaseFile] = field(default_factory=dict)
     """Test file (relative path) -> its cases. Files with errors are missing."""
     tests: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ class Reading:
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and canonical content of versions that were read now, not taken from the index."""
     depends: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Test file -> what it refers to, such as `file:path`, with the ids that has."""
+    """Test file -> its dependencies, such as `file:path`, with their ids."""
     blobs: dict[str, FileVersion] = field(default_factory=dict)
     """Id -> referenced files that were read now."""
     models: dict[str, Model] = field(default_factory=dict)
@@ -61,24 +61,24 @@ class Reading:
     currencies: dict[str, Currency] = field(default_factory=dict)
     library: Definitions | None = None
     index: Index | None = None
-    """What is known of the files by now; None: of no tests."""
+    """The new index; None when the tests were not read."""
     names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """`prompts`, `tools`, `schemas` -> id in the files -> ids of its versions."""
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def errors(self) -> list[Problem]:
-        """The problems that forbid a run."""
+        """The problems that prevent a run."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
     def save_index(self, workspace: WorkspaceFolder) -> None:
-        """Remember what was read; only when all of it is in the store."""
+        """Write the index; call it only when everything that was read is in the store."""
         if self.index and self.index.changed:
             self.index.write(workspace.private / _INDEX)
 
 
 LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
-"""From ids of leaves to those of them that the store has."""
+"""Loads the leaves with these ids that the store has."""
 
 
 def read_workspace(
@@ -88,10 +88,10 @@ def read_workspace(
     *,
     tests: bool = True,
 ) -> Reading:
-    """Read everything; with `load_nodes`, unchanged test files come from the store.
+    """Read a workspace; with `load_nodes`, unchanged test files come from the store.
 
-    With `keep`, it gets contents and files as they are read, and the reading lacks them.
-    Without `tests`, only what tests refer to: prompts, models, currencies and the like.
+    With `keep`, contents and files are passed to it as they are read, and the reading lacks them.
+    Without `tests`, only prompts, models, currencies and the like are read.
     """
     reader = _Reader(workspace, load_nodes, keep)
     reader.read_library(check_scripts=tests)
@@ -113,8 +113,8 @@ class _Reader:
         self._settings = workspace.settings
         self._load_nodes = load_nodes
         self._keep = keep
-        kept = workspace.private / _INDEX
-        self._index = Index.read(kept, workspace.boundary) if load_nodes else Index()
+        index_path = workspace.private / _INDEX
+        self._index = Index.read(index_path, workspace.boundary) if load_nodes else Index()
         self._references = References(
             workspace.root,
             self._settings.paths["tests"],
@@ -128,11 +128,11 @@ class _Reader:
         )
 
     def read_library(self, *, check_scripts: bool) -> None:
-        """Read what tests refer to."""
+        """Read the files that tests refer to."""
         reading = self.reading
-        found = read_catalogue(self._workspace, reading.problems, check_scripts=check_scripts)
-        reading.models, reading.model_files = found.models, found.model_files
-        reading.currencies = found.currencies
+        catalogue = read_catalogue(self._workspace, reading.problems, check_scripts=check_scripts)
+        reading.models, reading.model_files = catalogue.models, catalogue.model_files
+        reading.currencies = catalogue.currencies
         files = read_definition_files(self._workspace, self._index, self._references)
         reading.problems += files.problems
         reading.contents |= files.contents
@@ -145,11 +145,11 @@ class _Reader:
     def read_tests(self) -> None:
         """Read the test files."""
         reading, index, load_nodes, keep = self.reading, self._index, self._load_nodes, self._keep
-        found = self._workspace.find_files("tests", ".md")
-        reading.tests = frozenset(found)
+        stamps = self._workspace.find_files("tests", ".md")
+        reading.tests = frozenset(stamps)
         current = CurrentDependencies(self._library, self._references)
         unchanged: dict[str, str] = {}
-        for path, now in found.items():
+        for path, now in stamps.items():
             entry = index.files.get(path)
             if entry is None:
                 continue
@@ -161,7 +161,7 @@ class _Reader:
         stored = (
             load_nodes(list(dict.fromkeys(unchanged.values()))) if load_nodes and unchanged else {}
         )
-        for path, now in found.items():
+        for path, now in stamps.items():
             node = unchanged.get(path)
             if node is not None and node in stored:
                 reading.files[path], reading.nodes[path] = stored[node], node
@@ -171,7 +171,7 @@ class _Reader:
                 if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
                     keep(reading.contents, reading.blobs)
                     reading.contents, reading.blobs = {}, {}
-        if not found:
+        if not stamps:
             folder = self._settings.paths["tests"]
             reading.problems.append(
                 Problem(
@@ -182,7 +182,7 @@ class _Reader:
             )
 
     def finish(self) -> None:
-        """Find what only shows in all files together, and put what was found in order."""
+        """Find problems between files, and sort all problems."""
         reading = self.reading
         self._find_shared_ids()
         self._find_unknown_participants()
@@ -191,11 +191,11 @@ class _Reader:
         reading.problems.sort(key=lambda problem: (problem.file, problem.line or 0))
 
     def _find_unknown_participants(self) -> None:
-        """Participants that name no model, and evaluators that name no evaluator prompt."""
+        """Report participants with unknown models, and evaluators with unknown prompts."""
         reading = self.reading
         prompts, silent = self._library.evaluator_prompts, self._library.silent
         if any(problem.file not in reading.tests for problem in reading.errors):
-            return  # what is missing may be what could not be read
+            return  # the missing definition may be in a file that could not be read
         for part, listed in (
             ("candidate", self._settings.candidates),
             ("evaluator", self._settings.evaluators),
@@ -249,7 +249,7 @@ class _Reader:
         return document.line("id") if document else 1
 
     def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
-        """Whether a file is what it was, though its stamp does not prove it; renews the stamp."""
+        """Whether a file with another stamp has the same bytes; if so its stamp is updated."""
         if entry.stamp[0] != now[0]:
             return False
         read_at = time.time_ns()

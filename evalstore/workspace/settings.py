@@ -1,4 +1,4 @@
-"""Settings: what `evalstore.yaml` can say, with its defaults. `settings_reader` reads it.
+"""The settings of `evalstore.yaml` with their defaults. `settings_reader` reads them.
 
 The string below a field is its reference documentation.
 """
@@ -38,7 +38,7 @@ AGE_HINT = "write a number with s, m, h, d or w: '30d', '1.5h'"
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """A model that answers or judges, as the settings name it."""
+    """A model that answers or judges, as configured."""
 
     id: str
     """The `id` of a model file, or a litellm name such as `openai/gpt-4o-mini`."""
@@ -51,21 +51,21 @@ class Participant:
     prompt: str = DEFAULT_PROMPT
     """Evaluators: the id of the evaluator prompt."""
     name: str = field(default="", compare=False)
-    """Candidates: what reports call it. A model that is listed again has its temperature in it."""
+    """Candidates: the name in reports, with the temperature if the model is listed again."""
     line: int = field(default=0, compare=False)
-    """Where the settings name it."""
+    """The line in the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserSettings:
-    """How `view` looks and which keys it has; the browser knows which names there are."""
+    """The theme and the keys of `view`; the browser validates the names."""
 
     theme: str | None = None
     """The name of a theme."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """From the id of an action to its keys, with commas between them."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Where the settings say it: of `theme`, and of `keys.ID`."""
+    """The lines of `theme` and of `keys.ID`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,17 @@ class QueryModel:
     """A model whose answers or judgements a query is about."""
 
     id: str
-    """What the run calls it."""
+    """The id of the model in the run."""
     temperature: float | None = None
-    """Only at this one."""
+    """Only at this temperature."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisQuery:
-    """A part of the results, for the statistics. Empty lists ask for nothing."""
+    """A subset of the results for the statistics. Empty lists do not restrict it."""
 
     description: str
-    """What it is called by."""
+    """The name of the query."""
     currency: str | None = None
     """The `code` of a currency file, for its costs."""
     required_tags1: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class AnalysisQuery:
     candidates: tuple[QueryModel, ...] = ()
     """Only answers of these."""
     evaluators: tuple[QueryModel, ...] = ()
-    """Only judgements of these: verdicts are made of them alone."""
+    """Only judgements of these; verdicts are computed from them alone."""
     candidates_temperature: float | None = None
     """Only answers at this temperature."""
     evaluators_temperature: float | None = None
@@ -127,9 +127,9 @@ class Settings:
     candidates_temperature: float = 0.0
     """Temperature of the candidates, 0..2."""
     attempts: int = 1
-    """How many answers are wanted to each question."""
+    """The number of answers to each question."""
     required_tags1: tuple[str, ...] = ()
-    """A test runs when it has one of these tags; an empty list asks for none."""
+    """A test runs when it has one of these tags; an empty list does not restrict it."""
     required_tags2: tuple[str, ...] = ()
     """And one of these."""
     prohibited_tags: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Settings:
     evaluators_temperature: float = 0.0
     """Temperature of the evaluators, 0..2."""
     evaluations_per_evaluator: int = 1
-    """How many judgements are wanted from each evaluator on each answer."""
+    """The number of judgements of each evaluator on each answer."""
     verdict: str = "majority"
     """How votes become a verdict: `majority`, `all`, `any`, or `>= t` with a share 0..1."""
     max_test_output_tokens: int | None = None
@@ -163,9 +163,9 @@ class Settings:
     max_time: float | None = None
     """Seconds that one run may take; as above."""
     confirm_above: float | None = 10.0
-    """USD: a run that is likely to cost more asks first, or wants `--yes`; null: it never asks."""
+    """USD: a run that is likely to cost more asks first, or needs `--yes`; null: it never asks."""
     retries: int = 2
-    """Further tries after a call that failed in a way that may pass."""
+    """The most retries after a temporary failure of a call."""
     paths: dict[str, str] = field(default_factory=lambda: dict(FOLDERS))
     """The folders of tests, prompts, tools, schemas, models, providers, currencies."""
     dataset_roots: dict[str, str] = field(default_factory=dict)
@@ -173,7 +173,7 @@ class Settings:
     store: str = ".evalstore/store.db"
     """The store's file, relative to the workspace."""
     browser: BrowserSettings = field(default_factory=BrowserSettings)
-    """How `view` looks and which keys it has: `theme`, and `keys` from actions to their keys."""
+    """The appearance and keys of `view`: `theme`, and `keys` from actions to their keys."""
     analysis_queries: tuple[AnalysisQuery, ...] = ()
     """Parts of the results, for `stats --query`."""
 
@@ -189,14 +189,15 @@ def find_root(start: Path) -> Path:
 
 
 SETTING_NAMES = tuple(
-    re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name) for one in fields(Settings)
+    re.sub(r"_([a-z])", lambda match: match[1].upper(), setting.name)
+    for setting in fields(Settings)
 )
 
 
 def read_age(text: str) -> float | None:
-    """The seconds of an age such as `30d` or `1.5h`; None for what is none, and for nothing."""
-    found = _AGE.fullmatch(text.strip())
-    return float(found[1]) * _SECONDS[found[2]] or None if found else None
+    """The seconds of an age such as `30d` or `1.5h`; None for any other text, and for zero."""
+    match = _AGE.fullmatch(text.strip())
+    return float(match[1]) * _SECONDS[match[2]] or None if match else None
 
 
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Reads `evalstore.yaml`, and settings that are given on the command line instead of its own."""
+"""Reads `evalstore.yaml`, and settings on the command line that replace its own."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
 
 
 def read_settings(text: str, overrides: Sequence[str] = ()) -> Settings:
-    """Settings from the text of `evalstore.yaml`; raises `FileProblem`.
+    """Read settings from the text of `evalstore.yaml`; raises `FileProblem`.
 
-    `overrides` are of the form `KEY=VALUE`, with dots in the key for what lies deeper; one that
-    is wrong by itself raises `EvalstoreError`.
+    `overrides` are of the form `KEY=VALUE`, with dots in the key for nested settings; a malformed
+    one raises `EvalstoreError`.
     """
     document = read_yaml(text)
     for override in overrides:
@@ -71,7 +71,7 @@ def _read(document: Document) -> Settings:
     if not isinstance(document.value, dict):
         raise FileProblem("the settings must be a mapping of fields", 1)
     collector = Collector()
-    found = Fields(document, [*SETTING_NAMES, *LATER_SETTINGS], collector=collector)
+    fields = Fields(document, [*SETTING_NAMES, *LATER_SETTINGS], collector=collector)
     default = Settings()
 
     def or_default(value: Any, name: str) -> Any:
@@ -79,73 +79,73 @@ def _read(document: Document) -> Settings:
 
     none: tuple[Participant, ...] = ()
     settings = Settings(
-        candidates=collector.attempt(lambda: _participants(found, "candidates"), none),
+        candidates=collector.attempt(lambda: _participants(fields, "candidates"), none),
         candidates_temperature=or_default(
-            found.number("candidatesTemperature", 0, 2), "candidates_temperature"
+            fields.number("candidatesTemperature", 0, 2), "candidates_temperature"
         ),
-        attempts=or_default(found.whole("attempts", least=1, most=MOST_SAMPLES), "attempts"),
-        required_tags1=tuple(found.names("requiredTags1")),
-        required_tags2=tuple(found.names("requiredTags2")),
-        prohibited_tags=tuple(found.names("prohibitedTags")),
-        evaluators=collector.attempt(lambda: _participants(found, "evaluators"), none),
+        attempts=or_default(fields.whole("attempts", least=1, most=MOST_SAMPLES), "attempts"),
+        required_tags1=tuple(fields.names("requiredTags1")),
+        required_tags2=tuple(fields.names("requiredTags2")),
+        prohibited_tags=tuple(fields.names("prohibitedTags")),
+        evaluators=collector.attempt(lambda: _participants(fields, "evaluators"), none),
         evaluators_temperature=or_default(
-            found.number("evaluatorsTemperature", 0, 2), "evaluators_temperature"
+            fields.number("evaluatorsTemperature", 0, 2), "evaluators_temperature"
         ),
         evaluations_per_evaluator=or_default(
-            found.whole("evaluationsPerEvaluator", least=1, most=MOST_SAMPLES),
+            fields.whole("evaluationsPerEvaluator", least=1, most=MOST_SAMPLES),
             "evaluations_per_evaluator",
         ),
-        verdict=collector.attempt(lambda: _verdict(found), default.verdict),
-        max_test_output_tokens=found.whole("maxTestOutputTokens", least=1),
-        max_evaluation_output_tokens=found.whole("maxEvaluationOutputTokens", least=1),
-        max_age=collector.attempt(lambda: _max_age(found), None),
-        timeout=or_default(found.number("timeout", 0.001, 86_400), "timeout"),
-        concurrency=or_default(found.whole("concurrency", least=1, most=1024), "concurrency"),
-        requests_per_minute=found.number("requestsPerMinute", 0.001, 1e9),
-        tokens_per_minute=found.number("tokensPerMinute", 1, 1e9),
-        max_cost=found.number("maxCost", 0, 1e9),
-        max_time=found.number("maxTime", 0, 1e9),
-        confirm_above=found.number("confirmAbove", 0, 1e9)
+        verdict=collector.attempt(lambda: _verdict(fields), default.verdict),
+        max_test_output_tokens=fields.whole("maxTestOutputTokens", least=1),
+        max_evaluation_output_tokens=fields.whole("maxEvaluationOutputTokens", least=1),
+        max_age=collector.attempt(lambda: _max_age(fields), None),
+        timeout=or_default(fields.number("timeout", 0.001, 86_400), "timeout"),
+        concurrency=or_default(fields.whole("concurrency", least=1, most=1024), "concurrency"),
+        requests_per_minute=fields.number("requestsPerMinute", 0.001, 1e9),
+        tokens_per_minute=fields.number("tokensPerMinute", 1, 1e9),
+        max_cost=fields.number("maxCost", 0, 1e9),
+        max_time=fields.number("maxTime", 0, 1e9),
+        confirm_above=fields.number("confirmAbove", 0, 1e9)
         if "confirmAbove" in document.value
         else default.confirm_above,
-        retries=or_default(found.whole("retries", least=0, most=100), "retries"),
-        paths=collector.attempt(lambda: _paths(found), default.paths),
-        dataset_roots=collector.attempt(lambda: _roots(found), {}),
-        store=or_default(found.text("store"), "store"),
-        browser=_browser(found),
-        analysis_queries=_queries(found, collector),
+        retries=or_default(fields.whole("retries", least=0, most=100), "retries"),
+        paths=collector.attempt(lambda: _paths(fields), default.paths),
+        dataset_roots=collector.attempt(lambda: _roots(fields), {}),
+        store=or_default(fields.text("store"), "store"),
+        browser=_browser(fields),
+        analysis_queries=_queries(fields, collector),
     )
     collector.finish()
     return settings
 
 
-def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
-    value = found.value(name)
-    if value is None or found.document is None:
+def _participants(fields: Fields, name: str) -> tuple[Participant, ...]:
+    value = fields.value(name)
+    if value is None or fields.document is None:
         return ()
     if not isinstance(value, list):
-        raise FileProblem(f"'{name}' must be a list of models", found.line(name))
+        raise FileProblem(f"'{name}' must be a list of models", fields.line(name))
     known = ("id", "temperature", "requiredTags", "prohibitedTags")
-    given = found.value(f"{name}Temperature")
-    default = given if isinstance(given, int | float) else 0
+    temperature = fields.value(f"{name}Temperature")
+    default = temperature if isinstance(temperature, int | float) else 0
     result: list[Participant] = []
     for number, entry in enumerate(value):
-        line = found.line(name, number)
-        document = found.document.at(name, number)
+        line = fields.line(name, number)
+        document = fields.document.at(name, number)
         if isinstance(entry, str):
             document = Document({"id": entry}, None, line)
         elif not isinstance(entry, dict):
             raise FileProblem(f"an entry of '{name}' must be a mapping with an 'id'", line)
-        one = Fields(document, (*known, "prompt") if name == "evaluators" else known)
-        id = one.text("id")
+        settings = Fields(document, (*known, "prompt") if name == "evaluators" else known)
+        id = settings.text("id")
         if id is None:
             raise FileProblem(f"an entry of '{name}' has no 'id'", line)
         participant = Participant(
             id=id,
-            temperature=one.number("temperature", 0, 2),
-            required_tags=tuple(one.names("requiredTags")),
-            prohibited_tags=tuple(one.names("prohibitedTags")),
-            prompt=one.text("prompt") or DEFAULT_PROMPT,
+            temperature=settings.number("temperature", 0, 2),
+            required_tags=tuple(settings.names("requiredTags")),
+            prohibited_tags=tuple(settings.names("prohibitedTags")),
+            prompt=settings.text("prompt") or DEFAULT_PROMPT,
             line=line,
         )
         participant = replace(participant, name=_name(participant, result, default))
@@ -158,9 +158,9 @@ def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
     return tuple(result)
 
 
-def _queries(found: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
+def _queries(fields: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
     queries: list[AnalysisQuery] = []
-    for entry in found.entries("analysisQueries", QUERY_NAMES):
+    for entry in fields.entries("analysisQueries", QUERY_NAMES):
         description = entry.text("description")
         if description is None:
             if "description" not in entry.values:
@@ -186,7 +186,7 @@ def _queries(found: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
 def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
     """Models by their names, or as mappings with an `id`."""
     value = query.value(name)
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return tuple(QueryModel(id) for id in query.names(name))
     chosen: list[QueryModel] = []
     for entry in query.entries(name, ("id", "temperature")):
@@ -203,14 +203,14 @@ _TWICE = "a model can be listed again with another temperature"
 
 
 def _name(participant: Participant, before: Iterable[Participant], default: Any) -> str:
-    """The id; with the temperature when the model has been listed before."""
+    """The id, with the temperature if the model is listed before."""
     if all(other.id != participant.id for other in before):
         return participant.id
     return f"{participant.id}@{_place(participant, default)[1]:.9g}"
 
 
 def _place(participant: Participant, default: Any) -> tuple[str, Any, str]:
-    """What no two entries of a list may have in common."""
+    """The values that must not be equal in two entries of a list."""
     return (
         participant.id,
         default if participant.temperature is None else participant.temperature,
@@ -218,69 +218,71 @@ def _place(participant: Participant, default: Any) -> tuple[str, Any, str]:
     )
 
 
-def _max_age(found: Fields) -> str | None:
-    value = found.value("maxAge")
+def _max_age(fields: Fields) -> str | None:
+    value = fields.value("maxAge")
     if value is not None and (not isinstance(value, str) or read_age(value) is None):
         raise FileProblem(
-            "'maxAge' must be an age such as 30d", found.line("maxAge"), hint=AGE_HINT
+            "'maxAge' must be an age such as 30d", fields.line("maxAge"), hint=AGE_HINT
         )
     return None if value is None else str(value)
 
 
-def _verdict(found: Fields) -> str:
-    value = found.text("verdict")
+def _verdict(fields: Fields) -> str:
+    value = fields.text("verdict")
     if value is not None and not _VERDICT.fullmatch(value):
         raise FileProblem(
             "'verdict' must be majority, all, any, or a share such as '>= 0.5'",
-            found.line("verdict"),
+            fields.line("verdict"),
         )
     return value or "majority"
 
 
-def _paths(found: Fields) -> dict[str, str]:
-    one = found.inner("paths", FOLDERS)
-    return {name: _folder(one, name) or default for name, default in FOLDERS.items()}
+def _paths(fields: Fields) -> dict[str, str]:
+    paths = fields.inner("paths", FOLDERS)
+    return {name: _folder(paths, name) or default for name, default in FOLDERS.items()}
 
 
 def _folder(paths: Fields, name: str) -> str | None:
-    given = paths.text(name)
-    if given is None:
+    folder = paths.text(name)
+    if folder is None:
         return None
-    path = posixpath.normpath(given.strip().replace("\\", "/"))
+    path = posixpath.normpath(folder.strip().replace("\\", "/"))
     if path.startswith("/") or path.split("/")[0] == ".." or re.match(r"[A-Za-z]:", path):
         raise FileProblem(
-            f"the folder '{given}' is outside of the workspace",
+            f"the folder '{folder}' is outside of the workspace",
             paths.line(name),
             hint=f"name a folder below the one with {FILE}, or move {FILE} up",
         )
     return path
 
 
-def _roots(found: Fields) -> dict[str, str]:
-    roots = found.mapping("datasetRoots")
+def _roots(fields: Fields) -> dict[str, str]:
+    roots = fields.mapping("datasetRoots")
     for root, folder in roots.items():
         if not root or not isinstance(folder, str) or not folder:
             raise FileProblem(
                 "'datasetRoots' maps the beginning of a path to a folder",
-                found.line("datasetRoots", root),
+                fields.line("datasetRoots", root),
                 hint="as in 'hf://: ../data'",
             )
     return roots
 
 
-def _browser(found: Fields) -> BrowserSettings:
-    one = found.inner("browser", ("theme", "keys"))
-    named = one.value("keys")
-    keys = one.inner("keys", map(str, named) if isinstance(named, dict) else ())
-    given = {id: text for id in keys.values if (text := keys.text(id)) is not None}
-    lines = {f"keys.{id}": keys.line(id) for id in given}
-    return BrowserSettings(one.text("theme"), given, {"theme": one.line("theme"), **lines})
+def _browser(fields: Fields) -> BrowserSettings:
+    browser = fields.inner("browser", ("theme", "keys"))
+    named = browser.value("keys")
+    keys = browser.inner("keys", map(str, named) if isinstance(named, dict) else ())
+    bindings = {id: text for id in keys.values if (text := keys.text(id)) is not None}
+    lines = {f"keys.{id}": keys.line(id) for id in bindings}
+    return BrowserSettings(
+        browser.text("theme"), bindings, {"theme": browser.line("theme"), **lines}
+    )
 
 
 def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, BrowserSettings]:
-    """The name of the settings' file and what it says of the browser.
+    """The name of the settings file, and its settings of the browser.
 
-    Settings that cannot be read say nothing here: whoever needs them tells what is wrong.
+    Unreadable settings count as empty here; other commands report their problems.
     """
     try:
         path = config or find_root(directory) / FILE

@@ -1,9 +1,8 @@
-"""What a user allows on this machine: which Python files run, and which keys go to which hosts.
+"""The user's permissions on this machine: Python files that may run, and keys for hosts.
 
-A file is known by the hash of its bytes, and by nothing else. The list belongs to the user and
-the machine, never to a workspace: no file of a workspace, not even its `.env`, can say what is
-trusted or where the list is. The hash is SHA-256, because the ids of the store are not protection
-from somebody who looks for two files with one id.
+A file is identified only by the hash of its bytes. The list is in the user's configuration: no
+file of a workspace, not even its `.env`, can change it or its location. The hash is SHA-256,
+because the ids of the store are not collision-resistant.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Trusted:
     network: bool = False
     """Whether it may use the network when a check asks for it."""
     path: str = ""
-    """Where it was when it was trusted; a note for people."""
+    """The path when it was trusted, for display only."""
     size: int = 0
     at: int = 0
     """Microseconds since 1970."""
@@ -48,29 +47,29 @@ class Grant:
 
     variable: str
     host: str
-    """As `base_urls.host_of` writes it; without a port it stands for every port. For a litellm
-    provider whose host is not known: the name of the provider."""
+    """In the form of `base_urls.host_of`; without a port it means every port. For a litellm
+    provider whose host is unknown: the name of the provider."""
     at: int = 0
     """Microseconds since 1970."""
 
 
 def read_allowed(text: str) -> list[Grant]:
     """The grants of `EVALSTORE_ALLOW_ENV`; raises `EvalstoreError`."""
-    found: list[Grant] = []
+    grants: list[Grant] = []
     for part in filter(None, map(str.strip, text.split(","))):
         variable, equals, host = part.partition("=")
         known = normalise_host(host)
         if not equals or not variable.strip() or known is None:
             raise EvalstoreError(
-                f"{ALLOWED_VARIABLES}: entry {len(found) + 1} is not of the form NAME=HOST",
+                f"{ALLOWED_VARIABLES}: entry {len(grants) + 1} is not of the form NAME=HOST",
                 hint=f"{ALLOWED_VARIABLES}=OPENAI_API_KEY=proxy.example.com,DESK_KEY=localhost",
             )
-        found.append(Grant(variable.strip(), known))
-    return found
+        grants.append(Grant(variable.strip(), known))
+    return grants
 
 
 def digest(data: bytes) -> str:
-    """What a file is known by: the SHA-256 of its bytes."""
+    """The SHA-256 of the bytes of a file, which identifies it."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -91,26 +90,26 @@ class TrustList:
         return list(self._entries.values())
 
     def find(self, sha256: str) -> Trusted | None:
-        """A file of this hash."""
+        """The trusted file with this hash; None if there is none."""
         return self._entries.get(sha256)
 
     def allows(self, sha256: str, *, network: bool) -> bool:
-        """Whether a file may run, and with `network` whether it may run with one."""
-        found = self._entries.get(sha256)
-        return found is not None and (found.network or not network)
+        """Whether a file may run; with `network`, whether it may use the network."""
+        entry = self._entries.get(sha256)
+        return entry is not None and (entry.network or not network)
 
     def add(self, entry: Trusted) -> None:
-        """Trust a file; what was said of the same bytes before is forgotten."""
+        """Trust a file; replaces an earlier entry of the same bytes."""
         self._entries.pop(entry.sha256, None)
         self._entries[entry.sha256] = entry
         self._write()
 
     def remove(self, sha256: str) -> bool:
-        """Trust a file no longer; whether it was trusted."""
-        found = self._entries.pop(sha256, None)
-        if found:
+        """Remove a file from the list, and return whether it was trusted."""
+        entry = self._entries.pop(sha256, None)
+        if entry:
             self._write()
-        return found is not None
+        return entry is not None
 
     @property
     def grants(self) -> list[Grant]:
@@ -122,7 +121,7 @@ class TrustList:
         return any(grant.variable == variable and covers(grant.host, host) for grant in self.grants)
 
     def grant(self, grant: Grant) -> bool:
-        """Allow a variable for a host; whether it was not allowed before."""
+        """Allow a variable for a host, and return whether it is new."""
         is_new = (grant.variable, grant.host) not in self._grants
         if is_new:
             self._grants[grant.variable, grant.host] = grant
@@ -130,11 +129,11 @@ class TrustList:
         return is_new
 
     def withdraw(self, variable: str, host: str) -> Grant | None:
-        """Allow a variable for a host no longer; what was allowed."""
-        found = self._grants.pop((variable, host), None)
-        if found:
+        """Remove a variable of a host, and return the removed grant."""
+        grant = self._grants.pop((variable, host), None)
+        if grant:
             self._write()
-        return found
+        return grant
 
     def _write(self) -> None:
         entries: list[Trusted | Grant] = [*self._entries.values(), *self._grants.values()]

@@ -261,6 +261,36 @@ def test_a_mapping_from_data_is_a_value_in_a_check_inside_of_another_one_and_in_
     assert problems(text) == [(11, "'expected' must be a text or a list of texts")]
 
 
+FROM_DATA = "{{ {'expected': x, 'not': true} }}"
+"""A text that evaluates to a mapping, which could be the settings of a check."""
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        f'contains: "{FROM_DATA}", actual: "{{{{ answer }}}}"',
+        f'jsonPath: k, contains: "{FROM_DATA}", name: "{{{{ answer }}}}"',
+        f'jsonPath: k, check: {{contains: "{FROM_DATA}"}}, name: "{{{{ answer }}}}"',
+        f'jsonPath: {{path: k, contains: "{FROM_DATA}"}}, name: "{{{{ answer }}}}"',
+        f'jsonPath: {{path: k, check: {{contains: "{FROM_DATA}"}}}}, name: "{{{{ answer }}}}"',
+    ],
+)
+def test_a_mapping_from_data_is_a_value_in_a_check_that_waits_for_the_answer(check: str) -> None:
+    text = test_file("replacements: {x: is}", shown="{{x}}", told=block(f"- {{{check}}}"))
+    (stored,) = checks(text)[0]
+    session = HeldConversation((Reply('{"k": "is"}'),))
+    with pytest.raises(FileProblem, match="must be a text or a list of texts"):
+        bind_answers(stored, [session])
+
+
+def test_a_mapping_that_is_read_as_a_value_anyway_is_stored_without_its_place() -> None:
+    check = f'- {{jsonEquals: "{FROM_DATA}", name: "{{{{ answer }}}}"}}'
+    (stored,) = checks(test_file("replacements: {x: is}", shown="{{x}}", told=block(check)))[0]
+    assert "data" not in stored
+    bound = bind_answers(stored, [HeldConversation((Reply("{}"),))]).check
+    assert bound["expected"] == {"expected": "is", "not": True}
+
+
 def test_it_is_filled_with_the_answer() -> None:
     answer = Reply('{"x": "am!"}', resolved_model="m")
     bound = bind_answers(checks(LATER)[0][0], [HeldConversation((answer,))]).check

@@ -110,6 +110,23 @@ def test_columns_may_have_any_name(
     assert verdicts(documents("run")) == [("", "pass")]
 
 
+@pytest.mark.parametrize("column", ["items", "keys", "values"])
+def test_a_whole_row_with_a_column_called_like_a_method_can_be_asked_and_shown(
+    echo: Echo, documents: Any, evalstore: Evalstore, column: str
+) -> None:
+    row = json.dumps({column: "a"})
+    check = with_check('- {jsonEquals: "{{ item }}", name: "{{ answer }}"}')
+    write(row, test=check.replace("{{ q }}", "Repeat {{ item }}"))
+    echo.reply = lambda text: text.removeprefix("Repeat ")
+    (case,) = documents("run")["cases"]
+    assert case["verdict"] == "pass"
+    (session,) = case["sessions"]
+    for id in session, documents("show", session)["test"]:
+        shown = evalstore("show", id)
+        assert shown.exit_code == 0
+        assert f"Repeat {row}" in shown.stdout
+
+
 def test_a_column_called_as_the_answer_must_be_told_from_it(
     echo: Echo, evalstore: Evalstore
 ) -> None:

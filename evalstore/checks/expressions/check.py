@@ -1,8 +1,8 @@
 """The check `expr`: an expression in a small part of Python, over the answer and the row.
 
 There are values and names, comparisons, `and`, `or`, `not`, arithmetic, parts (`x[0]`),
-`a if b else c`, comprehensions, and calls of the functions and methods listed here. Nothing
-else is read, so an expression reaches nothing but the values it is given.
+`a if b else c`, comprehensions, and calls of the functions and methods listed here. Anything
+else is refused, so an expression cannot access more than the values it is given.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from evalstore.files.fields import suggest
 from evalstore.values import Json
 
 _LONGEST = 2000
-"""Characters of an expression: what is longer is a program."""
+"""The most characters of an expression."""
 _DEEPEST = 60
-"""Nodes inside of each other."""
+"""The most levels of nested nodes."""
 _NAMED = 6
-"""How many names a feedback gives the values of."""
+"""The most names whose values a feedback shows."""
 _MANY = 1_000_000
 
 FUNCTIONS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
@@ -36,7 +36,7 @@ FUNCTIONS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
     "sorted": (1, 1, ("reverse",)),
     "round": (1, 2, ()),
 }
-"""The functions: how few and how many values they take, and what can be given by name."""
+"""The functions: the least and the most arguments, and the names of keyword arguments."""
 METHODS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
     **dict.fromkeys(("lower", "upper", "keys", "values", "items"), (0, 0, ())),
     **dict.fromkeys(("startswith", "endswith", "count", "join"), (1, 1, ())),
@@ -62,7 +62,7 @@ _WORDS: Mapping[type[ast.AST], str] = {
     ast.NamedExpr: "':='",
     ast.Starred: "'*' before a value",
 }
-"""What an author calls that which there is not; all else has the name that Python gives it."""
+"""Names of unsupported syntax in messages; the rest has the name of its class in `ast`."""
 _TAKES_GENERATOR = ("any", "all", "sum", "min", "max", "sorted", "join")
 _OF_ANSWER = ("answer", "json", "tool_calls")
 
@@ -92,31 +92,31 @@ def read_expression(source: str) -> ast.expr:
 
 @lru_cache(maxsize=256)
 def names_in(source: str) -> tuple[str, ...]:
-    """What an expression takes from outside: the names it does not give itself, once each."""
+    """The names that an expression uses and does not define itself, once each."""
     tree = read_expression(source)
     nodes = list(ast.walk(tree))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
-    given = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     names.sort(key=lambda node: (node.lineno, node.col_offset))
-    return tuple(dict.fromkeys(node.id for node in names if node.id not in given))
+    return tuple(dict.fromkeys(node.id for node in names if node.id not in assigned))
 
 
 @lru_cache(maxsize=256)
 def keys_of(source: str, name: str) -> tuple[frozenset[str], bool]:
-    """Which values of a mapping an expression takes, and whether it takes more than those."""
+    """The keys of a mapping that an expression uses, and whether it uses the mapping otherwise."""
     nodes = list(ast.walk(read_expression(source)))
     keys = set()
     single = 0
     for node in nodes:
         match node:
             case (
-                ast.Subscript(value=ast.Name(id=found), slice=ast.Constant(value=str(key)))
+                ast.Subscript(value=ast.Name(id=mapping), slice=ast.Constant(value=str(key)))
                 | ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=found), attr="get"),
+                    func=ast.Attribute(value=ast.Name(id=mapping), attr="get"),
                     args=[ast.Constant(value=str(key)), *_],
                 )
-            ) if found == name:
+            ) if mapping == name:
                 keys.add(key)
                 single += 1
     mentioned = sum(1 for node in nodes if isinstance(node, ast.Name) and node.id == name)
@@ -155,7 +155,9 @@ def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
             raise ExpressionError(
                 "{ } with elements is allowed only after 'in'; write [ ] elsewhere"
             )
-        case ast.Compare() if any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
+        case ast.Compare() if any(
+            isinstance(operator, ast.Is | ast.IsNot) for operator in node.ops
+        ):
             last = node.comparators[-1]
             if len(node.ops) > 1 or not (isinstance(last, ast.Constant) and _is_single(last.value)):
                 raise ExpressionError("'is' can only be used with None, True and False")
@@ -165,12 +167,12 @@ def _raise_for_call(node: ast.Call) -> None:
     name = _called(node)
     is_method = isinstance(node.func, ast.Attribute)
     known = METHODS if is_method else FUNCTIONS
-    what = "method" if is_method else "function"
+    kind = "method" if is_method else "function"
     if not name:
         raise ExpressionError("only functions and methods can be called")
     if name not in known:
-        hint = suggest(name, known, f"{what}s")
-        raise ExpressionError(f"there is no {what} {shorten(name)} in expressions", hint)
+        hint = suggest(name, known, f"{kind}s")
+        raise ExpressionError(f"there is no {kind} {shorten(name)} in expressions", hint)
     least, most, named = known[name]
     if not least <= len(node.args) <= most:
         raise ExpressionError(f"{name}() cannot be given {len(node.args)} values")
@@ -180,7 +182,7 @@ def _raise_for_call(node: ast.Call) -> None:
 
 
 def _called(node: ast.Call) -> str:
-    """The name of what is called; nothing for what has no name."""
+    """The name of the called function or method; empty if it has none."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
@@ -209,7 +211,7 @@ def _read_settings(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """What an expression says of an answer: true or false, or a score if `pass` is given."""
+    """Evaluate an expression to true or false, or to a score if `pass` is given."""
     source = check["expression"]
     names = names_in(source)
     for name in names:
@@ -237,7 +239,7 @@ def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _look_up(name: str, subject: CheckInput) -> Json:
-    """The value of a name; those of the answer win over the row's."""
+    """The value of a name; names of the answer come before those of the row."""
     if name == "answer":
         return subject.text
     if name == "json":
@@ -254,12 +256,12 @@ def _look_up(name: str, subject: CheckInput) -> Json:
 
 
 def _values(names: tuple[str, ...], look_up: Callable[[str], Json]) -> str:
-    """What the names stood for; one that was not needed may have no value."""
-    found = []
+    """The values of the names as a text; a name that was not needed may have none."""
+    parts = []
     for name in names[:_NAMED]:
         with suppress(ExpressionError):
-            found.append(f"; {name} is {shown(look_up(name))}")
-    return "".join(found)
+            parts.append(f"; {name} is {shown(look_up(name))}")
+    return "".join(parts)
 
 
 def _brief(number: float) -> str:

@@ -1,7 +1,7 @@
 """Computes the value of an expression, node by node, within a number of steps.
 
-The tree has been found to be of the allowed kinds by `expressions`; nothing is reached from
-it but values of JSON and the operations on them.
+The module `check` allows only certain kinds of nodes, so an expression can use nothing but
+values of JSON and the operations on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evalstore.checks.expressions.operations import (
 from evalstore.values import Json
 
 _WORDS = 200
-"""Characters of what Python says about an error."""
+"""The most characters of Python's message about an error."""
 
 _ORDERS: Mapping[type[ast.cmpop], str] = {
     ast.Lt: "<",
@@ -63,7 +63,7 @@ class _Evaluation:
         self._do = Operations()
 
     def value(self, node: ast.expr, local: Mapping[str, Any]) -> Any:
-        """The value of a node; `local` are the names of the comprehensions it stands in."""
+        """The value of a node; `local` are the names of the comprehensions around it."""
         self._do.spend()
         match node:
             case ast.Constant():
@@ -111,10 +111,10 @@ class _Evaluation:
         return slice(*(None if end is None else self.value(end, local) for end in ends))
 
     def _junction(self, node: ast.BoolOp, local: Mapping[str, Any]) -> Any:
-        """The value that decides an `and` or an `or`; those behind it are not computed."""
+        """The value of an `and` or an `or`; operands after the deciding one are not evaluated."""
         value: Any = None
-        for one in node.values:
-            value = self.value(one, local)
+        for operand in node.values:
+            value = self.value(operand, local)
             if bool(value) is isinstance(node.op, ast.Or):
                 break
         return value
@@ -155,15 +155,15 @@ class _Evaluation:
     def _call(self, node: ast.Call, local: Mapping[str, Any]) -> Any:
         if isinstance(node.func, ast.Attribute):
             value = self.value(node.func.value, local)
-            given = [self.value(arg, local) for arg in node.args]
-            return self._do.method(value, node.func.attr, given)
+            arguments = [self.value(arg, local) for arg in node.args]
+            return self._do.method(value, node.func.attr, arguments)
         assert isinstance(node.func, ast.Name)
         name = node.func.id
         if name in ("any", "all"):
             return self._do.holds_for(name, self._lazily(node.args[0], local))
-        given = [self.value(arg, local) for arg in node.args]
+        arguments = [self.value(arg, local) for arg in node.args]
         named = {str(keyword.arg): self.value(keyword.value, local) for keyword in node.keywords}
-        return self._do.function(name, given, named)
+        return self._do.function(name, arguments, named)
 
     def _lazily(self, node: ast.expr, local: Mapping[str, Any]) -> Iterable[Any]:
         if isinstance(node, ast.GeneratorExp):
@@ -173,7 +173,7 @@ class _Evaluation:
 
 
 def _bound(target: ast.expr, value: Any) -> dict[str, Any]:
-    """The names that a loop gives to one element."""
+    """The names that the target of a loop binds, with their values."""
     if isinstance(target, ast.Name):
         return {target.id: value}
     assert isinstance(target, ast.Tuple)
@@ -181,6 +181,6 @@ def _bound(target: ast.expr, value: Any) -> dict[str, Any]:
         raise ValueError(f"{kind_of(value)} cannot be taken as {len(target.elts)} values")
     return {
         name: inner
-        for one, part in zip(target.elts, value, strict=True)
-        for name, inner in _bound(one, part).items()
+        for inner_target, part in zip(target.elts, value, strict=True)
+        for name, inner in _bound(inner_target, part).items()
     }

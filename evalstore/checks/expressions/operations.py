@@ -1,4 +1,4 @@
-"""What an expression can do with values of JSON; every operation pays for its size in steps."""
+"""The operations on values of JSON in an expression; each costs steps by its size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from evalstore.values import Json
 
 MOST_STEPS = 100_000
-"""Steps of one evaluation: a node of the expression is one, so is each element looked at."""
+"""The most steps of one evaluation: each node and each element that is read costs one."""
 _SCANNED = 1000
 """Characters that are read in one step."""
 _WRITTEN = 100
@@ -17,11 +17,11 @@ _WRITTEN = 100
 _COPIED = 10
 """Elements that are copied in one step."""
 _LONGEST = 4_000_000
-"""Characters of a text that is put together."""
+"""The most characters of a text that is built."""
 _MOST_BITS = 10_000
-"""Bits of a whole number that is multiplied."""
+"""The most bits of a whole number that is multiplied."""
 _MOST_DIGITS = 300
-"""Digits that `round` can be asked for."""
+"""The most digits for `round`."""
 
 ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -50,7 +50,7 @@ _METHODS: Mapping[type, tuple[str, ...]] = {
 
 
 class ExpressionError(ValueError):
-    """An expression that cannot be read or computed, why, and what would be right."""
+    """An expression that cannot be read or evaluated, with the reason and a hint."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(f"{message}; {hint}" if hint else message)
@@ -65,29 +65,29 @@ class Operations:
         self._left = MOST_STEPS
 
     def spend(self, steps: int = 1) -> None:
-        """Pay; raises `ExpressionError` when nothing is left."""
+        """Count steps; raises `ExpressionError` when none are left."""
         self._left -= steps
         if self._left < 0:
             raise ExpressionError(f"the expression takes more than {MOST_STEPS:,} steps")
 
     def _read(self, value: Any) -> None:
-        """Pay for reading all of a text, or the top of another value."""
+        """Count the steps of reading a text, or the top level of another value."""
         self.spend(1 + (len(value) // _SCANNED if isinstance(value, str) else 0))
 
     def _write(self, length: int) -> None:
-        """Pay for a text of this length before it is written."""
+        """Count the steps of a text of this length before it is built."""
         if length > _LONGEST:
             raise ExpressionError(f"the expression makes a text of {length:,} characters")
         self.spend(length // _WRITTEN)
 
     def _copied(self, values: Iterable[Any]) -> list[Any]:
         """A new list of these values."""
-        found = list(values)
-        self.spend(len(found) // _COPIED)
-        return found
+        copy = list(values)
+        self.spend(len(copy) // _COPIED)
+        return copy
 
     def same(self, left: Any, right: Any) -> bool:
-        """Whether two values are equal, as Python has it."""
+        """Whether two values are equal, as in Python."""
         self._read(left)
         if isinstance(left, list | tuple):
             return (
@@ -99,12 +99,14 @@ class Operations:
             return (
                 isinstance(right, dict)
                 and len(left) == len(right)
-                and all(key in right and self.same(one, right[key]) for key, one in left.items())
+                and all(
+                    key in right and self.same(element, right[key]) for key, element in left.items()
+                )
             )
         return not isinstance(right, list | tuple | dict) and bool(left == right)
 
     def contains(self, container: Any, value: Any) -> bool:
-        """Whether a text has this part, a list this element, a mapping this key."""
+        """Whether a text contains a text, a list an element, or a mapping a key."""
         self._read(container)
         if isinstance(container, str):
             if not isinstance(value, str):
@@ -112,7 +114,7 @@ class Operations:
             return value in container
         if isinstance(container, dict):
             return key_of(value) in container
-        return any(self.same(value, one) for one in elements_of(container))
+        return any(self.same(value, element) for element in elements_of(container))
 
     def order(self, sign: str, left: Any, right: Any) -> bool:
         """Whether one text, or one number, is less or more than another."""
@@ -123,7 +125,7 @@ class Operations:
         return ORDERS[sign](left, right)
 
     def arithmetic(self, sign: str, left: Any, right: Any) -> Any:
-        """What two numbers come to; two texts or lists one after the other; a text repeated."""
+        """The result of an operator on numbers, or of joining and repeating texts or lists."""
         if sign == "+" and _are(str, left, right):
             self._write(len(left) + len(right))
             return left + right
@@ -148,16 +150,16 @@ class Operations:
         return result
 
     def part(self, value: Any, at: Any) -> Any:
-        """An element by its number, a value by its key, a stretch by a slice."""
+        """An element by its number, a value by its key, or a part by a slice."""
         if isinstance(value, dict):
             return value[key_of(at)]
-        found = elements_of(value)[at]
+        element = elements_of(value)[at]
         if isinstance(at, slice):
-            self.spend(len(found) // (_WRITTEN if isinstance(found, str) else _COPIED))
-        return found
+            self.spend(len(element) // (_WRITTEN if isinstance(element, str) else _COPIED))
+        return element
 
     def holds_for(self, name: str, values: Iterable[Any]) -> bool:
-        """`any` or `all`; no more values are made than are needed."""
+        """The result of `any` or `all`; values are computed only as needed."""
         is_any = name == "any"
         for value in values:
             self.spend()
@@ -165,14 +167,14 @@ class Operations:
                 return is_any
         return not is_any
 
-    def function(self, name: str, given: list[Any], named: Mapping[str, Any]) -> Any:
-        """What a function gives."""
-        value = given[0]
+    def function(self, name: str, arguments: list[Any], named: Mapping[str, Any]) -> Any:
+        """The result of a function."""
+        value = arguments[0]
         match name:
             case "len":
                 return len(elements_of(value))
             case "min" | "max":
-                values = self._comparable(elements_of(value) if len(given) == 1 else given)
+                values = self._comparable(elements_of(value) if len(arguments) == 1 else arguments)
                 if not values and "default" in named:
                     return named["default"]
                 return min(values) if name == "min" else max(values)
@@ -182,11 +184,11 @@ class Operations:
             case "sum":
                 values = self._copied(elements_of(value))
                 self.spend(len(values))
-                return sum(number_of(one, "sum") for one in values)
+                return sum(number_of(number, "sum") for number in values)
             case "abs":
                 return abs(number_of(value, "abs"))
             case "round":
-                digits = given[1] if len(given) > 1 else None
+                digits = arguments[1] if len(arguments) > 1 else None
                 if digits is not None and abs(number_of(digits, "round")) > _MOST_DIGITS:
                     raise ValueError(f"round gives at most {_MOST_DIGITS} digits")
                 return round(number_of(value, "round"), digits)
@@ -198,58 +200,58 @@ class Operations:
         return {"str": str, "int": int, "float": float}[name](value)
 
     def _comparable(self, values: Iterable[Any]) -> list[Any]:
-        """A list of numbers or of texts only; paid for as if it were sorted."""
-        found = self._copied(values)
-        rounds = len(found).bit_length()
-        for one in found:
-            self.spend(rounds * (1 + (len(one) // _SCANNED if isinstance(one, str) else 0)))
-        if not _are(str, *found) and not _are((int, float), *found):
+        """A list of only numbers or only texts; costs as many steps as sorting it."""
+        copy = self._copied(values)
+        rounds = len(copy).bit_length()
+        for element in copy:
+            self.spend(rounds * (1 + (len(element) // _SCANNED if isinstance(element, str) else 0)))
+        if not _are(str, *copy) and not _are((int, float), *copy):
             raise TypeError("only texts or only numbers can be compared")
-        return found
+        return copy
 
-    def method(self, value: Any, name: str, given: list[Any]) -> Any:
-        """What a method of a text, a list or a mapping gives."""
+    def method(self, value: Any, name: str, arguments: list[Any]) -> Any:
+        """The result of a method of a text, a list or a mapping."""
         kind = next((kind for kind in _METHODS if isinstance(value, kind)), None)
         if kind is None or name not in _METHODS[kind]:
             raise TypeError(f"{kind_of(value)} has no '{name}'")
         self._read(value)
         if isinstance(value, dict):
             if name == "get":
-                return value.get(key_of(given[0]), *given[1:])
+                return value.get(key_of(arguments[0]), *arguments[1:])
             return self._copied(getattr(value, name)())
         if isinstance(value, list | tuple):
-            return sum(self.same(given[0], one) for one in value)
-        return self._text_method(value, name, given)
+            return sum(self.same(arguments[0], element) for element in value)
+        return self._text_method(value, name, arguments)
 
-    def _text_method(self, text: str, name: str, given: list[Any]) -> Any:
-        match name, given:
+    def _text_method(self, text: str, name: str, arguments: list[Any]) -> Any:
+        match name, arguments:
             case "join", [values]:
                 texts = self._copied(elements_of(values))
                 self._write(sum(map(len, texts)) + len(text) * len(texts))
                 return text.join(texts)
             case "replace", [str(old), str(new), *_]:
-                found = text.count(old) if len(new) > len(old) else 0
-                self._write(len(text) + found * (len(new) - len(old)))
+                count = text.count(old) if len(new) > len(old) else 0
+                self._write(len(text) + count * (len(new) - len(old)))
             case "strip", [str(characters)]:
                 self.spend(len(text) * len(characters) // _SCANNED)
             case "split", _:
-                return self._copied(text.split(*given))
+                return self._copied(text.split(*arguments))
             case (("lower" | "upper"), _):
                 self._write(len(text))
-        return getattr(text, name)(*given)
+        return getattr(text, name)(*arguments)
 
 
 def elements_of(value: Any) -> Any:
-    """A value that has elements: those of a text are its characters, of a mapping its keys."""
+    """Return a value that has elements; raises `TypeError` for any other."""
     if not isinstance(value, str | list | tuple | dict):
         raise TypeError(f"{kind_of(value)} has no elements")
     return value
 
 
-def number_of(value: Any, what: str) -> Any:
-    """A value that is a number; true is 1, as in Python."""
+def number_of(value: Any, function: str) -> Any:
+    """Return a value that is a number (true is 1, as in Python); raises `TypeError`."""
     if not isinstance(value, int | float):
-        raise TypeError(f"{what} takes a number, not {kind_of(value)}")
+        raise TypeError(f"{function} takes a number, not {kind_of(value)}")
     return value
 
 
@@ -261,7 +263,7 @@ def key_of(value: Any) -> Any:
 
 
 def kind_of(value: Json) -> str:
-    """What a value is, in words."""
+    """The type of a value, in words."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,1 +1,1 @@
-"""The checks, one module for each subject."""
+"""The check types, one module for each subject."""

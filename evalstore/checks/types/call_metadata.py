@@ -1,4 +1,4 @@
-"""Checks of the call that brought the answer: why it ended, how long it took, what it cost."""
+"""Checks of the metadata of a call: finish reason, latency, cost and tokens."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def _read_reasons(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the provider's word for why the answer ended is one of these."""
+    """Whether the finish reason is one of the expected ones."""
     reason = subject.reply.finish_reason
     if reason is None:
         raise ValueError("the provider did not report why the answer ended")
     is_so = subject.prepare(reason) in map(subject.prepare, check["expected"])
-    wanted = " or ".join(map(shorten, check["expected"]))
-    return passes(is_so, f"expected the finish reason {wanted}, found {shorten(reason)}")
+    expected = " or ".join(map(shorten, check["expected"]))
+    return passes(is_so, f"expected the finish reason {expected}, found {shorten(reason)}")
 
 
 def _read_most(arguments: CheckArguments) -> dict[str, Json]:
@@ -37,14 +37,14 @@ def _read_most(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _takes_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call took no more than this many seconds."""
+    """Whether the call took at most `max` seconds."""
     seconds = subject.reply.latency
     words = f"expected at most {check['max']:g} seconds, found {seconds:.4g}"
     return passes(seconds <= check["max"], words)
 
 
 def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call cost no more than this many USD."""
+    """Whether the call cost at most `max` USD."""
     usd = subject.usd
     if usd is None:
         raise ValueError("the cost of the call is unknown: its model has no price")
@@ -60,21 +60,21 @@ def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
         raise arguments.problem("the check needs 'max' or 'min'", "as in 'tokens: 500'")
     if least is not None and most is not None and least > most:
         raise arguments.problem(f"'min' is {least}, which is more than 'max': {most}")
-    found = {"min": least, "max": most, "of": None if of == "total" else of}
-    return {name: value for name, value in found.items() if value is not None}
+    settings = {"min": least, "max": most, "of": None if of == "total" else of}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call used as many tokens as this, as its provider counted them."""
+    """Whether the tokens of the call, as the provider counted them, are within the bounds."""
     of = check.get("of", "total")
     tokens = _count(subject.reply.usage, of)
     if tokens is None:
-        what = "tokens" if of == "total" else f"{of} tokens"
-        raise ValueError(f"the provider did not report how many {what} the call used")
+        unit = "tokens" if of == "total" else f"{of} tokens"
+        raise ValueError(f"the provider did not report how many {unit} the call used")
     least, most = check.get("min", 0), check.get("max", math.inf)
-    wanted = [f"at least {least}"] if "min" in check else []
-    wanted += [f"at most {most}"] if "max" in check else []
-    words = f"expected {' and '.join(wanted)} tokens ({of}), found {tokens}"
+    bounds = [f"at least {least}"] if "min" in check else []
+    bounds += [f"at most {most}"] if "max" in check else []
+    words = f"expected {' and '.join(bounds)} tokens ({of}), found {tokens}"
     return passes(least <= tokens <= most, words)
 
 

@@ -1,4 +1,4 @@
-"""The choice that a text names: read line by line, without its punctuation marks."""
+"""Finds the choice that the text of a judge names, line by line and without punctuation."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ _FENCE = ("```", "~~~")
 _LABEL = (
     r"(?i)(?:(?:so|thus|therefore|my|the|final|overall)\s+)*(?:answer|choice|verdict)(?:\s+is)?"
 )
-"""What a judge may write before its choice, on the same line or on the line above."""
+"""Phrases that may introduce a choice, on the same line or on the line above."""
 _REPORTED = (
     r"(?i)\b(?:sa(?:ys|id)|writes|wrote|written|answers|answered|replie[sd]|quot\w+"
     r"|respond(?:s|ed)|state[sd]|claim(?:s|ed)|ask(?:s|ed)|demand(?:s|ed)|instruct(?:s|ed)"
     r"|t(?:ells|old)|insist(?:s|ed)|conclude[sd]|end(?:s|ed)|beg[ai]ns?|began)\b[^.!?]*\Z"
 )
-"""What a line has whose sentence goes on with somebody's words on the next one."""
+"""Phrases of a line that introduces a quotation on the next line."""
 _RUNS_ON_TO = (
     r"(?i)(?<!\w)(?:with|by|as|of|to|that|the|a|an|and|or|but|nor|not|is|was|are|were|be|in|on"
     r"|at|from|for|than|like|only|just|letter|option|word)\Z"
 )
-"""How a line ends whose sentence goes on, with the choice as a part of it."""
+"""Ends of a line whose sentence continues on the next line."""
 _SENTENCE = 300
-"""Characters at the end of a line that are looked at as its last sentence."""
+"""The most characters at the end of a line that count as its last sentence."""
 _RUNS_ON = r"\W*(?:is|was|are|were|would|could|might|may|isn|wasn)\b"
-"""How a line begins that says something of the choice above it."""
+"""Beginnings of a line that is about the choice on the line above."""
 _CLAIMED = r"\b(?i:choose|choice|pick|select|answer|verdict)\s+(?i:is\s+)?"
 _DENIED = r"\b(?i:not|never|isnt|cannot be|rather than|instead of)\s+"
 
 
 def bare(text: str, match: str = "word") -> str:
-    """A text without punctuation marks and blanks at its ends; for other matches those of ASCII."""
+    """A text without punctuation and surrounding blanks; only ASCII unless `match` is `word`."""
     if match == "word":
-        text = "".join(one for one in text if not category(one).startswith("P"))
+        text = "".join(character for character in text if not category(character).startswith("P"))
     return text.translate(_PUNCTUATION).strip()
 
 
@@ -48,8 +48,8 @@ def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> s
     the reasons come first.
     """
     if match == "word":
-        return _find_word(_lines(text), {bare(one): one for one in choices}, answer)
-    lines = [line for one in text.split("\n") if (line := bare(one, match))]
+        return _find_word(_lines(text), {bare(choice): choice for choice in choices}, answer)
+    lines = [line for raw_line in text.split("\n") if (line := bare(raw_line, match))]
     if answer == "cot_classify":
         lines.reverse()
     named = {choice: bare(choice, match) for choice in choices}
@@ -61,25 +61,25 @@ def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> s
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that say something; those of a quotation or a block of code are marked by `>`.
+    """The non-empty lines; those of a quotation or a block of code begin with `>`.
 
     A text that is a block of code as a whole is read as what is in it.
     """
-    lines = [line for one in text.split("\n") if (line := one.strip())]
+    lines = [line for raw_line in text.split("\n") if (line := raw_line.strip())]
     if len(lines) > 2 and lines[0].startswith(_FENCE) and lines[-1] == lines[0][:3]:
         lines = lines[1:-1]
-    found: list[str] = []
+    marked: list[str] = []
     quoted = False
     for line in lines:
         if line.startswith(_FENCE):
             quoted = not quoted
         elif bare(line):
-            found.append(f">{line}" if quoted else line)
-    return found
+            marked.append(f">{line}" if quoted else line)
+    return marked
 
 
 def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str | None:
-    """The choice that is alone on its line; None if it is quoted, denied, or not the only one."""
+    """The choice that is alone on its line; None if it is quoted, denied or not the only one."""
     if not lines:
         return None
     at = len(lines) - 1 if answer == "cot_classify" else 0
@@ -97,9 +97,9 @@ def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str 
 
 
 def _introduces_quotation(line: str) -> bool:
-    """Whether a sentence goes on in the next line, which may be somebody's words.
+    """Whether a line introduces a quotation on the next line.
 
-    A line that announces the choice does not.
+    A line that introduces the choice does not.
     """
     if re.fullmatch(rf"{_LABEL}|(?:so )?it is", bare(line)):
         return False
@@ -123,16 +123,16 @@ def _contradicts(line: str, name: str, names: Iterable[str]) -> bool:
 
 
 def _case_of(name: str) -> re.RegexFlag:
-    """The case counts in a choice of one letter: `a` is a word of its own."""
+    """The flags that match a choice; one of a single letter is case-sensitive, as `a` is a word."""
     return re.IGNORECASE if len(name) > 1 else re.NOFLAG
 
 
 def _named_last(line: str, names: Iterable[str]) -> str | None:
     """The longest choice that a line ends with as a word."""
-    there = [
+    matches = [
         name for name in names if re.search(rf"(?<!\w){re.escape(name)}\Z", line, _case_of(name))
     ]
-    return max(there, key=len, default=None)
+    return max(matches, key=len, default=None)
 
 
 def _fits(line: str, choice: str, match: str) -> bool:

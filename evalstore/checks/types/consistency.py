@@ -1,4 +1,4 @@
-"""Checks of several answers at once: the runs of one row, or all rows of a group."""
+"""Checks that compare several answers: the runs of one row, or all rows of a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evalstore.processes.patterns import SECONDS, compiled, pattern_problem
 from evalstore.values import Json
 
 _MOST_STARTS = 1_000
-"""Braces of an answer at which its object may begin."""
+"""The most braces of an answer that are tried as the beginning of an object."""
 
 
 class GroupError(ValueError):
@@ -23,7 +23,7 @@ class GroupError(ValueError):
 
 
 def _answers(subject: CheckInput) -> list[str]:
-    """The prepared texts of all answers; there is always one."""
+    """The prepared texts of all answers, at least one."""
     if not subject.answers:
         raise GroupError("there are no answers to compare")
     return [subject.prepare(answer) for answer in subject.answers]
@@ -52,13 +52,13 @@ def _read_same(arguments: CheckArguments) -> dict[str, Json]:
     key = arguments.text("key")
     if not key:
         raise arguments.problem("the check 'allSame' needs a 'key'", "as in '{allSame: score}'")
-    found: dict[str, Json] = {"key": key}
+    settings: dict[str, Json] = {"key": key}
     most = arguments.number("max")
     if most is not None:
         if not is_finite(most) or most < 0:
             raise arguments.problem("'max' must be a number of at least 0")
-        found["max"] = most
-    return found
+        settings["max"] = most
+    return settings
 
 
 def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -90,12 +90,12 @@ def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 def _value(answer: str, key: str, number: int) -> Json:
     """The value of a key in the first JSON object of an answer."""
-    found = _first_object(answer)
-    if found is None:
+    document = _first_object(answer)
+    if document is None:
         raise GroupError(f"answer {number} holds no JSON object: {shorten(answer)}")
-    if key not in found:
-        raise GroupError(f"answer {number} has no {key!r}: {shorten(as_text(found))}")
-    return found[key]
+    if key not in document:
+        raise GroupError(f"answer {number} has no {key!r}: {shorten(as_text(document))}")
+    return document[key]
 
 
 def _first_object(text: str) -> dict[str, Json] | None:
@@ -117,12 +117,12 @@ def _first_object(text: str) -> dict[str, Json] | None:
 def _number(value: Json, number: int) -> Decimal:
     """A value as a number, also when it is written as a text; truth counts as 1 or 0."""
     try:
-        found = Decimal(str(int(value) if isinstance(value, bool) else value).strip())
+        decimal = Decimal(str(int(value) if isinstance(value, bool) else value).strip())
     except InvalidOperation:
-        found = Decimal("NaN")
-    if not isinstance(value, int | float | str) or not found.is_finite():
+        decimal = Decimal("NaN")
+    if not isinstance(value, int | float | str) or not decimal.is_finite():
         raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is not a number")
-    return found
+    return decimal
 
 
 # --- monotonic --------------------------------------------------------------------------
@@ -132,37 +132,37 @@ _ORDERS = ("increasing", "decreasing")
 
 def _read_monotonic(arguments: CheckArguments) -> dict[str, Json]:
     order = arguments.choice("order", _ORDERS, "increasing")
-    found: dict[str, Json] = {"order": order}
+    settings: dict[str, Json] = {"order": order}
     if arguments.flag("strict"):
-        found["strict"] = True
+        settings["strict"] = True
     if arguments.flag("commas"):
-        found["commas"] = True
+        settings["commas"] = True
     pattern = arguments.text("pattern")
     if pattern is not None:
         if wrong := pattern_problem(pattern):
             raise arguments.problem(f"{shorten(pattern)} is not a regular expression: {wrong}")
-        found["pattern"] = pattern
+        settings["pattern"] = pattern
     if arguments.has("by"):
-        found["by"] = _read_order(arguments)
-    return found
+        settings["by"] = _read_order(arguments)
+    return settings
 
 
 def _read_order(arguments: CheckArguments) -> list[Json]:
-    """A number for each answer, in whose order the answers are taken; null leaves one out."""
-    given = arguments.take("by")
-    if not isinstance(given, list) or not given:
+    """A number for each answer, by which the answers are sorted; null leaves an answer out."""
+    values = arguments.take("by")
+    if not isinstance(values, list) or not values:
         raise arguments.problem("'by' must be a list with a number for each answer")
-    found: list[Json] = []
-    for one in given:
-        number = None if one is None else to_number(one)
-        if one is not None and number is None:
-            raise arguments.problem(f"'by' has {shorten(as_text(one))}, which is not a number")
-        found.append(None if number is None else str(number))
-    return found
+    numbers: list[Json] = []
+    for value in values:
+        number = None if value is None else to_number(value)
+        if value is not None and number is None:
+            raise arguments.problem(f"'by' has {shorten(as_text(value))}, which is not a number")
+        numbers.append(None if number is None else str(number))
+    return numbers
 
 
 def _is_monotonic(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the numbers of the answers go one way, in the order of the answers or of `by`.
+    """Whether the numbers of the answers rise or fall, in the order of the answers or of `by`.
 
     The number is the last one of an answer, or what a pattern finds in it.
     """
@@ -177,10 +177,10 @@ def _is_monotonic(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
             raise GroupError(words)
         numbers.append((place, number))
     up = check["order"] == "increasing"
-    for (place, one), (next_place, next_one) in pairwise(_in_order(check, numbers)):
-        falls = next_one < one if up else next_one > one
-        if falls or (check.get("strict") and next_one == one):
-            words = f"{one} of answer {place} is followed by {next_one}"
+    for (place, current), (next_place, following) in pairwise(_in_order(check, numbers)):
+        falls = following < current if up else following > current
+        if falls or (check.get("strict") and following == current):
+            words = f"{current} of answer {place} is followed by {following}"
             words += "" if next_place == place + 1 else f" of answer {next_place}"
             strictly = "strictly " if check.get("strict") else ""
             return CheckFinding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
@@ -191,8 +191,8 @@ def _number_of(check: Mapping[str, Json], answer: str) -> Decimal | None:
     if "pattern" not in check:
         return last_number(answer, commas=check.get("commas", False))
     pattern = compiled(check["pattern"], frozenset())
-    found = pattern.search(answer, timeout=SECONDS)
-    return None if found is None else to_number(found[1] if pattern.groups else found[0])
+    match = pattern.search(answer, timeout=SECONDS)
+    return None if match is None else to_number(match[1] if pattern.groups else match[0])
 
 
 def _in_order(
@@ -202,8 +202,10 @@ def _in_order(
         return numbers
     if len(check["by"]) != len(numbers):
         raise GroupError(f"'by' has {len(check['by'])} numbers, there are {len(numbers)} answers")
-    pairs = [(by, one) for by, one in zip(check["by"], numbers, strict=True) if by is not None]
-    return [one for _, one in sorted(pairs, key=lambda pair: Decimal(pair[0]))]
+    pairs = [
+        (by, number) for by, number in zip(check["by"], numbers, strict=True) if by is not None
+    ]
+    return [number for _, number in sorted(pairs, key=lambda pair: Decimal(pair[0]))]
 
 
 def to_number(value: Json) -> Decimal | None:
@@ -211,10 +213,10 @@ def to_number(value: Json) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        found = Decimal(str(value).strip())
+        number = Decimal(str(value).strip())
     except InvalidOperation:
         return None
-    return found if found.is_finite() else None
+    return number if number.is_finite() else None
 
 
 KINDS = {

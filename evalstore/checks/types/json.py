@@ -1,4 +1,4 @@
-"""Checks of an answer that is JSON."""
+"""Checks of JSON: `json`, `jsonSchema`, `jsonEquals`, `jsonSubset` and `jsonPath`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from evalstore.values import Json
 _SHOWN = 120
 _LONGEST_MESSAGE = 2_000
 _LONG_SCHEMA = 20_000
-"""Characters of a schema that takes a while to be checked."""
+"""Characters; a longer schema is checked in a process with limits."""
 _SCHEMA_SECONDS = 6.0
-"""Processor time that this may take."""
+"""Processor time for checking a long schema."""
 _OF = ("any", "object", "array")
 _NO_TEXT_CHECKS = (
     *("json", "jsonSchema", "jsonEquals", "jsonSubset", "jsonPath", "toolCalls", "noToolCalls"),
     *("finishReason", "latency", "cost", "tokens", "expr", "judge"),
 )
-"""What cannot look at a single value: it reads JSON itself, or looks at the call."""
+"""Types that cannot be nested: they parse JSON themselves, or look at the call."""
 
 
 def _fenced(arguments: CheckArguments) -> dict[str, Json]:
@@ -84,7 +84,9 @@ def first_violation(schema: Json, value: Json) -> str | None:
     prepared = _validator(json.dumps(schema, sort_keys=True))
     try:
         errors = prepared.iter_errors(value)
-        error = min(errors, key=lambda found: list(map(str, found.absolute_path)), default=None)
+        error = min(
+            errors, key=lambda violation: list(map(str, violation.absolute_path)), default=None
+        )
     except Unresolvable as problem:
         return f"the schema refers to something outside of it: {problem}"
     except OverflowError:  # from `multipleOf` with a fraction
@@ -98,7 +100,7 @@ def first_violation(schema: Json, value: Json) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    """What judges by a schema: making it takes far longer than using it."""
+    """The validator of a schema, cached because creating it is slow."""
     import jsonschema
     import referencing
 
@@ -160,7 +162,7 @@ def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether all of this value is in the answer: keys, and elements of lists in their order."""
+    """Whether the answer contains this value: all keys, and elements of lists in order."""
     return _compare(check, subject, subset=True)
 
 
@@ -170,12 +172,12 @@ def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) ->
     except NotJsonError as problem:
         return CheckFinding(0.0, str(problem))
     comparison = JsonComparison(subject.prepare, subset, check.get("ignoreOrder", False))
-    wanted = check["expected"] if check.get("anyOf") else [check["expected"]]
-    if any(comparison.agrees(one, value) for one in wanted):
+    expected = check["expected"] if check.get("anyOf") else [check["expected"]]
+    if any(comparison.agrees(candidate, value) for candidate in expected):
         return CheckFinding(1.0)
-    if len(wanted) == 1:
-        return CheckFinding(0.0, comparison.difference(wanted[0], value) or "")
-    listed = f"one of {shown(wanted)}" if wanted else "nothing that could be found"
+    if len(expected) == 1:
+        return CheckFinding(0.0, comparison.difference(expected[0], value) or "")
+    listed = f"one of {shown(expected)}" if expected else "nothing that could be found"
     return CheckFinding(0.0, f"expected {listed}, found {shown(value)}")
 
 
@@ -184,7 +186,7 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
     if path is None:
         raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
     raise_for_path(path, arguments)
-    found: dict[str, Json] = {"path": path, **_fenced(arguments)}
+    settings: dict[str, Json] = {"path": path, **_fenced(arguments)}
     beside = arguments.types()
     if beside and arguments.has("check"):
         raise arguments.problem(f"'jsonPath' has two checks inside: 'check' and '{beside[0]}'")
@@ -199,12 +201,12 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
             raise arguments.problem(
                 "a check inside of 'jsonPath' has no 'actual': it is the path's"
             )
-        found["check"] = inner
-    return found
+        settings["check"] = inner
+    return settings
 
 
 def raise_for_path(path: str, arguments: CheckArguments) -> None:
-    """Raise when this is not a JMESPath, or calls a function there is not."""
+    """Raise `FileProblem` for an invalid JMESPath, or one with an unknown function."""
     from jmespath.exceptions import JMESPathError
     from jmespath.functions import Functions
 
@@ -225,14 +227,14 @@ def raise_for_path(path: str, arguments: CheckArguments) -> None:
 
 @lru_cache(maxsize=256)
 def compiled_path(path: str) -> Any:
-    """A JMESPath as it is searched by."""
+    """A compiled JMESPath."""
     import jmespath
 
     return jmespath.compile(path)
 
 
 def find_at_path(path: str, value: Json) -> Json:
-    """What a JMESPath finds in a value; None when that is nothing, or it does not fit.
+    """The value at a JMESPath; None when there is none, or the types do not fit.
 
     Raises `LimitReached`.
     """
@@ -244,7 +246,7 @@ def find_at_path(path: str, value: Json) -> Json:
 
 
 def search_path(path: str, value: Json) -> Json:
-    """What a JMESPath finds in a value, however long that takes."""
+    """The value at a JMESPath, without limits of time."""
     from jmespath.exceptions import JMESPathError
 
     try:
@@ -254,7 +256,7 @@ def search_path(path: str, value: Json) -> Json:
 
 
 def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether there is a value at the path, null being none, and it passes the check inside."""
+    """Whether there is a value other than null at the path, and it passes the nested check."""
     from jmespath.exceptions import JMESPathTypeError
 
     try:

@@ -1,4 +1,4 @@
-"""How values of JSON are compared: where they differ first, and what is matched with what."""
+"""Compares values of JSON, and finds their first difference."""
 
 from __future__ import annotations
 
@@ -18,109 +18,112 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class JsonComparison:
-    """What it takes for a value to be as expected.
+    """The rules by which a value agrees with an expected one.
 
-    1 is 1.0, true is not 1, and nothing but null is null.
+    1 equals 1.0, true does not equal 1, and null equals only null.
     """
 
     prepare: Callable[[str], str] = lambda text: text
-    """What is done to texts before they are compared; keys stay as they are."""
+    """Normalizes texts before they are compared; keys are not changed."""
     subset: bool = False
-    """Further keys and further elements of lists do not count."""
+    """Whether additional keys and elements of lists are allowed."""
     any_order: bool = False
-    """The order of lists does not count."""
+    """Whether the order of lists is ignored."""
 
-    def agrees(self, expected: Json, found: Json) -> bool:
+    def agrees(self, expected: Json, actual: Json) -> bool:
         """Whether a value is as expected."""
         if isinstance(expected, dict):
             return (
-                isinstance(found, dict)
-                and (self.subset or len(expected) == len(found))
+                isinstance(actual, dict)
+                and (self.subset or len(expected) == len(actual))
                 and all(
-                    key in found and self.agrees(value, found[key])
+                    key in actual and self.agrees(value, actual[key])
                     for key, value in expected.items()
                 )
             )
         if isinstance(expected, list):
-            return isinstance(found, list) and self._lists_agree(expected, found)
+            return isinstance(actual, list) and self._lists_agree(expected, actual)
         if isinstance(expected, str):
-            return isinstance(found, str) and self.prepare(expected) == self.prepare(found)
+            return isinstance(actual, str) and self.prepare(expected) == self.prepare(actual)
         if isinstance(expected, bool) or expected is None:
-            return found is expected
-        is_number = isinstance(found, int | float) and not isinstance(found, bool)
-        return is_number and bool(expected == found)
+            return actual is expected
+        is_number = isinstance(actual, int | float) and not isinstance(actual, bool)
+        return is_number and bool(expected == actual)
 
-    def difference(self, expected: Json, found: Json, place: str = "") -> str | None:
+    def difference(self, expected: Json, actual: Json, place: str = "") -> str | None:
         """The first difference with its place; None when there is none."""
-        if isinstance(expected, dict) and isinstance(found, dict):
-            return self._of_mappings(expected, found, place)
-        if isinstance(expected, list) and isinstance(found, list):
-            return self._of_lists(expected, found, place)
-        if self.agrees(expected, found):
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            return self._of_mappings(expected, actual, place)
+        if isinstance(expected, list) and isinstance(actual, list):
+            return self._of_lists(expected, actual, place)
+        if self.agrees(expected, actual):
             return None
-        if isinstance(expected, str) and isinstance(found, str):
-            return f"{_at(place)}{difference(self.prepare(expected), self.prepare(found))}"
-        return f"{_at(place)}expected {shown(expected)}, found {shown(found)}"
+        if isinstance(expected, str) and isinstance(actual, str):
+            return f"{_at(place)}{difference(self.prepare(expected), self.prepare(actual))}"
+        return f"{_at(place)}expected {shown(expected)}, found {shown(actual)}"
 
-    def _of_mappings(self, expected: dict[str, Json], found: Json, place: str) -> str | None:
+    def _of_mappings(self, expected: dict[str, Json], actual: Json, place: str) -> str | None:
         for key, value in expected.items():
             inside = step(place, key)
-            if key not in found:
+            if key not in actual:
                 return f"{_at(inside)}expected {shown(value)}, found no such key"
-            if words := self.difference(value, found[key], inside):
+            if words := self.difference(value, actual[key], inside):
                 return words
-        more = None if self.subset else next((key for key in found if key not in expected), None)
+        more = None if self.subset else next((key for key in actual if key not in expected), None)
         if more is None:
             return None
-        return f"{_at(step(place, more))}expected no such key, found {shown(found[more])}"
+        return f"{_at(step(place, more))}expected no such key, found {shown(actual[more])}"
 
-    def _of_lists(self, expected: list[Json], found: list[Json], place: str) -> str | None:
+    def _of_lists(self, expected: list[Json], actual: list[Json], place: str) -> str | None:
         if not self.subset and not self.any_order:
-            for number, (one, other) in enumerate(zip(expected, found, strict=False)):
-                if words := self.difference(one, other, step(place, number)):
+            for number, (inner, other) in enumerate(zip(expected, actual, strict=False)):
+                if words := self.difference(inner, other, step(place, number)):
                     return words
-        if self._lists_agree(expected, found):
+        if self._lists_agree(expected, actual):
             return None
-        if not self.subset and len(expected) != len(found):
+        if not self.subset and len(expected) != len(actual):
             many = "1 element" if len(expected) == 1 else f"{len(expected)} elements"
-            return f"{_at(place)}expected {many}, found {len(found)}"
-        missing = shown(expected[self._first_missing(expected, found)])
-        how = "" if self.any_order else ", in this order"
-        return f"{_at(place)}expected the element {missing}{how}, found {shown(found)}"
+            return f"{_at(place)}expected {many}, found {len(actual)}"
+        missing = shown(expected[self._first_missing(expected, actual)])
+        order = "" if self.any_order else ", in this order"
+        return f"{_at(place)}expected the element {missing}{order}, found {shown(actual)}"
 
-    def _lists_agree(self, expected: list[Json], found: list[Json]) -> bool:
+    def _lists_agree(self, expected: list[Json], actual: list[Json]) -> bool:
         if self.subset:
-            return self._first_missing(expected, found) == len(expected)
-        if len(expected) != len(found):
+            return self._first_missing(expected, actual) == len(expected)
+        if len(expected) != len(actual):
             return False
         if self.any_order:
-            return Counter(map(self._key, expected)) == Counter(map(self._key, found))
-        return all(map(self.agrees, expected, found))
+            return Counter(map(self._key, expected)) == Counter(map(self._key, actual))
+        return all(map(self.agrees, expected, actual))
 
-    def _first_missing(self, expected: list[Json], found: list[Json]) -> int:
-        """The first expected element without a partner; the number of them when all have one."""
+    def _first_missing(self, expected: list[Json], actual: list[Json]) -> int:
+        """The index of the first expected element without a match; their number if all have one."""
         if not self.any_order:
-            rest = iter(found)
-            for number, one in enumerate(expected):
-                if not any(self.agrees(one, other) for other in rest):
+            rest = iter(actual)
+            for number, element in enumerate(expected):
+                if not any(self.agrees(element, other) for other in rest):
                     return number
             return len(expected)
         if not self.subset:
-            left = Counter(map(self._key, found))
-            for number, one in enumerate(map(self._key, expected)):
-                if not left[one]:
+            counts = Counter(map(self._key, actual))
+            for number, key in enumerate(map(self._key, expected)):
+                if not counts[key]:
                     return number
-                left[one] -= 1
+                counts[key] -= 1
             return len(expected)
         partners = match(
-            [[at for at, other in enumerate(found) if self.agrees(one, other)] for one in expected]
+            [
+                [at for at, other in enumerate(actual) if self.agrees(element, other)]
+                for element in expected
+            ]
         )
         return partners.index(None) if None in partners else len(expected)
 
     def _key(self, value: Json) -> Hashable:
-        """The same for values that are equal in any order, and only for them."""
+        """A key that is equal for values that are equal in any order, and only for them."""
         if isinstance(value, dict):
-            return "d", frozenset((key, self._key(one)) for key, one in value.items())
+            return "d", frozenset((key, self._key(inner)) for key, inner in value.items())
         if isinstance(value, list):
             return "l", frozenset(Counter(map(self._key, value)).items())
         if isinstance(value, str):
@@ -129,10 +132,9 @@ class JsonComparison:
 
 
 def match(options: Sequence[Sequence[int]]) -> list[int | None]:
-    """One of its options for each row, none of them twice, for as many rows as can be.
+    """Assign one of its options to each row, none twice, for as many rows as possible.
 
-    A maximum matching by augmenting paths: a row that finds its options taken makes others
-    move on, so nothing depends on the order.
+    A maximum bipartite matching by augmenting paths.
     """
     chosen: list[int | None] = [None] * len(options)
     owner: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The check `judge`: which prompt models judge by, and how their reply is read."""
+"""The check `judge`: the prompt of the judging models, and how their reply is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalstore.values import Json
 
 JUDGE = "judge"
 ANSWERS = ("cot_classify", "classify_cot", "classify")
-"""Reasons and then the choice, the choice and then reasons, the choice alone."""
+"""The order of a reply: reasons and then the choice, the reverse, or the choice alone."""
 MATCHES = ("word", "starts_or_endswith", "endswith", "exact", "include")
 METHODS = ("last", "search", "match", "fullmatch")
 _INVALID = ("undecided", "lowest")
@@ -24,29 +24,29 @@ _BESIDE = ("scores", "answer", "match", "invalid", "pass")
 
 
 def judge_of(checks: Iterable[Mapping[str, Json]]) -> Mapping[str, Json] | None:
-    """The check among these that says how models judge."""
+    """The check `judge` among these checks; None if there is none."""
     return next((check for check in checks if check["type"] == JUDGE), None)
 
 
 def without_judge(checks: Iterable[Json]) -> list[Json]:
-    """The checks that judge by themselves."""
+    """The checks other than `judge`."""
     return [check for check in checks if check["type"] != JUDGE]
 
 
 def _read(arguments: CheckArguments) -> dict[str, Json]:
     prompt = arguments.text("prompt")
-    found: dict[str, Json] = {"prompt": prompt} if prompt else {}
+    settings: dict[str, Json] = {"prompt": prompt} if prompt else {}
     if arguments.has("choices") and arguments.has("parser"):
         raise arguments.problem("'choices' and 'parser' cannot be combined")
     if arguments.has("choices"):
-        found |= _read_choices(arguments)
+        settings |= _read_choices(arguments)
     elif arguments.has("parser"):
         if not prompt:
             raise arguments.problem(
                 "a judge whose reply a 'parser' reads needs 'prompt'",
                 "name an evaluator prompt that says what to reply",
             )
-        found |= _read_parser(arguments)
+        settings |= _read_parser(arguments)
     else:
         for name in _BESIDE:
             if arguments.has(name):
@@ -57,10 +57,10 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
                 "the check 'judge' needs 'prompt', 'choices' or 'parser'",
                 "without it models judge by the text below '---'",
             )
-        return found
+        return settings
     if arguments.choice("invalid", _INVALID, "undecided") == "lowest":
-        found["invalid"] = "lowest"
-    return found
+        settings["invalid"] = "lowest"
+    return settings
 
 
 def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
@@ -78,30 +78,30 @@ def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
                 "punctuation marks are not looked at",
             )
         seen[name] = choice
-    found: dict[str, Json] = {"choices": choices}
-    given = arguments.take("scores")
-    scores = None if given is None else _read_choice_scores(given, choices, arguments)
+    settings: dict[str, Json] = {"choices": choices}
+    written = arguments.take("scores")
+    scores = None if written is None else _read_choice_scores(written, choices, arguments)
     if scores:
-        found["scores"] = scores
+        settings["scores"] = scores
     for name, known in (("answer", ANSWERS), ("match", MATCHES)):
         if (value := arguments.choice(name, known, known[0])) != known[0]:
-            found[name] = value
+            settings[name] = value
     passing = _read_passing(arguments, choices, scores)
-    return found if passing is None else {**found, "pass": passing}
+    return settings if passing is None else {**settings, "pass": passing}
 
 
 def _read_choice_scores(
-    given: Json, choices: list[str], arguments: CheckArguments
+    written: Json, choices: list[str], arguments: CheckArguments
 ) -> dict[str, Json]:
-    """Scores by choice: written so, or in the order of the choices, or the choices are numbers."""
-    if given == "numbers":
-        given = [_as_number(choice, arguments) for choice in choices]
-    if isinstance(given, list):
-        if len(given) != len(choices):
-            words = f"'scores' has {len(given)} values for {len(choices)} choices"
+    """Scores by choice, from a mapping, a list in the order of the choices, or `numbers`."""
+    if written == "numbers":
+        written = [_as_number(choice, arguments) for choice in choices]
+    if isinstance(written, list):
+        if len(written) != len(choices):
+            words = f"'scores' has {len(written)} values for {len(choices)} choices"
             raise arguments.problem(words)
-        given = dict(zip(choices, given, strict=True))
-    scores = _read_scores(given, arguments)
+        written = dict(zip(choices, written, strict=True))
+    scores = _read_scores(written, arguments)
     for name in scores:
         if name not in choices:
             hint = suggest(name, choices, "choices")
@@ -121,12 +121,12 @@ def _as_number(choice: str, arguments: CheckArguments) -> float:
         ) from None
 
 
-def _read_scores(given: Json, arguments: CheckArguments) -> dict[str, Json]:
-    if not isinstance(given, dict) or not given:
+def _read_scores(written: Json, arguments: CheckArguments) -> dict[str, Json]:
+    if not isinstance(written, dict) or not written:
         raise arguments.problem(
             "'scores' must give the score of each choice", "as in '{A: 1, B: 0.5}'"
         )
-    scores = {as_text(name): value for name, value in given.items()}
+    scores = {as_text(name): value for name, value in written.items()}
     for name, value in scores.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
             words = f"the score of {shorten(name)} must be a number, not {shorten(as_text(value))}"
@@ -138,7 +138,7 @@ def _read_scores(given: Json, arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _plain(value: float) -> float:
-    """`1.0` and `1` are one number."""
+    """A whole number as an integer, so that `1.0` and `1` have one form."""
     return int(value) if value == int(value) else value
 
 
@@ -148,21 +148,23 @@ def scale_of(check: Mapping[str, Json]) -> tuple[float, float]:
     scores = [*check.get("scores", {}).values(), parser.get("min", 0), parser.get("max", 1)]
     if "scores" not in check or all(0 <= score <= 1 for score in scores):
         return scores[-2], scores[-1]
-    given = scores[:-2]
-    return min(given), max(given)
+    own_scores = scores[:-2]
+    return min(own_scores), max(own_scores)
 
 
 def _read_passing(
     arguments: CheckArguments, choices: Collection[str], scores: Mapping[str, Json] | None
 ) -> Json:
-    """The choices that pass, or the bound of their scores; None: a score of 1 passes."""
+    """The choices that pass, or a bound of their scores; None: a score of 1 passes."""
     value = arguments.take("pass")
     if isinstance(value, list) or (isinstance(value, str) and (value in choices or not scores)):
-        passing = [as_text(one) for one in (value if isinstance(value, list) else [value])]
-        for one in passing:
-            if one not in choices:
-                hint = suggest(one, choices, "choices")
-                raise arguments.problem(f"'pass' has {shorten(one)}, which is not a choice", hint)
+        passing = [as_text(choice) for choice in (value if isinstance(value, list) else [value])]
+        for choice in passing:
+            if choice not in choices:
+                hint = suggest(choice, choices, "choices")
+                raise arguments.problem(
+                    f"'pass' has {shorten(choice)}, which is not a choice", hint
+                )
         if not passing:
             raise arguments.problem("no choice passes")
         return [choice for choice in choices if choice in passing]
@@ -202,12 +204,14 @@ def _raise_unless_reached(
 
 
 def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
-    given = arguments.take("parser")
-    if not isinstance(given, dict) or ("regex" in given) == ("json" in given):
+    parser_settings = arguments.take("parser")
+    if not isinstance(parser_settings, dict) or ("regex" in parser_settings) == (
+        "json" in parser_settings
+    ):
         raise arguments.problem(
             "'parser' must have either 'regex' or 'json'", "as in \"{regex: 'SCORE: ([0-9]+)'}\""
         )
-    inner = CheckArguments(given, arguments.line)
+    inner = CheckArguments(parser_settings, arguments.line)
     if inner.has("regex"):
         pattern = inner.text("regex") or ""
         _raise_for_pattern(pattern, inner)
@@ -218,9 +222,9 @@ def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
         path = inner.text("json") or ""
         raise_for_path(path, inner)
         parser = {"json": path}
-    found: dict[str, Json] = {"parser": parser}
+    settings: dict[str, Json] = {"parser": parser}
     if arguments.has("scores"):
-        found["scores"] = _read_scores(arguments.take("scores"), arguments)
+        settings["scores"] = _read_scores(arguments.take("scores"), arguments)
         if inner.has("min") or inner.has("max"):
             raise arguments.problem("'min' and 'max' have an effect only without 'scores'")
     low, high = inner.number("min", 0) or 0, inner.number("max", 1)
@@ -231,10 +235,10 @@ def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
     if high != 1:
         parser["max"] = _plain(high)
     inner.finish(JUDGE)
-    found["pass"] = bound = canonical_bound(_required_pass(arguments), arguments)
-    wanted = min(max(float(bound.split()[1]), low), high)
-    _raise_unless_reached(bound, found.get("scores", {0: low, 1: wanted, 2: high}), arguments)
-    return found
+    settings["pass"] = bound = canonical_bound(_required_pass(arguments), arguments)
+    least = min(max(float(bound.split()[1]), low), high)
+    _raise_unless_reached(bound, settings.get("scores", {0: low, 1: least, 2: high}), arguments)
+    return settings
 
 
 def _raise_for_pattern(pattern: str, arguments: CheckArguments) -> None:

@@ -1,4 +1,4 @@
-"""Checks of the last number in an answer; compared as decimals, so that 0.3 is 0.1 + 0.2."""
+"""Checks of the last number in an answer, compared as decimals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
 }
 _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""Never raises: what is not a number is NaN."""
+"""A context that never raises: what is not a number is NaN."""
 
 _SHOWN = 40
-"""Characters of a number in a feedback."""
+"""The most characters of a number in a feedback."""
 
 _PLAIN = r"(?:\d+(?:\.\d+)*|(?<!\.)\.\d+(?:\.\d+)*)"
 _GROUPED = r"\d{1,3}(?:,\d{3})+(?!,?\d)(?:\.\d+)?"
@@ -36,19 +36,19 @@ _WITH_COMMAS = re.compile(f"{_SIGN}(?:(?<!\\d,)(?<![\\d.]){_GROUPED}|{_PLAIN}){_
 
 
 def last_number(text: str, *, commas: bool = False) -> Decimal | None:
-    """The last number in a text; None when there is none, or it is none, as in `1.2.3`.
+    """The last number in a text; None when there is none, or it is malformed, as in `1.2.3`.
 
-    With `commas`, `1,234.5` is one number. A minus after a word or a number joins:
+    With `commas`, `1,234.5` is one number. A minus after a word or a number is a hyphen:
     `2020-2021` ends with 2021.
     """
     if not _DIGIT.search(text):
         return None
     pattern = _WITH_COMMAS if commas else _NUMBER
     # No number has white space in it, so the last word with a number is enough.
-    found_in_words = map(pattern.findall, reversed(text.split()))
-    last = next(numbers for numbers in found_in_words if numbers)[-1]
-    found = Decimal(last.replace(",", "").replace("−", "-"), _EXACT)
-    return None if found.is_nan() else found
+    numbers_by_word = map(pattern.findall, reversed(text.split()))
+    last = next(numbers for numbers in numbers_by_word if numbers)[-1]
+    number = Decimal(last.replace(",", "").replace("−", "-"), _EXACT)
+    return None if number.is_nan() else number
 
 
 def _read_number(arguments: CheckArguments) -> dict[str, Json]:
@@ -60,28 +60,28 @@ def _read_number(arguments: CheckArguments) -> dict[str, Json]:
         raise arguments.problem("'epsilon' must be a number of at least 0")
     if epsilon is not None and op not in ("==", "!="):
         raise arguments.problem(f"'epsilon' has no meaning with '{op}'", "use '==' or '!='")
-    found: dict[str, Json] = {"expected": expected}
+    settings: dict[str, Json] = {"expected": expected}
     if op != "==":
-        found["op"] = op
+        settings["op"] = op
     if epsilon:
-        found["epsilon"] = epsilon
+        settings["epsilon"] = epsilon
     if commas:
-        found["commas"] = True
-    return found
+        settings["commas"] = True
+    return settings
 
 
 def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
-    """A number, also as a text: the cells of a table are texts."""
-    given = arguments.require("expected")
-    number = as_number(given, commas=commas)
+    """The expected number, which may be written as a text, as cells of a table are."""
+    value = arguments.require("expected")
+    number = as_number(value, commas=commas)
     if number is None:
-        words = f"'expected' must be a number, not {shorten(as_text(given))}"
+        words = f"'expected' must be a number, not {shorten(as_text(value))}"
         raise arguments.problem(words, "as in 'number: 42'")
     return number
 
 
 def as_number(value: Json, *, commas: bool = False) -> int | float | None:
-    """The number that a value is, also as a text; None when it is none, or not finite."""
+    """A value or text as a number; None if it is not a finite number."""
     if isinstance(value, str):
         whole = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
         number = last_number(value, commas=commas) if whole else None
@@ -92,7 +92,7 @@ def as_number(value: Json, *, commas: bool = False) -> int | float | None:
 
 
 def plain_number(number: Decimal) -> int | float:
-    """A decimal as JSON has it: whole if it is."""
+    """A decimal as an integer if it is whole, else as a float."""
     return int(number) if _is_whole(number) else float(number)
 
 
@@ -102,24 +102,24 @@ def _is_whole(number: Decimal) -> bool:
 
 def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
-    found = last_number(text, commas=check.get("commas", False))
+    number = last_number(text, commas=check.get("commas", False))
     op = check.get("op", "==")
-    if found is None:
+    if number is None:
         return CheckFinding(
             0.0, f"expected a number {op} {check['expected']}, found {shorten(text)}"
         )
     expected = Decimal(str(check["expected"]))
     epsilon = check.get("epsilon")
     if epsilon is None:
-        is_so = _OPERATORS[op](found, expected)
+        is_so = _OPERATORS[op](number, expected)
     else:
-        near = _EXACT.subtract(found, expected).copy_abs() <= Decimal(str(epsilon))
+        near = _EXACT.subtract(number, expected).copy_abs() <= Decimal(str(epsilon))
         is_so = near if op == "==" else not near
     if is_so:
         return CheckFinding(1.0)
     within = "" if epsilon is None else f" up to {epsilon}"
-    words = f"expected a number {op} {check['expected']}{within}, found {_shown(found)}"
-    if not check.get("commas") and (grouped := last_number(text, commas=True)) != found:
+    words = f"expected a number {op} {check['expected']}{within}, found {_shown(number)}"
+    if not check.get("commas") and (grouped := last_number(text, commas=True)) != number:
         words += f"; with 'commas: true' it would be {_shown(grouped)}"
     return CheckFinding(0.0, words)
 

@@ -1,8 +1,8 @@
 """The check `python`: a function or a class in a Python file of the workspace.
 
-The file's content is part of the check, and so are the values of the row: the function may use
-them all. The file runs elsewhere, and only when it is trusted; here its settings are read, and
-what it returned.
+The file's content and the values of the row are part of the check, because the function may use
+them all. The file runs in another process, and only when it is trusted; this module reads the
+settings and the returned value.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from evalstore.values import Json
 
 NAME = "python"
 SECONDS = 10
-"""How long one judgement may take unless the check says otherwise."""
+"""The default time limit of one judgement."""
 MEMORY = 1024
-"""MiB that a process may have unless the check says otherwise."""
+"""The default memory limit of a process, in MiB."""
 _MOST_SECONDS = 600
 _LEAST_MEMORY = 64
 _PARTS = ("pass", "score", "label", "feedback")
-"""What a function may say in a mapping."""
+"""The keys of a mapping that a function may return."""
 _NEEDS_BOUND = (
     "it returned the score {:g}, so the check needs 'pass' to say what is enough, "
     "as in 'pass: \">= 0.8\"'"
@@ -35,19 +35,19 @@ _NEEDS_BOUND = (
 
 
 class CodeFile(NamedTuple):
-    """A file that checks run, and whether they want the network for it."""
+    """A file that checks run, and whether they request the network for it."""
 
     id: str
     network: bool
 
     @property
     def text(self) -> str:
-        """As it is kept with a case."""
+        """The form that is stored with a case."""
         return f"{self.id}+network" if self.network else self.id
 
     @classmethod
     def read(cls, text: str) -> CodeFile:
-        """The other direction of `text`."""
+        """The inverse of `text`."""
         id, plus, _ = text.partition("+")
         return cls(id, bool(plus))
 
@@ -80,7 +80,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
             "the check 'python' needs a 'file'",
             "as in 'python: {file: checks/mine.py, function: judge}'",
         )
-    found: dict[str, Json] = {"file": arguments.text("file")}
+    settings: dict[str, Json] = {"file": arguments.text("file")}
     name, class_name = arguments.text("function"), arguments.text("class")
     if name and class_name:
         raise arguments.problem(
@@ -95,39 +95,39 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
     chosen = name or class_name or ""
     if not chosen.isidentifier() or chosen.startswith("__"):
         raise arguments.problem(f"{shorten(chosen)} cannot be the name of a function or class")
-    found["function" if name else "class"] = chosen
-    if (given := _read_arguments(arguments)) != {}:
-        found["args"] = given
+    settings["function" if name else "class"] = chosen
+    if (function_arguments := _read_arguments(arguments)) != {}:
+        settings["args"] = function_arguments
     if arguments.flag("network"):
-        found["network"] = True
+        settings["network"] = True
     seconds = arguments.number("timeout", SECONDS)
     if seconds is None or not 0 < seconds <= _MOST_SECONDS:
         raise arguments.problem(f"'timeout' must be a number above 0, at most {_MOST_SECONDS}")
     if seconds != SECONDS:
-        found["timeout"] = seconds
+        settings["timeout"] = seconds
     memory = arguments.whole("memory", MEMORY, _LEAST_MEMORY)
     if memory != MEMORY:
-        found["memory"] = memory
-    return found
+        settings["memory"] = memory
+    return settings
 
 
 def _read_arguments(arguments: CheckArguments) -> dict[str, Json]:
-    given = arguments.take("args", {})
-    if not isinstance(given, dict):
+    values = arguments.take("args", {})
+    if not isinstance(values, dict):
         raise arguments.problem(
-            f"'args' must be a mapping, not {shorten(as_text(given))}", "as in 'args: {limit: 3}'"
+            f"'args' must be a mapping, not {shorten(as_text(values))}", "as in 'args: {limit: 3}'"
         )
-    for name in given:
+    for name in values:
         if not name.isidentifier():
             raise arguments.problem(f"{shorten(name)} in 'args' cannot be the name of a parameter")
-    return given
+    return values
 
 
 @lru_cache(maxsize=64)
 def defined_names(source: bytes) -> tuple[frozenset[str], frozenset[str]]:
-    """The functions and the classes that a file may define; raises SyntaxError or ValueError.
+    """The functions and classes that a file may define; raises SyntaxError or ValueError.
 
-    What is assigned may be either. Nothing is run.
+    An assigned name may be either. The file is not run.
     """
     with warnings.catch_warnings():  # Python's advice on style is not for users
         warnings.simplefilter("ignore")
@@ -151,7 +151,7 @@ def defined_names(source: bytes) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def require_defined(check: Mapping[str, Json], source: bytes, line: int | None) -> None:
-    """Raise `FileProblem` unless a file can define what a check names."""
+    """Raise `FileProblem` unless a file may define the function or class of a check."""
     path = check["file"]
     try:
         functions, classes = defined_names(source)
@@ -180,7 +180,7 @@ def require_defined(check: Mapping[str, Json], source: bytes, line: int | None) 
 
 
 def _judge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """What the function returned of the answer."""
+    """Run the function on the answer, and read what it returned."""
     if subject.run_code is None:
         raise ValueError("Python files cannot run here")
     text = isinstance(subject.actual, str)
@@ -189,9 +189,9 @@ def _judge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def read_result(value: Json, *, has_bound: bool) -> CheckFinding:
-    """A finding from what a function returned: true or false, a number, or a mapping.
+    """The finding in a returned value: true or false, a number, or a mapping.
 
-    A number between 0 and 1 needs a bound that says what is enough. Raises ValueError.
+    A number between 0 and 1 needs a bound. Raises ValueError.
     """
     if isinstance(value, dict):
         return _read_mapping(value, has_bound=has_bound)
@@ -230,9 +230,9 @@ def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> CheckFinding:
     if passed is None and not has_bound and 0 < score < 1:
         raise ValueError(_NEEDS_BOUND.format(score))
     words = [value.get("label") or "", value.get("feedback") or ""]
-    told = ": ".join(word for word in words if word)
+    reported = ": ".join(word for word in words if word)
     return CheckFinding(
-        score, told or f"the function returned {score:g}", None if has_bound else passed
+        score, reported or f"the function returned {score:g}", None if has_bound else passed
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks by a regular expression, with a limit of time."""
+"""The check `regex`, with a time limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _METHODS = {
 
 
 def matches_all(check: Mapping[str, Json]) -> bool:
-    """Whether this check looks for a pattern that is found in every text."""
+    """Whether the pattern of a check is found in every text."""
     if check["type"] != "regex" or check.get("method") == "fullmatch":
         return False
     flags = frozenset(check.get("flags", ()))
@@ -41,21 +41,21 @@ def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
                 f"'flags' cannot have {shorten(flag)}", f"the flags are {', '.join(_FLAGS)}"
             )
     method = arguments.choice("method", _METHODS, "search")
-    found: dict[str, Json] = {"pattern": pattern}
+    settings: dict[str, Json] = {"pattern": pattern}
     if flags:
-        found["flags"] = sorted(set(flags))
+        settings["flags"] = sorted(set(flags))
     if method != "search":
-        found["method"] = method
+        settings["method"] = method
     if wrong := pattern_problem(pattern, frozenset(flags)):
         raise arguments.problem(
             f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
             "put '\\' before a literal character, and single quotes round the pattern",
         )
-    return found
+    return settings
 
 
 def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the pattern matches; where the text has lost its case, the pattern ignores it."""
+    """Whether the pattern matches; it ignores case if the text was case-folded."""
     steps = tuple(check.get("normalize", ()))
     flags = frozenset(check.get("flags", ()))
     if check.get("ignoreCase"):
@@ -67,13 +67,13 @@ def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
             flags |= {"ignoreCase"}
     pattern, method = check["pattern"], check.get("method", "search")
     try:
-        found = getattr(compiled(pattern, flags), method)(text, timeout=SECONDS)
+        match = getattr(compiled(pattern, flags), method)(text, timeout=SECONDS)
     except TimeoutError:
         raise EvalstoreError(
             f"the pattern {shorten(pattern)} timed out after {SECONDS:g} second on "
             f"{len(text):,} characters: it tries too many ways to match"
         ) from None
-    if found is not None:
+    if match is not None:
         return CheckFinding(1.0)
     return CheckFinding(0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten(text)}")
 

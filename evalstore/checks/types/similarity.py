@@ -1,4 +1,4 @@
-"""Checks of how alike an answer and an expected text are; most give a score."""
+"""Checks of the similarity of an answer to an expected text; most give a score."""
 
 from __future__ import annotations
 
@@ -24,47 +24,48 @@ _VARIANTS = ("rouge1", "rouge2", "rougeL")
 def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the answer is one of the texts, after both are normalised as SQuAD does."""
     text = squad(subject.text)
-    wanted = [squad(subject.prepare(one)) for one in check["expected"]]
-    if text in wanted:
+    expected = [squad(subject.prepare(text)) for text in check["expected"]]
+    if text in expected:
         return CheckFinding(1.0)
-    return CheckFinding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
+    return CheckFinding(0.0, f"expected {any_of(expected)}, found {shorten(text)}")
 
 
 def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
 
-    A text that nothing is left of is contained only in another such text.
+    A text that is empty after normalising is contained only in another empty one.
     """
     text = squad(subject.text)
-    wanted = [squad(subject.prepare(one)) for one in check["expected"]]
-    for one in wanted:
-        if (one in text or text in one) if one and text else one == text:
+    expected = [squad(subject.prepare(candidate)) for candidate in check["expected"]]
+    for candidate in expected:
+        is_so = candidate in text or text in candidate if candidate and text else candidate == text
+        if is_so:
             return CheckFinding(1.0)
     return CheckFinding(
-        0.0, f"expected {any_of(wanted)} in {shorten(text)}, or the other way round"
+        0.0, f"expected {any_of(expected)} in {shorten(text)}, or the other way round"
     )
 
 
-def token_f1(expected: str, found: str) -> float:
+def token_f1(expected: str, actual: str) -> float:
     """The harmonic mean of precision and recall of words, as SQuAD computes it.
 
     Words count as often as they occur in both. Two texts without words are equal: 1.
     """
-    return _f1(squad(expected).split(), squad(found).split())
+    return _f1(squad(expected).split(), squad(actual).split())
 
 
-def _f1(expected: list[str], found: list[str]) -> float:
-    if not expected or not found:
-        return float(expected == found)
-    common = (Counter(expected) & Counter(found)).total()
-    return 2 * common / (len(expected) + len(found))
+def _f1(expected: list[str], actual: list[str]) -> float:
+    if not expected or not actual:
+        return float(expected == actual)
+    common = (Counter(expected) & Counter(actual)).total()
+    return 2 * common / (len(expected) + len(actual))
 
 
-def edit_ratio(expected: str, found: str) -> float:
-    """How alike two texts are, by the characters to insert and delete: 1 - edits / both lengths."""
+def edit_ratio(expected: str, actual: str) -> float:
+    """The similarity of two texts: 1 - (insertions + deletions) / (sum of the lengths)."""
     from rapidfuzz.distance import Indel
 
-    return float(Indel.normalized_similarity(expected, found))
+    return float(Indel.normalized_similarity(expected, actual))
 
 
 def _best(scores: Iterable[float], check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -81,15 +82,15 @@ def _graded(score: float, expected: str, subject: CheckInput) -> CheckFinding:
 
 
 def _share_words(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    found = squad(subject.text).split()
-    expected = (squad(subject.prepare(one)).split() for one in check["expected"])
-    return _best((_f1(one, found) for one in expected), check, subject)
+    words = squad(subject.text).split()
+    expected = (squad(subject.prepare(text)).split() for text in check["expected"])
+    return _best((_f1(text, words) for text in expected), check, subject)
 
 
 def _is_similar(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     expected = map(subject.prepare, check["expected"])
-    return _best((edit_ratio(one, text) for one in expected), check, subject)
+    return _best((edit_ratio(candidate, text) for candidate in expected), check, subject)
 
 
 def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
@@ -103,15 +104,15 @@ def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether so many inserted, deleted or replaced characters make the answer one of the texts."""
+    """Whether the edit distance to one of the texts is at most `max`."""
     from rapidfuzz.distance import Levenshtein
 
     text = subject.text
-    wanted = [subject.prepare(one) for one in check["expected"]]
-    edits = min((Levenshtein.distance(one, text) for one in wanted), default=None)
+    expected = [subject.prepare(candidate) for candidate in check["expected"]]
+    edits = min((Levenshtein.distance(candidate, text) for candidate in expected), default=None)
     if edits is not None and edits <= check["max"]:
         return CheckFinding(1.0)
-    words = f"expected {any_of(wanted)} up to {check['max']} edits, found {shorten(text)}"
+    words = f"expected {any_of(expected)} up to {check['max']} edits, found {shorten(text)}"
     return CheckFinding(0.0, words if edits is None else f"{words}, {edits} edits away")
 
 
@@ -142,30 +143,32 @@ def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
 
 
 def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """BLEU of one sentence as sacrebleu has it, 0..1; all expected texts are its references."""
-    expected = [subject.prepare(one) for one in check["expected"]]
+    """Sentence BLEU as sacrebleu computes it, 0..1; all expected texts are references."""
+    expected = [subject.prepare(text) for text in check["expected"]]
     if not expected:
         return _graded(0.0, "", subject)
-    found = _bleu_scorer().sentence_score(subject.text, expected)
-    return _graded(min(found.score / 100, 1.0), expected[0], subject)
+    result = _bleu_scorer().sentence_score(subject.text, expected)
+    return _graded(min(result.score / 100, 1.0), expected[0], subject)
 
 
 def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:
     variant = arguments.choice("variant", _VARIANTS, "rougeL")
-    found = {} if variant == "rougeL" else {"variant": variant}
+    settings = {} if variant == "rougeL" else {"variant": variant}
     stems = {"stem": True} if arguments.flag("stem") else {}
-    return read_texts(arguments) | found | stems
+    return read_texts(arguments) | settings | stems
 
 
 def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """The F measure of ROUGE as rouge-score has it, of words or their stems, for the best text."""
+    """The F measure of ROUGE as rouge-score computes it, for the best expected text."""
     variant = check.get("variant", "rougeL")
     score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
         variant, stems=check.get("stem", False)
     ).score
     text = subject.text
     expected = map(subject.prepare, check["expected"])
-    return _best((float(score(one, text)[variant].fmeasure) for one in expected), check, subject)
+    return _best(
+        (float(score(candidate, text)[variant].fmeasure) for candidate in expected), check, subject
+    )
 
 
 KINDS = {

@@ -14,13 +14,13 @@ from evalstore.values import Json
 
 _PASS = CheckFinding(1.0)
 _LISTED = 3
-"""Expected texts that a feedback lists."""
+"""The most expected texts that a feedback lists."""
 
 # --- texts that are expected --------------------------------------------------------------
 
 
 def read_texts(arguments: CheckArguments) -> dict[str, Json]:
-    """One expected text or several, each once; always a list."""
+    """The expected texts as a list without duplicates."""
     return {"expected": list(dict.fromkeys(arguments.texts("expected")))}
 
 
@@ -35,7 +35,7 @@ def _read_text(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def any_of(texts: Sequence[str]) -> str:
-    """Texts as a feedback names them: one by itself, the first few of several."""
+    """Texts for a feedback: a single one, or the first few of several."""
     if len(texts) < 2:
         return shorten(texts[0]) if texts else "nothing"
     more = f" … ({len(texts)} in all)" if len(texts) > _LISTED else ""
@@ -43,7 +43,7 @@ def any_of(texts: Sequence[str]) -> str:
 
 
 def _part(expected: str, subject: CheckInput) -> str:
-    """A text to look for; one that `normalize` leaves nothing of would be found everywhere."""
+    """A prepared text to search for; raises if `normalize` leaves nothing of it."""
     prepared = subject.prepare(expected)
     if expected and not prepared:
         raise EvalstoreError(f"'normalize' leaves nothing of the expected {shorten(expected)}")
@@ -52,16 +52,16 @@ def _part(expected: str, subject: CheckInput) -> str:
 
 def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
-    wanted = [subject.prepare(one) for one in check["expected"]]
-    if text in wanted:
+    expected = [subject.prepare(candidate) for candidate in check["expected"]]
+    if text in expected:
         return _PASS
-    if len(wanted) > 1:
-        return CheckFinding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
+    if len(expected) > 1:
+        return CheckFinding(0.0, f"expected {any_of(expected)}, found {shorten(text)}")
     for step in ("trim", "nfc", "casefold"):
-        if STEPS[step](wanted[0]) == STEPS[step](text):
+        if STEPS[step](expected[0]) == STEPS[step](text):
             words = f"; they would be equal with 'normalize: {step}'"
-            return CheckFinding(0.0, difference(wanted[0], text) + words)
-    return CheckFinding(0.0, difference(wanted[0], text))
+            return CheckFinding(0.0, difference(expected[0], text) + words)
+    return CheckFinding(0.0, difference(expected[0], text))
 
 
 def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -74,7 +74,7 @@ def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 def _contains_any(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
-    parts = [_part(one, subject) for one in check["expected"]]
+    parts = [_part(candidate, subject) for candidate in check["expected"]]
     if any(part in text for part in parts):
         return _PASS
     return CheckFinding(0.0, f"expected {any_of(parts)} in {shorten(text)}")
@@ -82,7 +82,9 @@ def _contains_any(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
 
 def _contains_all(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
-    missing = [one for one in check["expected"] if _part(one, subject) not in text]
+    missing = [
+        candidate for candidate in check["expected"] if _part(candidate, subject) not in text
+    ]
     if not missing:
         return _PASS
     more = f" … ({len(missing)} in all)" if len(missing) > _LISTED else ""
@@ -92,7 +94,7 @@ def _contains_all(check: Mapping[str, Json], subject: CheckInput) -> CheckFindin
 
 def _starts_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
-    parts = tuple(_part(one, subject) for one in check["expected"])
+    parts = tuple(_part(candidate, subject) for candidate in check["expected"])
     if text.startswith(parts):
         return _PASS
     return CheckFinding(0.0, f"expected {any_of(parts)} at the start of {shorten(text)}")
@@ -100,7 +102,7 @@ def _starts_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
 
 def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
-    parts = tuple(_part(one, subject) for one in check["expected"])
+    parts = tuple(_part(candidate, subject) for candidate in check["expected"])
     if text.endswith(parts):
         return _PASS
     return CheckFinding(0.0, f"expected {any_of(parts)} at the end of {shorten(text, len(text))}")
@@ -125,12 +127,12 @@ def _count_lines(text: str) -> int:
 
 
 def _count_sentences(text: str) -> int:
-    """An estimate: `. ! ?` before a word that is not lower-case; a list item is one at least."""
+    """An estimate: `. ! ?` before a word that is not lower-case; a list item has at least one."""
     count = 0
     for block in _BLOCK.split(_WIDE_END.sub(r"\g<0> ", text)):
         words = block[item.end() if (item := _ITEM.match(block)) else 0 :].split()
         if any(map(str.isalnum, "".join(words))):
-            inner = (_ends(one) and not after[0].islower() for one, after in pairwise(words))
+            inner = (_ends(word) and not after[0].islower() for word, after in pairwise(words))
             count += 1 + sum(inner)
     return count
 
@@ -158,8 +160,8 @@ def _read_length(arguments: CheckArguments) -> dict[str, Json]:
         )
     if least is not None and most is not None and least > most:
         raise arguments.problem(f"'min' is {least}, which is above 'max', {most}")
-    found: dict[str, Json] = {} if unit == "characters" else {"unit": unit}
-    return found | {k: v for k, v in (("min", least), ("max", most)) if v is not None}
+    settings: dict[str, Json] = {} if unit == "characters" else {"unit": unit}
+    return settings | {k: v for k, v in (("min", least), ("max", most)) if v is not None}
 
 
 def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -170,16 +172,16 @@ def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if (least is None or count >= least) and (most is None or count <= most):
         return _PASS
     if least == most:
-        wanted = f"{least}"
+        bounds = f"{least}"
     else:
-        wanted = f"at least {least}" if most is None or count < (least or 0) else f"at most {most}"
-    return CheckFinding(0.0, f"expected {wanted} {unit}, found {count}: {shorten(text)}")
+        bounds = f"at least {least}" if most is None or count < (least or 0) else f"at most {most}"
+    return CheckFinding(0.0, f"expected {bounds} {unit}, found {count}: {shorten(text)}")
 
 
-# --- what needs no setting ----------------------------------------------------------------
+# --- checks without settings --------------------------------------------------------------
 
 _LOOKED_AT = 400
-"""A refusal stands at the start; further on, the same words are a part of an answer."""
+"""Characters at the start of an answer in which the words of a refusal count."""
 _NOT_ABLE = (
     r"i ?(?:can ?not|can['’]?t|won['’]?t|will not|(?:am|['’]?m) (?:unable|not able|not allowed) to)"
 )
@@ -204,7 +206,7 @@ def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _refuses(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the provider says it is a refusal, or the text begins like one, in English."""
+    """Whether the provider reports a refusal, or the text begins like an English one."""
     if subject.reply.refusal:
         return _PASS
     text = subject.text

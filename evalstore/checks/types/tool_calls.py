@@ -12,77 +12,80 @@ from evalstore.files.fields import is_json, suggest
 from evalstore.values import Json, ToolCall
 
 _LISTED = 5
-"""How many calls a feedback lists."""
+"""The most calls that a feedback lists."""
 _EXPECTATION = ("name", "arguments")
 
 
 def _arguments(call: ToolCall) -> Json:
-    """The arguments of a call; a call without some has none, which is an empty mapping."""
+    """The arguments of a call; an empty mapping if it has none."""
     return {} if call.arguments is None else call.arguments
 
 
 def _fits(comparison: JsonComparison, expected: Mapping[str, Json], call: ToolCall) -> bool:
-    """Whether a call has this name and, when the expectation has some, these arguments."""
+    """Whether a call has the expected name and, if given, the expected arguments."""
     if call.name != expected["name"]:
         return False
-    wanted = expected.get("arguments")
-    return wanted is None or comparison.agrees(wanted, _arguments(call))
+    expected_arguments = expected.get("arguments")
+    return expected_arguments is None or comparison.agrees(expected_arguments, _arguments(call))
 
 
 def _read_calls(arguments: CheckArguments) -> dict[str, Json]:
-    given = arguments.take("expected")
-    if isinstance(given, dict) and list(given) == ["count"]:
-        arguments, given = CheckArguments(given, arguments.line), None
+    calls = arguments.take("expected")
+    if isinstance(calls, dict) and list(calls) == ["count"]:
+        arguments, calls = CheckArguments(calls, arguments.line), None
     count = arguments.whole("count")
-    if given is None or given is True:
+    if calls is None or calls is True:
         for name in ("order", "extra", "arguments"):
             if arguments.has(name):
                 raise arguments.problem(f"'{name}' has an effect only with 'expected'")
         return {} if count is None else {"count": count}
     expected = [
-        _read_expectation(one, arguments) for one in (given if isinstance(given, list) else [given])
+        _read_expectation(call, arguments)
+        for call in (calls if isinstance(calls, list) else [calls])
     ]
-    found: dict[str, Json] = {"expected": expected}
+    settings: dict[str, Json] = {"expected": expected}
     if arguments.flag("order"):
-        found["order"] = True
+        settings["order"] = True
     if arguments.choice("extra", ("allow", "forbid"), "forbid") == "allow":
-        found["extra"] = "allow"
+        settings["extra"] = "allow"
     if arguments.choice("arguments", ("exact", "subset"), "exact") == "subset":
-        found["arguments"] = "subset"
+        settings["arguments"] = "subset"
     if count is not None:
-        if count < len(expected) or (count > len(expected) and "extra" not in found):
+        if count < len(expected) or (count > len(expected) and "extra" not in settings):
             message = f"'count' is {count}, but 'expected' has {len(expected)}"
             raise arguments.problem(message, "further calls need 'extra: allow'")
-        found["count"] = count
-    return found
+        settings["count"] = count
+    return settings
 
 
-def _read_expectation(given: Json, arguments: CheckArguments) -> dict[str, Json]:
-    """One expected call: its name, or a mapping with a name and perhaps arguments."""
-    if isinstance(given, str) and given:
-        return {"name": given}
-    if given is False:
+def _read_expectation(call: Json, arguments: CheckArguments) -> dict[str, Json]:
+    """An expected call: a name, or a mapping with a name and optional arguments."""
+    if isinstance(call, str) and call:
+        return {"name": call}
+    if call is False:
         raise arguments.problem("to expect no call at all, write 'noToolCalls'")
-    if not isinstance(given, dict) or not isinstance(given.get("name"), str) or not given["name"]:
-        message = f"an expected call must have a 'name', not be {shown(given)}"
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str) or not call["name"]:
+        message = f"an expected call must have a 'name', not be {shown(call)}"
         raise arguments.problem(message, "as in '- {name: cityWeather, arguments: {city: Oslo}}'")
-    for name in given:
+    for name in call:
         if name not in _EXPECTATION:
             hint = suggest(name, _EXPECTATION, "fields")
             raise arguments.problem(f"an expected call has no field {shorten(name)}", hint)
-    if "arguments" not in given:
-        return {"name": given["name"]}
-    wanted = given["arguments"]
-    if not isinstance(wanted, dict) or not is_json(wanted):
-        message = f"the arguments of an expected call must be a mapping, not {shown(wanted)}"
+    if "arguments" not in call:
+        return {"name": call["name"]}
+    call_arguments = call["arguments"]
+    if not isinstance(call_arguments, dict) or not is_json(call_arguments):
+        message = (
+            f"the arguments of an expected call must be a mapping, not {shown(call_arguments)}"
+        )
         raise arguments.problem(message, "leave 'arguments' out if any will do")
-    return {"name": given["name"], "arguments": wanted}
+    return {"name": call["name"], "arguments": call_arguments}
 
 
 def _calls_tools(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the expected tools were called, each call standing for one expectation.
+    """Whether the expected tools were called; each call meets one expectation.
 
-    Without expectations: whether any tool was called, or as many as `count` says.
+    Without expectations: whether any tool was called, or `count` tools.
     """
     calls = subject.reply.tool_calls
     count = check.get("count")
@@ -95,7 +98,7 @@ def _calls_tools(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
     allows_more = check.get("extra") == "allow"
     find = _in_order if check.get("order") else _in_any_order
     partners = find(comparison, check["expected"], calls, allows_more)
-    missing = [one for one, at in zip(check["expected"], partners, strict=True) if at is None]
+    missing = [call for call, at in zip(check["expected"], partners, strict=True) if at is None]
     if missing:
         return CheckFinding(0.0, _missing(missing[0], partners, calls, comparison))
     more = [call for at, call in enumerate(calls) if at not in partners]
@@ -110,7 +113,10 @@ def _in_any_order(
     _allows_more: bool,
 ) -> list[int | None]:
     return match(
-        [[at for at, call in enumerate(calls) if _fits(comparison, one, call)] for one in expected]
+        [
+            [at for at, call in enumerate(calls) if _fits(comparison, expected_call, call)]
+            for expected_call in expected
+        ]
     )
 
 
@@ -120,20 +126,20 @@ def _in_order(
     calls: Sequence[ToolCall],
     allows_more: bool,
 ) -> list[int | None]:
-    """The first call that fits after those before it; without further calls, the next one."""
-    found: list[int | None] = []
+    """The index of the matching call for each expected call, in order; None if there is none."""
+    positions: list[int | None] = []
     at = 0
-    for one in expected:
+    for expected_call in expected:
         start = at
-        while allows_more and at < len(calls) and not _fits(comparison, one, calls[at]):
+        while allows_more and at < len(calls) and not _fits(comparison, expected_call, calls[at]):
             at += 1
-        if at >= len(calls) or not _fits(comparison, one, calls[at]):
-            found.append(None)
+        if at >= len(calls) or not _fits(comparison, expected_call, calls[at]):
+            positions.append(None)
             at = start + (not allows_more)
             continue
-        found.append(at)
+        positions.append(at)
         at += 1
-    return found
+    return positions
 
 
 def _missing(
@@ -142,7 +148,7 @@ def _missing(
     calls: Sequence[ToolCall],
     comparison: JsonComparison,
 ) -> str:
-    """That an expected call was not made, and how the nearest one differs from it."""
+    """The message that an expected call is missing, with the nearest actual call."""
     words = f"expected the call {_one(expected['name'], expected.get('arguments'))}"
     near = next(
         (
@@ -152,11 +158,11 @@ def _missing(
         ),
         None,
     )
-    found = f"{words}, found {_list(calls)}"
+    message = f"{words}, found {_list(calls)}"
     if near is None:
-        return found
+        return message
     differs = comparison.difference(expected["arguments"], _arguments(near))
-    return f"{found}; in the arguments, {differs}" if differs else f"{found}, in another order"
+    return f"{message}; in the arguments, {differs}" if differs else f"{message}, in another order"
 
 
 def _calls(count: int) -> str:

@@ -1,7 +1,7 @@
-"""Datasets: files of rows, read one row after the other, whose columns have stable names.
+"""Datasets: files of rows, read row by row, whose columns have stable names.
 
-Nothing here knows the workspace: a caller gives the way to open the file, and decides what
-a row is for. Values are data, never templates.
+This package does not depend on the workspace: the caller opens the file and uses the rows. Values
+are data, never templates.
 """
 
 from evalstore.files.datasets.columns import stable_names

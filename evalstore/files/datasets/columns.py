@@ -1,4 +1,4 @@
-"""The names of columns: made once for all rows of a file, so that a column has one name in all."""
+"""The names of the columns of a file."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from evalstore.values import Json
 
 
 def stable_names(written: Iterable[str]) -> list[str]:
-    """The name of each column: in lower case, and without what no identifier can hold.
+    """The name of each column: in lower case, with `_` for characters not valid in identifiers.
 
     A name that is taken gets `_1`, `_2` …, from left to right. Letters of all scripts
-    stay, digits may come first, and a name may come out empty.
+    stay, digits may come first, and a name may be empty.
     """
-    taken: set[str] = set()
+    used: set[str] = set()
     counts: dict[str, int] = {}
     names = []
-    for one in written:
-        name = base = _stable(one)
-        while name in taken:
+    for column in written:
+        name = base = _stable(column)
+        while name in used:
             counts[base] = counts.get(base, 0) + 1
             name = f"{base}_{counts[base]}"
-        taken.add(name)
+        used.add(name)
         names.append(name)
     return names
 
 
 def _stable(written: str) -> str:
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", written).lower())
-    return "".join([one if _can_stand(one) else "_" for one in text])
+    return "".join([character if _can_stand(character) else "_" for character in text])
 
 
 @lru_cache(maxsize=4096)
 def _can_stand(character: str) -> bool:
-    """Whether an identifier may hold a character, though perhaps not in front."""
+    """Whether a character may be in an identifier, other than at its start."""
     return f"a{character}".isidentifier()
 
 
 class DatasetColumns:
-    """The columns of one file: what they are called, in the file and in templates."""
+    """The columns of one file: their names in the file and in templates."""
 
     def __init__(self, keys: Iterable[str], written: Mapping[str, str] | None = None) -> None:
         keys = list(keys)
         self._written = written or {}
         self.names = dict(zip(keys, stable_names(keys), strict=True))
-        """From the key a reader gives a value to the name it has in templates."""
+        """From the key in the records of a reader to the name in templates."""
         self.known: frozenset[str] = frozenset()
         self.aliases: dict[str, str] = {}
         self._settle()
@@ -66,7 +66,7 @@ class DatasetColumns:
         """Whether every key is the name."""
 
     def rename(self, renamed: Mapping[str, str], line: int | None = None) -> None:
-        """Give some columns, by either of their names, others; raises `FileProblem`."""
+        """Rename columns, given by either of their names; raises `FileProblem`."""
         by_name = {name: key for key, name in self.names.items()}
         by_alias = {alias: by_name[name] for alias, name in self.aliases.items()}
         changed: dict[str, str] = {}
@@ -80,7 +80,14 @@ class DatasetColumns:
             changed[key] = new
         names = {**self.names, **changed}
         for key, new in changed.items():
-            other = next((one for one, name in names.items() if name == new and one != key), None)
+            other = next(
+                (
+                    other_key
+                    for other_key, name in names.items()
+                    if name == new and other_key != key
+                ),
+                None,
+            )
             if other is not None:
                 raise FileProblem(
                     f"'rename' gives two columns the name '{new}'",

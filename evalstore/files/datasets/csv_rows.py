@@ -1,4 +1,4 @@
-"""CSV and TSV to rows: every cell is text, and every row has a cell for each column."""
+"""Reads CSV and TSV: every cell is a text, and every row has a cell for each column."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from evalstore.files.datasets.text_source import Lines, TextSource
 
 _MOST_CHARACTERS = 16 * 1024 * 1024
-"""Of one cell: so a quote that is never closed does not take all of the memory."""
+"""The most characters of a cell, which limits the memory for an unclosed quote."""
 
 _DELIMITERS = ";\t|,"
-"""What stands between cells in files that people have."""
+"""Common delimiters."""
 
 
 class DelimitedTable:
@@ -52,7 +52,7 @@ class DelimitedTable:
         return None
 
     def records(self) -> Iterator[Record | BadRow]:
-        """The rows in order, and what is wrong with those that cannot be read."""
+        """The rows in order, with the problems of unreadable ones."""
         keys = stable_names(self._header)
         with self._source.open() as lines:
             rows = self._table(lines)
@@ -66,7 +66,7 @@ class DelimitedTable:
                     yield self._uneven(*row)
 
     def _table(self, lines: Lines) -> Iterator[tuple[int, list[str]] | BadRow]:
-        """The header and what stands below it."""
+        """The header and the rows below it."""
         return dropwhile(
             lambda row: not isinstance(row, BadRow) and _is_blank(row[1]), self._rows(lines)
         )
@@ -90,31 +90,31 @@ class DelimitedTable:
                     yield line, cells
 
     def _unreadable(self, message: str, line: int, last: int) -> BadRow:
-        """What the module `csv` says, in words about the file."""
+        """The problem for an error of the module `csv`."""
         to_end = f", up to line {last}" if last > line else ""
         if "unexpected end of data" in message or "field limit" in message:
             hint = "a quote inside of a quoted cell is written twice"
             return self._source.bad_row(f"a quoted cell is never closed{to_end}", line, hint=hint)
         if "expected after" in message:
             hint = "a quote inside of a quoted cell is written twice"
-            found = f"text behind the closing quote of a cell{to_end}"
-            return self._source.bad_row(found, line, hint=hint)
+            problem = f"text behind the closing quote of a cell{to_end}"
+            return self._source.bad_row(problem, line, hint=hint)
         if "new-line" in message:
             hint = "lines end with LF or CRLF; put quotes round the cell to keep it"
             return self._source.bad_row("a carriage return inside of the line", line, hint=hint)
         return self._source.bad_row(f"not a row of cells: {message}", line)
 
     def _uneven(self, line: int, cells: list[str]) -> BadRow:
-        """A row that is too short or too long."""
-        wanted, found = len(self._header), len(cells)
-        if found < wanted:
-            missing = shorten(self._header[found])
-            message = f"the row has {_cells(found)} for {wanted} columns: {missing} is missing"
+        """The problem of a row that is too short or too long."""
+        expected, actual = len(self._header), len(cells)
+        if actual < expected:
+            missing = shorten(self._header[actual])
+            message = f"the row has {_cells(actual)} for {expected} columns: {missing} is missing"
         else:
-            surplus = shorten(cells[wanted])
-            message = f"the row has {_cells(found)} for {wanted} columns: {surplus} is too much"
+            surplus = shorten(cells[expected])
+            message = f"the row has {_cells(actual)} for {expected} columns: {surplus} is too much"
         hint = self.advice() or f"put quotes round a cell that holds {shorten(self._delimiter)}"
-        return self._source.bad_row(message, line, hint=hint if found > wanted else None)
+        return self._source.bad_row(message, line, hint=hint if actual > expected else None)
 
 
 def _is_blank(cells: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What is wrong inside of a data file, as opposed to the test file that names it."""
+"""Problems in a data file, as opposed to the test file that names it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from evalstore.errors import FileProblem, Problem
 
 
 class DataProblem(FileProblem):
-    """A problem whose line is one of the data file, so that is where it is reported."""
+    """A problem that is reported at a line of the data file."""
 
     def __init__(
         self,
@@ -19,7 +19,7 @@ class DataProblem(FileProblem):
     ) -> None:
         super().__init__(message, line, column=column, hint=hint)
         self.file = file
-        """The data file, as a user is to read it."""
+        """The name of the data file in messages."""
 
     def at(self, file: str, lines: list[str] | None = None) -> Problem:
         """The problem in the data file, whichever file it was found for."""
@@ -27,10 +27,10 @@ class DataProblem(FileProblem):
 
 
 class BadRow(DataProblem):
-    """A row that cannot be used, while those behind it can."""
+    """An unusable row, after which reading can continue."""
 
     def as_warning(self) -> Problem:
-        """The message about a row that is skipped."""
+        """The warning about a skipped row."""
         return Problem(
             self.file,
             f"this row is skipped: {self.message}",

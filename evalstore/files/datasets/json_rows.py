@@ -1,4 +1,4 @@
-"""JSON to rows, strictly: what no JSON file should hold is told, not guessed at."""
+"""Reads JSON and JSON Lines strictly: malformed values are reported, not repaired."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from evalstore.files.datasets.text_source import TextSource
 
 DEEPEST = 100
-"""Levels of nesting."""
+"""The most levels of nesting."""
 _LINES_AT_ONCE = 10_000
 MOST_COLUMNS = 10_000
-"""Of one file, all rows together."""
+"""The most columns of all rows of a file."""
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
 _SPACE = " \t\r\n"
 _DEEP = "the value is nested too deeply"
 
 
 class Record(NamedTuple):
-    """A row as a reader finds it."""
+    """A row as it is in the file."""
 
     line: int | None
     values: dict[str, Json]
 
 
 class ValueReader:
-    """Reads values from a text, and notes what is wrong with each."""
+    """Reads values from a text, and records their problems."""
 
     def __init__(self, source: TextSource) -> None:
         self._source = source
@@ -45,11 +45,11 @@ class ValueReader:
         ).raw_decode
 
     def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        record = dict(pairs)
+        if len(record) < len(pairs):
             twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
             self._wrong.append(f"key {shorten(twice)} appears twice")
-        return found
+        return record
 
     def _constant(self, name: str) -> None:
         self._wrong.append(f"'{name}' is not a JSON value")
@@ -80,11 +80,11 @@ class ValueReader:
 
     @property
     def wrong(self) -> str | None:
-        """What else is wrong with the value that was just read."""
+        """A problem of the value that was read last; None if it has none."""
         return self._wrong[0] if self._wrong else None
 
     def check(self, value: Json, line: int | None, text: str | None = None) -> dict[str, Json]:
-        """A value, if it can be a row; raises `BadRow`. The text it was read from saves time."""
+        """Return a value that can be a row; raises `BadRow`. Passing its text is faster."""
         if not isinstance(value, dict):
             kind = "null" if value is None else _KINDS.get(type(value), "a number")
             hint = 'as in {"question": "…", "answer": "…"}'
@@ -101,13 +101,13 @@ class ValueReader:
         return value
 
     def unreadable(self, message: str, text: str, at: int, line: int) -> BadRow:
-        """What is wrong with the text at an offset."""
+        """The problem with the text at an offset."""
         column = at - text.rfind("\n", 0, at)
         return self._source.bad_row(f"not JSON: {message}", line + text.count("\n", 0, at), column)
 
 
 def _is_text(value: Json) -> bool:
-    """Whether every text in a value can be written down."""
+    """Whether every text in a value can be encoded as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -119,17 +119,19 @@ def is_deep(value: Json) -> bool:
     """Whether a value has more than `DEEPEST` levels."""
     level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for values in inner for one in values if isinstance(one, dict | list)]
+        inner = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [
+            element for values in inner for element in values if isinstance(element, dict | list)
+        ]
     return bool(level)
 
 
 _glance = json.JSONDecoder().raw_decode
-"""Reads a value without looking for anything that is wrong, which is much cheaper."""
+"""Reads a value without strict checks, which is much faster."""
 
 
 def _has_only(text: str, known: Set[str]) -> bool:
-    """Whether a line is an object whose keys are all known, whatever else is wrong with it."""
+    """Whether a line is an object with only known keys, valid or not."""
     try:
         value, _ = _glance(text, _skip(text, 0))
     except (ValueError, RecursionError):
@@ -138,9 +140,9 @@ def _has_only(text: str, known: Set[str]) -> bool:
 
 
 def _read_plain(text: str) -> dict[str, Json] | None:
-    """The row of a line, when it is an object without others inside, and nothing is wrong with it.
+    """The row of a line that is a flat and valid object.
 
-    None: it must be read with care. A key that appears twice has more quotes than are counted.
+    None: it must be read strictly. A duplicate key has more quotes than are counted.
     """
     if "\\u" in text or text[0] != "{":
         return None
@@ -159,29 +161,29 @@ def _read_plain(text: str) -> dict[str, Json] | None:
 
 
 class JsonLines:
-    """A file with an object on each line; it is read twice, and never held as a whole."""
+    """A file with an object on each line; it is read twice, and not loaded into memory."""
 
     def __init__(self, source: TextSource) -> None:
         self._source = source
 
     def columns(self) -> dict[str, str]:
         """The keys of all rows, as they are first seen, to the names as written."""
-        found: dict[str, str] = {}
-        known = found.keys()
+        keys: dict[str, str] = {}
+        known = keys.keys()
         for record in self._records(known):
             if isinstance(record, Record):
-                found.update({key: key for key in record.values if key not in known})
-                if len(found) > MOST_COLUMNS:
+                keys.update({key: key for key in record.values if key not in known})
+                if len(keys) > MOST_COLUMNS:
                     message = f"the rows have more than {MOST_COLUMNS:,} different keys"
                     raise self._source.problem(message, record.line)
-        return found
+        return keys
 
     def records(self) -> Iterator[Record | BadRow]:
         """The rows in order, and what is wrong with those that cannot be read."""
         return self._records(None)
 
     def _records(self, known: Set[str] | None) -> Iterator[Record | BadRow]:
-        """The rows; when keys are `known`, only what may be a row with another one."""
+        """The rows; with `known`, only those that may have other keys."""
         reader = ValueReader(self._source)
         text = ""
         with self._source.open() as lines:
@@ -211,7 +213,7 @@ class JsonLines:
 
 
 class JsonDocument:
-    """A file that is one JSON document with a list of rows in it; it is read as a whole."""
+    """A file that is one JSON document with a list of rows; it is loaded into memory."""
 
     def __init__(self, source: TextSource, path: str | None) -> None:
         self._source = source
@@ -225,14 +227,14 @@ class JsonDocument:
         return {key: key for values in rows for key in values}
 
     def records(self) -> Iterator[Record | BadRow]:
-        """The rows in order, and what is wrong with those that cannot be used."""
+        """The rows in order, with the problems of unusable ones."""
         if self._records is None:
             text = self._text()
             self._records = list(self._at_path(text) if self._path else self._listed(text))
         yield from self._records
 
     def _text(self) -> str:
-        """The whole document; joined bit by bit, as there may be very many very short lines."""
+        """The whole document; joined in parts, as there may be very many short lines."""
         parts: list[str] = []
         length = 0
         with self._source.open() as lines:
@@ -278,17 +280,19 @@ class JsonDocument:
             elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
                 value = value[int(step)]
             else:
-                there = ", ".join(map(shorten, list(value)[:12])) if isinstance(value, dict) else ""
+                known_keys = (
+                    ", ".join(map(shorten, list(value)[:12])) if isinstance(value, dict) else ""
+                )
                 raise self._source.problem(
                     f"'rows': {place} has no {shorten(step)}",
-                    hint=f"there are {there}" if there else None,
+                    hint=f"there are {known_keys}" if known_keys else None,
                 )
             place = shorten(step)
         if not isinstance(value, list):
             raise self._no_list(value, place)
-        for one in value:
+        for element in value:
             try:
-                yield Record(None, self._reader.check(one, None))
+                yield Record(None, self._reader.check(element, None))
             except BadRow as bad:
                 yield bad
 
@@ -300,7 +304,7 @@ class JsonDocument:
         return value
 
     def _refuse_more(self, text: str, end: int) -> None:
-        """Raise unless the document is all that is in the text."""
+        """Raise when there is more text after the document."""
         at = _skip(text, end)
         if at < len(text):
             bad = self._reader.unreadable("more than one document", text, at, 1)
@@ -315,7 +319,7 @@ class JsonDocument:
         return self._source.problem(f"{place} must be a list of rows", 1, hint=hint)
 
     def _parse(self, text: str, at: int) -> tuple[Json, int]:
-        """A value of the document; what stands behind a broken one cannot be read."""
+        """A value of the document; nothing after a malformed one can be read."""
         try:
             return self._reader.read(text, at, 1)
         except BadRow as bad:

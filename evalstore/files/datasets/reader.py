@@ -1,4 +1,4 @@
-"""Reads a dataset: the format of its file, the names of its columns, and then row after row."""
+"""Reads a dataset: the format of its file, the names of its columns, and the rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.files.datasets.spec import DatasetSpec
 
 MOST_PROBLEMS = 20
-"""Bad rows that are told of one by one."""
+"""The most bad rows that are reported individually."""
 _SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -27,7 +27,7 @@ _SUFFIXES = {
     ".tsv": "tsv",
 }
 _OPTIONS = {"delimiter": ("csv", "tsv"), "rows": ("json",)}
-"""What only some formats have."""
+"""Options with the formats that support them."""
 
 
 class _Rows(Protocol):
@@ -41,11 +41,10 @@ class _Rows(Protocol):
 
 
 class Dataset:
-    """The rows of a data file, read anew whenever they are iterated over.
+    """The rows of a data file, which is read again on each iteration.
 
-    Iterating raises `DataProblem` for what is wrong in the file, `FileProblem` for what is
-    wrong with the spec; no row that cannot be read, and no file without rows, is ignored
-    silently.
+    Iterating raises `DataProblem` for problems in the file and `FileProblem` for problems of the
+    spec. Unreadable rows and files without rows are never ignored silently.
     """
 
     def __init__(self, spec: DatasetSpec, rows: _Rows, source: TextSource) -> None:
@@ -84,7 +83,7 @@ class Dataset:
         return tuple(self._columns.names.values())
 
     def __iter__(self) -> Iterator[DatasetRow]:
-        """The rows that count, in the order of the file; equal rows are as many rows."""
+        """The selected rows, in the order of the file, with duplicates."""
         spec = self._spec
         self._read = self._kept = 0
         self.problems = [self._nameless()] if "" in self._columns.known else []
@@ -102,8 +101,12 @@ class Dataset:
 
     def _on_texts(self) -> str | None:
         """A hint for a condition that may compare cells with numbers."""
-        where = self._spec.where or ""
-        may = self._is_table and "|" not in where and any(one.isdigit() for one in where)
+        condition = self._spec.where or ""
+        may = (
+            self._is_table
+            and "|" not in condition
+            and any(character.isdigit() for character in condition)
+        )
         return f"a cell of a table is a text; {AS_NUMBER}" if may else None
 
     def _nameless(self) -> Problem:
@@ -117,19 +120,19 @@ class Dataset:
     def _without_rows(self) -> FileProblem:
         if any(problem.line for problem in self.problems):
             return self._source.problem("no row can be read: there would be no case")
-        what = "has a header but no rows" if self._columns.names else "has no rows"
-        return self._source.problem(f"the file {what}: there would be no case")
+        lack = "has a header but no rows" if self._columns.names else "has no rows"
+        return self._source.problem(f"the file {lack}: there would be no case")
 
     def _filtered(self) -> Iterator[DatasetRow]:
-        where = self._where
+        matches = self._where
         for row in self._good():
             self._read += 1
-            if where is None or where(row):
+            if matches is None or matches(row):
                 self._kept += 1
                 yield row
 
     def _good(self) -> Iterator[DatasetRow]:
-        """The rows that can be read; the first problems are collected before one is raised."""
+        """The readable rows; the first problems are collected before one is raised."""
         bad: list[BadRow] = []
         count = 0
         make = self._columns.item
@@ -161,11 +164,11 @@ class Dataset:
 def read_dataset(
     spec: DatasetSpec, open_binary: Callable[[], BinaryIO], file: str | None = None
 ) -> Dataset:
-    """The rows that a spec asks for, of a file that can be opened again and seeked in.
+    """Open the dataset of a spec, whose file can be opened again and is seekable.
 
-    `file` is what the data file is called in problems, as a path relative to the
-    workspace. JSON Lines and tables are never held as a whole: JSON Lines are read once
-    for the names of the columns, and once for the rows. Raises as iterating does.
+    `file` is the name of the data file in problems, as a path relative to the workspace.
+    JSON Lines and tables are not loaded into memory: JSON Lines are read once for the names of
+    the columns, and once for the rows. Raises like iterating.
     """
     path = spec.path.lower()
     zipped = path.endswith(".gz")
@@ -190,7 +193,7 @@ def read_dataset(
 
 
 def _sniff(spec: DatasetSpec, source: TextSource) -> str:
-    """The format that the first lines look like; raises `FileProblem` when it is none."""
+    """The format of a file, detected from its first lines; raises `FileProblem`."""
     with source.open() as lines:
         first = [text for text in (line.strip() for line in islice(lines, 100)) if text]
     if not first:

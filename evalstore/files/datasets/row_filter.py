@@ -1,4 +1,4 @@
-"""Which rows of a file count: those for which a condition holds, the first, or a sample."""
+"""Selects rows of a file: by a condition, or as a sample."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class DatasetRow(NamedTuple):
 
 
 class RowCondition:
-    """The condition of a dataset; raises `FileProblem` for a column that is not there."""
+    """The condition of a dataset; raises `FileProblem` for an unknown column."""
 
     def __init__(
         self, spec: DatasetSpec, columns: DatasetColumns, file: str, advice: str | None = None
     ) -> None:
-        """`advice` is what may help when a column is not there."""
+        """`advice` is a hint for an unknown column."""
         assert spec.where is not None
         self._advice = advice
         self._spec = spec
@@ -80,11 +80,11 @@ class RowCondition:
 def draw(
     rows: Iterable[DatasetRow], count: int, seed: int, columns: DatasetColumns
 ) -> Iterator[DatasetRow]:
-    """A sample of rows in the order of the file; only those drawn are held.
+    """Draw a sample of rows, in the order of the file; only those drawn are kept in memory.
 
-    A row's own content decides whether it is drawn, so neither the order of the rows, nor
+    Whether a row is drawn depends on a hash of its content, so neither the order of the rows, nor
     their names in templates, nor most changes of other rows matter. Equal rows are drawn
-    together, as far as there is room.
+    together, up to `count`.
     """
     drawn: list[tuple[int, int, DatasetRow]] = []
     keys = {name: key for key, name in columns.names.items()}

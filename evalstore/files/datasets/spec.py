@@ -1,4 +1,4 @@
-"""What the field `dataset` of a test file says: where rows come from, and which of them count."""
+"""The field `dataset` of a test file: the data file and the selection of rows."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ FORMATS = ("auto", "jsonl", "json", "csv", "tsv")
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """One dataset as a test file asks for it."""
+    """One dataset as specified in a test file."""
 
     path: str
     """As written: relative to the test file, or with a prefix of `datasetRoots`."""
     format: str = "auto"
     rows: str | None = None
-    """Where the list of rows stands in a JSON document: keys with dots between them."""
+    """The path of the list of rows in a JSON document: keys separated by dots."""
     where: str | None = None
     """An expression over `item` and the columns; rows for which it is not true are left out."""
     limit: int | None = None
     """Only the first rows; counted after `where`."""
     sample: int | None = None
-    """How many rows are drawn of those that are left."""
+    """The number of rows that are drawn from the selected ones."""
     seed: int = 0
     rename: Mapping[str, str] = field(default_factory=dict)
-    """From the name a column has to the name it gets."""
+    """From the old name of a column to the new one."""
     encoding: str = "utf-8"
     delimiter: str | None = None
     skip: bool = False
     """Pass over rows that cannot be read, with a warning, instead of failing."""
     line: int | None = None
-    """Where the dataset stands in the test file."""
+    """The line of the dataset in the test file."""
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def line_of(self, name: str) -> int | None:
-        """Where a field stands in the test file."""
+        """The line of a field in the test file."""
         return self.lines.get(name, self.line)
 
     def problem(self, name: str, message: str, hint: str | None = None) -> FileProblem:
@@ -162,16 +162,18 @@ def _encoding(fields: Fields) -> str:
 
 
 def _delimiter(fields: Fields) -> str | None:
-    given: Any = fields.value("delimiter")
-    if given is None or (isinstance(given, str) and len(given) == 1 and given not in '"\r\n\0'):
-        return given
+    delimiter: Any = fields.value("delimiter")
+    if delimiter is None or (
+        isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '"\r\n\0'
+    ):
+        return delimiter
     raise FileProblem(
         "'delimiter' must be one character", fields.line("delimiter"), hint="as in '\";\"'"
     )
 
 
 def resolve_path(spec: DatasetSpec, roots: Mapping[str, str]) -> str:
-    """Where the data lie, with the longest of the prefixes `roots` replaced by its folder.
+    """The path of the data, with the longest matching prefix of `roots` replaced by its folder.
 
     Raises `FileProblem` for a path like `hf://…` that no root is known for, and for one
     that leaves the folder of its root. Nothing is ever downloaded.
@@ -183,8 +185,8 @@ def resolve_path(spec: DatasetSpec, roots: Mapping[str, str]) -> str:
         if not rest or ".." in rest.split("/"):
             raise spec.problem("path", f"the path '{spec.path}' names no file below '{root}'")
         return f"{roots[root].rstrip('/')}/{rest}"
-    scheme, found, _ = spec.path.partition("://")
-    if found:
+    scheme, separator, _ = spec.path.partition("://")
+    if separator:
         message = f"nothing is downloaded, and no folder is known for '{scheme}://'"
         hint = f"give the folder of the files, as in 'datasetRoots: {{\"{scheme}://\": ../data}}'"
         raise spec.problem("path", message, hint)

@@ -1,4 +1,4 @@
-"""Bytes to lines of text: unpacked, decoded, and ended by nothing but LF."""
+"""Reads lines of text from a data file, which is unpacked and decoded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TextSource:
 
     open_binary: Callable[[], BinaryIO]
     file: str
-    """As a user is to read it."""
+    """The name of the file in messages."""
     encoding: str
     zipped: bool
     """Whether its name says so."""
@@ -72,7 +72,7 @@ class TextSource:
         column: int | None = None,
         hint: str | None = None,
     ) -> DataProblem:
-        """A problem with this file after which it cannot be read on."""
+        """A problem with this file after which reading cannot continue."""
         return DataProblem(self.file, message, line, column=column, hint=hint)
 
     def bad_row(
@@ -83,12 +83,12 @@ class TextSource:
 
 
 class Lines:
-    """The lines of one reading, with their ends; after a `BadRow` it can be read on."""
+    """The lines of a file with their ends; reading can continue after a `BadRow`."""
 
     def __init__(self, source: TextSource, binary: BinaryIO | io.BufferedReader) -> None:
         self.source = source
         self.number = 0
-        """Of the line that was read last, counted from 1."""
+        """The number of the line that was read last, counted from 1."""
         self._offset = 0
         """Bytes up to the next line; characters where a byte is not always one."""
         self._encoding = source.encoding
@@ -135,7 +135,7 @@ class Lines:
         return self.source.problem(problem.message, self.number, hint=problem.hint)
 
     def _broken(self, error: Exception) -> DataProblem:
-        """Why nothing can be read on; blocks are read ahead, so the place is not exact."""
+        """The problem after which reading cannot continue; its place is approximate."""
         after = f", somewhere behind line {self.number:,}" if self.number else ""
         if isinstance(error, EOFError):
             return self.source.problem(f"the gzip data are cut off{after}")

@@ -49,8 +49,8 @@ def main() -> None:
     for line in requests:
         request = json.loads(line)
         is_allowed = _limit_cpu(request["seconds"]) or not setup["strict"]
-        found = answer(request) if is_allowed else {"isSpent": True}
-        _send(replies, {**found, "number": request["number"]})
+        reply = answer(request) if is_allowed else {"isSpent": True}
+        _send(replies, {**reply, "number": request["number"]})
 
 
 def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
@@ -142,21 +142,21 @@ class _Answerer:
             return self._describe(error)
 
     def _call(self, request: dict[str, Any]) -> Any:
-        name, given, arguments = request["name"], request["given"], request["args"]
+        name, facts, arguments = request["name"], request["given"], request["args"]
         target = getattr(self._module, name, None)
         if getattr(target, "__module__", NAME) != NAME:
             raise TypeError(f"'{name}' is not defined in the file itself, but imported")
         if not request["isClass"]:
             if not callable(target):
                 raise TypeError(f"'{name}' is not a function")
-            return target(given, **arguments)
+            return target(facts, **arguments)
         if not isinstance(target, type):
             raise TypeError(f"'{name}' is not a class")
         shim = sys.modules["lve.checkers.base"]
         if issubclass(target, shim.BaseChecker):
             shim.refuse_own_names(name)
-            return shim.judge(target(**arguments), given)
-        return target(**arguments)(given)
+            return shim.judge(target(**arguments), facts)
+        return target(**arguments)(facts)
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
         if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:

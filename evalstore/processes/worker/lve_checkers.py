@@ -82,8 +82,8 @@ class BaseChecker:
         if self.extract is None or not isinstance(value, str):
             return value
         pattern, place, kind = self._ways[self.extract]
-        found = pattern.findall(value)
-        return kind(re.sub("[,'_]", "", found[place])) if found else value
+        numbers = pattern.findall(value)
+        return kind(re.sub("[,'_]", "", numbers[place])) if numbers else value
 
     def extract_response_from_prompt(self, prompt: Chat, full: bool = False) -> Any:
         """The last answer; unless `full`, the number that is looked for in it."""
@@ -94,12 +94,12 @@ class BaseChecker:
 
     def extract_variables_from_prompt(self, prompt: Chat, full: bool = False) -> dict[str, Any]:
         """What the assistant has said, by name; without a name, by number."""
-        found: dict[str, Any] = {}
+        variables: dict[str, Any] = {}
         for message in prompt:
             if message.role == Role.assistant:
-                name = str(len(found)) if message.variable is None else message.variable
-                found[name] = message.content if full else self._extract(message.content)
-        return found
+                name = str(len(variables)) if message.variable is None else message.variable
+                variables[name] = message.content if full else self._extract(message.content)
+        return variables
 
     def is_safe(self, prompt_out: Chat, param_values: Any = None) -> Any:
         """Whether the answers are safe; a checker has its own."""
@@ -119,9 +119,9 @@ class BaseChecker:
         several = self.is_multi_run()
         chats = prompt_out if several else [prompt_out]
         answers = [self._answers(chat) for chat in chats]
-        wanted = inspect.signature(self.is_safe).parameters
-        if any(name in wanted for name in _NAMED):
-            given = {
+        parameters = inspect.signature(self.is_safe).parameters
+        if any(name in parameters for name in _NAMED):
+            available = {
                 "prompt": prompt_out,
                 "prompt_in": prompt_in,
                 "prompt_out": prompt_out,
@@ -133,7 +133,9 @@ class BaseChecker:
                 ),
                 "param_values": param_values,
             }
-            safe = self.is_safe(**{name: given[name] for name in wanted if name in given})
+            safe = self.is_safe(
+                **{name: available[name] for name in parameters if name in available}
+            )
         else:
             safe = self.is_safe(prompt_out, param_values)
         return safe, _one(answers, several)
@@ -178,27 +180,27 @@ def refuse_own_names(name: str) -> None:
         raise TypeError(f"'{name}' is the name of one of LVE's own checkers: rename the class")
 
 
-def judge(checker: BaseChecker, given: dict[str, Any]) -> Any:
+def judge(checker: BaseChecker, facts: dict[str, Any]) -> Any:
     """What a checker says of the answers: safe is a pass."""
-    chats = [[_message(turn) for turn in run] for run in given.get("runs", [given["messages"]])]
-    asked = [
+    chats = [[_message(turn) for turn in run] for run in facts.get("runs", [facts["messages"]])]
+    asked_chats = [
         [replace(message, content=None) if message.variable else message for message in chat]
         for chat in chats
     ]
-    values = ParameterValues(given["item"])
+    values = ParameterValues(facts["item"])
     if checker.is_multi_run():
-        return checker.invoke_check(asked, chats, values)[0]
-    return checker.invoke_check(asked[-1], chats[-1], values)[0]
+        return checker.invoke_check(asked_chats, chats, values)[0]
+    return checker.invoke_check(asked_chats[-1], chats[-1], values)[0]
 
 
 class ParameterValues(dict[str, Any]):
     """The values of a row, also by the names that LVE had: `phone-number` is `phone_number`."""
 
     def __missing__(self, name: str) -> Any:
-        here = re.sub(r"\W", "_", name.lower())
-        for one in (here, f"{here}_", here.lstrip("_")):
-            if super().__contains__(one):
-                return self[one]
+        identifier = re.sub(r"\W", "_", name.lower())
+        for spelling in (identifier, f"{identifier}_", identifier.lstrip("_")):
+            if super().__contains__(spelling):
+                return self[spelling]
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
@@ -230,10 +232,10 @@ def offer() -> None:
         "lve.utils": (),
         "lve.utils.importutils": (ensure_installed,),
     }
-    for name, things in parts.items():
+    for name, members in parts.items():
         module = types.ModuleType(name, "What checkers written for LVE use of it.")
-        for thing in things:
-            setattr(module, getattr(thing, "__name__"), thing)  # noqa: B009 - of any object
+        for member in members:
+            setattr(module, getattr(member, "__name__"), member)  # noqa: B009 - of any object
         if name in ("lve", "lve.checkers", "lve.utils"):
             module.__path__ = []
         folder, _, last = name.rpartition(".")

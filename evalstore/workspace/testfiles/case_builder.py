@@ -1,4 +1,4 @@
-"""Rows to cases: every text of a test file filled with a row, hashed, and named."""
+"""Builds cases: fills the texts of a test file with each row, and hashes and names the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class CaseDraft(NamedTuple):
-    """What one row comes to, before it has a name among the others."""
+    """The case of one row before it has a name."""
 
     values: dict[str, Json]
     """What tells the row from others: the values of its data that are used, and the author's."""
@@ -68,7 +68,7 @@ class _Judged(NamedTuple):
 
 
 class CaseBuilder:
-    """All texts of a test file, compiled."""
+    """Builds the cases of a test file from its compiled texts."""
 
     def __init__(
         self, test: TestFile, data: Dataset | None, tools: Sequence[str], schema: str | None
@@ -85,18 +85,18 @@ class CaseBuilder:
             answers=names,
             nameless=any(run.template for run in test.runs),
         )
-        # In prose a column that is called like an answer is the column.
+        # In the instructions a column with the name of an answer is the column.
         self._later = (names | ({*ANSWERS, SAMPLE} - filler.data)) - filler.known.keys()
         self._conversations = [ConversationTemplate(run, filler) for run in test.runs]
-        said = test.answer
+        answer = test.answer
         self._answers = [
             filler.compile(section)
-            for section in (said if isinstance(said, tuple) else (said,))
+            for section in (answer if isinstance(answer, tuple) else (answer,))
             if section
         ]
         self._group = filler.compile(test.group) if test.group else None
-        told = test.instructions
-        self._instructions = filler.compile(told, self._later) if told else None
+        instructions = test.instructions
+        self._instructions = filler.compile(instructions, self._later) if instructions else None
         self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
         filler.finish(test.line_of)
         self._bare = TestVersion(
@@ -113,16 +113,16 @@ class CaseBuilder:
         self.has_groups = self._checks is not None and self._checks.has_group
         """Whether a check looks at all rows of a group."""
         self.group_differs = self._group is not None and bool(self._group.names)
-        """Whether `group` mentions anything that rows differ in."""
+        """Whether `group` depends on the row."""
         self._runs_code = self._checks is not None and self._checks.runs_code
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
         self._judged_by = {**_JUDGED_BY, (True, True): both}
         self._judged: _Judged | None = None
-        """How all rows are judged, when all are judged alike."""
+        """How all rows are judged, if this does not depend on the row."""
 
     def draft(self, row: RowValues, project: FillContext) -> CaseDraft:
-        """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
+        """The draft of a row; the contents of its versions are kept. Raises `FileProblem`."""
         tests: list[str] = []
         shapes: list[AnswerNames] = []
         needs = self._needs
@@ -150,17 +150,17 @@ class CaseBuilder:
     def _judge(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> _Judged:
-        """How the answers to a row are judged; what is the same for all rows is kept."""
-        told = (
+        """Return how the answers to a row are judged; the result is cached if it is fixed."""
+        instructions = (
             fill_instructions(self._instructions, row, project, shapes, self._later)
             if self._instructions
             else ()
         )
         checks = self._checks.fill(row, project, shapes) if self._checks else BoundChecks()
-        evaluation = EvaluationVersion(told, (*self._implied, *checks.own))
+        evaluation = EvaluationVersion(instructions, (*self._implied, *checks.own))
         judge = judge_of(evaluation.checks)
-        by_checks, by_models = bool(without_judge(evaluation.checks)), bool(told or judge)
-        found = _Judged(
+        by_checks, by_models = bool(without_judge(evaluation.checks)), bool(instructions or judge)
+        judged = _Judged(
             project.result.keep("evaluation", hashing.describe_evaluation(evaluation))
             if by_checks or by_models
             else None,
@@ -172,32 +172,32 @@ class CaseBuilder:
         if (self._instructions is None or self._instructions.is_fixed) and (
             self._checks is None or self._checks.are_fixed
         ):
-            self._judged = found
-        return found
+            self._judged = judged
+        return judged
 
     def values(self, row: RowValues) -> dict[str, Json]:
         """What tells a row from others: the values of its data that are used, and the author's."""
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         if row.item is not None:
             for name in self.filler.used_columns:
                 if dict.__contains__(row.item, name):  # by the name itself, which is cheaper
-                    found[name] = dict.__getitem__(row.item, name)
+                    values[name] = dict.__getitem__(row.item, name)
         for name, written in row.values.items():
-            found[name] = written.text
-        return found
+            values[name] = written.text
+        return values
 
     def _recorded(
         self, row: RowValues, shapes: list[AnswerNames], project: FillContext
     ) -> str | None:
-        """The version of the model that has given the answers which a row brings itself.
+        """The model version of the recorded answers of a row; None when it has none.
 
-        It is those answers; None when the row brings none.
+        The version consists of the answers.
         """
         line = self._test.line_of("answer")
         answers = [_value_or_none(answer, row) for answer in self._answers]
         if not isinstance(self._test.answer, tuple) and isinstance(answers[0], list):
             answers = answers[0]
-        missing = [number for number, one in enumerate(answers, 1) if one is None]
+        missing = [number for number, answer in enumerate(answers, 1) if answer is None]
         if answers and len(missing) == len(answers):
             return None
         if missing:
@@ -212,10 +212,10 @@ class CaseBuilder:
                 line,
                 hint="remove 'answer', or 'repetitions' and all runs ('# ▶') but one",
             )
-        if len(answers) != (wanted := len(shapes[0].turns)):
-            found = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
+        if len(answers) != (turn_count := len(shapes[0].turns)):
+            answer_count = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
             raise FileProblem(
-                f"'answer' gives {found}, and the conversation has {wanted}",
+                f"'answer' gives {answer_count}, and the conversation has {turn_count}",
                 line,
                 hint="it is a text or, for a conversation with several turns, a list",
             )
@@ -231,25 +231,25 @@ class CaseBuilder:
     def name(
         self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
     ) -> Iterator[Case]:
-        """The cases of the rows, and behind them those of groups that are judged together."""
+        """The cases of the rows, followed by those of groups that are judged together."""
         texts = [texts_of(draft.values) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
-        taken: set[str] = set()
-        for label, one in zip(labels(texts), drafts, strict=True):
+        used_labels: set[str] = set()
+        for label, row_draft in zip(labels(texts), drafts, strict=True):
             if self.has_groups:
-                groups.setdefault(one.group, []).append(one)
-                if one.evaluation is None:
+                groups.setdefault(row_draft.group, []).append(row_draft)
+                if row_draft.evaluation is None:
                     continue
-            taken.add(label)
-            yield self.case(label, hashing.row_key(one.values), one, prompts)
+            used_labels.add(label)
+            yield self.case(label, hashing.row_key(row_draft.values), row_draft, prompts)
         for group, members in groups.items():
             name = shorten_label(group) or "''"
             label = f"all of {name}" if self._group else "all rows"
-            if not taken and len(groups) == 1:
+            if not used_labels and len(groups) == 1:
                 label = ""
-            while label in taken:
+            while label in used_labels:
                 label += "'"
-            taken.add(label)
+            used_labels.add(label)
             key = hashing.row_key({"": group})  # no value of a row has an empty name
             yield self.case(label, key, self._together(members, project), prompts)
 
@@ -274,14 +274,14 @@ class CaseBuilder:
         )
 
     def _together(self, members: Sequence[CaseDraft], project: FillContext) -> CaseDraft:
-        """All rows of a group as one; rows that ask the same share the answers."""
-        asked: dict[str, int] = {}
+        """The rows of a group as one draft; rows with the same test share its answers."""
+        counts: dict[str, int] = {}
         for member in members:
             for test in member.tests:
-                asked[test] = max(asked.get(test, 0), member.tests.count(test))
+                counts[test] = max(counts.get(test, 0), member.tests.count(test))
         evaluation = EvaluationVersion((), members[0].group_checks)
         return members[0]._replace(
-            tests=tuple(test for test, count in asked.items() for _ in range(count)),
+            tests=tuple(test for test, count in counts.items() for _ in range(count)),
             evaluation=project.result.keep("evaluation", hashing.describe_evaluation(evaluation)),
             judged_by=("checks",),
             needs=tuple(sorted({need for member in members for need in member.needs})),
@@ -309,7 +309,7 @@ def _code(checks: Sequence[Json]) -> tuple[str, ...]:
 
 
 def differing_groups(drafts: Sequence[CaseDraft]) -> bool:
-    """Whether rows of one group are to be judged together in different ways."""
+    """Whether rows of one group have different group checks."""
     first: dict[str, tuple[Json, ...]] = {}
     return any(
         first.setdefault(draft.group, draft.group_checks) != draft.group_checks for draft in drafts
@@ -321,11 +321,11 @@ _JUDGED_BY = {
     (False, True): ("models",),
     (True, False): ("checks",),
 }
-"""By whether there are checks, and models judge; shared, as there may be very many cases."""
+"""By whether there are checks and judging models; shared by all cases to save memory."""
 
 
 def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
-    """The capabilities a model must have to be asked, whatever it is shown."""
+    """The capabilities that a test needs, apart from those of its messages."""
     needs = []
     if version.schema:
         needs.append("structured")
@@ -335,7 +335,7 @@ def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
 
 
 def _needs_of_messages(messages: Iterable[Message]) -> set[str]:
-    """The capabilities a model must have to be shown these."""
+    """The capabilities that messages need."""
     return {
         _need_of_type(part.media_type)
         for message in messages

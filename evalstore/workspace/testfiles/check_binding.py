@@ -1,4 +1,4 @@
-"""Checks of a file to checks of a row: the texts that the row decides are filled.
+"""Fills the checks of a file with the values of a row.
 
 This is the first of two bindings. A text that mentions the answer, or a name in an expression,
 is bound when the answer is judged; until then the check is stored as
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.checks.answer_binding import defer
 from evalstore.checks.base import BLOCK
 from evalstore.checks.expressions.check import keys_of, names_in
-from evalstore.checks.parser import COMMON, WrittenCheck, read_check, split
+from evalstore.checks.parser import COMMON, WrittenCheck, is_place_of_settings, read_check, split
 from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
 from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 
 JUDGED_NAMES = frozenset({"sample", "answer", "answers"})
-"""What a text in a check may mention that is known only when there is an answer."""
+"""The names in the texts of checks that have a value only when there is an answer."""
 OF_EXPRESSIONS = JUDGED_NAMES | {"json", "tool_calls"}
-"""What an expression may mention likewise."""
+"""The same for expressions."""
 
 
 class BoundChecks(NamedTuple):
@@ -101,23 +101,23 @@ class _CheckTemplate:
         self.scope = scope if isinstance(scope, str) else ""
         if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
             raise FileProblem("'scope' cannot be filled in", entry.line)
-        self._texts = [one for one in texts if later.isdisjoint(one[1].names)]
-        """Those that are filled with the row, by their places in the check as it is written."""
-        self._deferred = [one for one in texts if not later.isdisjoint(one[1].names)]
-        """Those that are filled when there is an answer."""
+        self._texts = [text for text in texts if later.isdisjoint(text[1].names)]
+        """The texts that the row fills, with their places in the check as it is written."""
+        self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]
+        """The texts that are filled when there is an answer."""
         self._own_texts = _in_own_settings(entry.given, self._texts, settings)
         self._written: WrittenCheck | None = None
-        """What `_own_texts` are filled into."""
+        """The check into which `_own_texts` are filled."""
         self._columns = filler.used_columns
         """The columns of the data that the test file uses; complete when all texts are compiled."""
         names = () if texts or self.type != "expr" else self._need_names(filler)
         self.is_fixed = not (texts or names or self.type == python.NAME)
         """Whether it is the same for every row."""
         self.bound: dict[str, Json] | None = None
-        """The one for every row, once it is read."""
+        """The check for every row, if it is fixed and has been read."""
 
     def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
-        """What its expression takes from outside, the answer aside; problems go to `filler`."""
+        """The names in the expression other than those of the answer; problems go to `filler`."""
         expression = read_check(self._given, self._line)["expression"]
         names = tuple(name for name in names_in(expression) if name not in OF_EXPRESSIONS)
         for name in names:
@@ -133,55 +133,55 @@ class _CheckTemplate:
     ) -> dict[str, Json]:
         """The check for one row and its conversations; raises `FileProblem`."""
         is_code = self.type == python.NAME
-        found = self._read(row, project) if is_code or not self._deferred else {}
-        code = bind_code(found, self.scope, row, self._columns, shapes) if is_code else {}
+        check = self._read(row, project) if is_code or not self._deferred else {}
+        code = bind_code(check, self.scope, row, self._columns, shapes) if is_code else {}
         if self._deferred:
-            found = self._defer(row)
-        elif matches_all(found):
+            check = self._defer(row)
+        elif matches_all(check):
             project.result.add_once([_matching_all(project.path, self._line)])
-        if self._deferred or code or "expression" in found:
-            found = {**found, **code, **self._references(found, row, shapes)}
+        if self._deferred or code or "expression" in check:
+            check = {**check, **code, **self._references(check, row, shapes)}
         if self.is_fixed:
-            self.bound = found
-        return found
+            self.bound = check
+        return check
 
     def _references(
-        self, found: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
+        self, check: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
-        """What is bound with the answer: values of the row, and where named answers are."""
-        used, asked = self._mentioned(found, row)
+        """The values of the row and the places of named answers that the check needs later."""
+        used, later_names = self._mentioned(check, row)
         try:
             values = _values(used, row)
         except NoValueError as problem:
             raise FileProblem(problem.message, self._line, hint=problem.hint) from problem
-        turns = self._turns(asked - JUDGED_NAMES, shapes)
+        turns = self._turns(later_names - JUDGED_NAMES, shapes)
         return {**({"values": values} if values else {}), **({"turns": turns} if turns else {})}
 
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
         """The check with the values of a row, in canonical form."""
         if self._own_texts is None:
-            found = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
+            check = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
         else:
             values = _values_of(self._own_texts, row)
             written = self._written = self._written or WrittenCheck(self._given, self._line)
-            found = written.read(fill_in(written.settings, values))
-        return self._name_versions(found, project)
+            check = written.read(fill_in(written.settings, values))
+        return self._name_versions(check, project)
 
-    def _name_versions(self, found: dict[str, Json], project: FillContext) -> dict[str, Json]:
-        """The check with the versions of what it names in the workspace, instead of the ids."""
-        if isinstance(found.get("schema"), str):
-            found["schema"] = project.find_schema(found["schema"], self._line)
+    def _name_versions(self, check: dict[str, Json], project: FillContext) -> dict[str, Json]:
+        """Replace the ids of schemas, files and prompts in a check with their versions."""
+        if isinstance(check.get("schema"), str):
+            check["schema"] = project.find_schema(check["schema"], self._line)
         if self.type == python.NAME:
-            found["file"] = find_file(project, found, self._line)
-        if self.type == JUDGE and "prompt" in found:
-            found["prompts"] = list(project.find_prompts(found.pop("prompt"), self._line))
-        return found
+            check["file"] = find_file(project, check, self._line)
+        if self.type == JUDGE and "prompt" in check:
+            check["prompts"] = list(project.find_prompts(check.pop("prompt"), self._line))
+        return check
 
     def _defer(self, row: RowValues) -> dict[str, Json]:
-        """The check with the values of a row, as it waits for the answer."""
+        """The stored form of a check that mentions the answer, with the values of a row."""
         kind = find_kind(self.type)
         assert kind is not None
-        given = fill_in(self._given, _values_of(self._texts, row))
+        values = _values_of(self._texts, row)
         if kind.by_models:
             name = min(
                 name for _, text in self._deferred for name in text.names.keys() & self._later
@@ -191,27 +191,32 @@ class _CheckTemplate:
                 self._line,
                 hint="models are shown it by their prompt",
             )
-        places = [place for place, _ in self._deferred]
         return defer(
-            self._given, given, places, type=self.type, revision=kind.revision, scope=self.scope
+            self._given,
+            fill_in(self._given, values),
+            [place for place, _ in self._deferred],
+            [p for p, value in values if isinstance(value, dict) and is_place_of_settings(p)],
+            type=self.type,
+            revision=kind.revision,
+            scope=self.scope,
         )
 
     def _mentioned(
-        self, found: Mapping[str, Json], row: RowValues
+        self, check: Mapping[str, Json], row: RowValues
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """The names that are bound with the answer: those with a value of the row, and others."""
+        """The names that the check needs later: those with a value of the row, and others."""
         if self._deferred:
             mentioned = frozenset(name for _, text in self._deferred for name in text.names)
             return mentioned - self._later, mentioned & self._later
-        names = frozenset(names_in(found["expression"]) if "expression" in found else ())
+        names = frozenset(names_in(check["expression"]) if "expression" in check else ())
         used = names - self._later - OF_EXPRESSIONS - {ITEM}
         if ITEM in names:
-            used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
+            used |= _used_of_item(check["expression"]) if row.item is not None else {ITEM}
         return used, names & self._later
 
     def _turns(self, names: Collection[str], shapes: Sequence[AnswerNames]) -> dict[str, Json]:
-        """Where the answers of these names are: the number of a turn, or pairs with a session."""
-        found: dict[str, Json] = {}
+        """The places of these answers: the number of a turn, or pairs with a session."""
+        turns_by_name: dict[str, Json] = {}
         several = len(shapes) > 1
         for name in sorted(names):
             places = [list(place) for place in find_answers(name, shapes)]
@@ -226,8 +231,8 @@ class _CheckTemplate:
                     )
             if not places or self.scope == "group":
                 raise FileProblem(f"'{name}' means nothing in the scope '{self.scope}'", self._line)
-            found[name] = places if several and self.scope == "case" else places[0][1]
-        return found
+            turns_by_name[name] = places if several and self.scope == "case" else places[0][1]
+        return turns_by_name
 
 
 def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[tuple[Place, Json]]:
@@ -235,18 +240,18 @@ def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[
 
 
 def _in_own_settings(
-    given: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
+    definition: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
 ) -> list[tuple[Place, Template]] | None:
     """The texts by their places in the check's own settings.
 
-    None when one is in a setting that all checks have: then all of it is read for each row.
+    None when one is in a setting that all checks have; the check is then read for each row.
     """
-    templates = {value_at(given, place): template for place, template in texts}
-    found = [
+    templates = {value_at(definition, place): template for place, template in texts}
+    own_texts = [
         (place, templates[text]) for place, text in templates_in(settings) if text in templates
     ]
-    is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in found)
-    return None if is_common else found
+    is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in own_texts)
+    return None if is_common else own_texts
 
 
 def _matching_all(path: str, line: int) -> Problem:
@@ -266,16 +271,16 @@ def _used_of_item(expression: str) -> frozenset[str]:
 
 def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
     """The values of a row by name; of a row of data, those that are used."""
-    found: dict[str, Json] = {}
+    values: dict[str, Json] = {}
     for name in sorted(names):
         if row.item is None or name in row.values or not name.startswith(ITEM):
-            found[name] = row.typed(name)
+            values[name] = row.typed(name)
         elif name == ITEM:
-            found[ITEM] = {**row.item, **found.get(ITEM, {})}
+            values[ITEM] = {**row.item, **values.get(ITEM, {})}
         elif (key := name.removeprefix(f"{ITEM}.")) in row.item:
-            found.setdefault(ITEM, {})[key] = row.item[key]
+            values.setdefault(ITEM, {})[key] = row.item[key]
         elif name in row.item:  # a column such as `items`
-            found[name] = row.item[name]
+            values[name] = row.item[name]
         else:
-            found.setdefault(ITEM, {})
-    return found
+            values.setdefault(ITEM, {})
+    return values

@@ -1,7 +1,6 @@
-"""The fenced block `checks`: YAML to the checks of a file, before anything is filled.
+"""Reads the fenced block `checks` of a test file, before its texts are filled.
 
-The block is read as YAML first and its texts are filled afterwards, so data can change no
-structure.
+The block is parsed as YAML first, so data cannot change its structure.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.values import Json
 
 WORD = "checks"
-"""The first word behind the fence."""
+"""The first word after the opening fence."""
 _WHEN = ("on_pass", "on_fail", "always")
 _RULE = re.compile(r">=\s*([0-9.]+)\Z")
 
@@ -39,13 +38,13 @@ class CheckList:
     rule: str = "all"
     """`all`, `any`, or `>= t` of the mean score."""
     when: str = "on_pass"
-    """When models judge, too: `on_pass`, `on_fail` or `always`."""
+    """When models judge after the checks: `on_pass`, `on_fail` or `always`."""
     line: int = 1
     judge: CheckEntry | None = None
-    """The check that says how models judge."""
+    """The check `judge`."""
 
     def raise_unless_told(self) -> None:
-        """Raise when models judge, but neither a prompt nor the test says by what."""
+        """Raise when models judge without a prompt and without instructions."""
         if self.judge and not split(self.judge.given, self.judge.line)[1].get("prompt"):
             raise FileProblem(
                 "nothing says what models should judge by",
@@ -55,16 +54,16 @@ class CheckList:
 
 
 def take_block(lines: list[SourceLine]) -> tuple[list[SourceLine], CheckList | None]:
-    """What is left of the lines without the block, and the checks in it; raises `FileProblem`."""
-    found = [fence for fence in fences(lines) if fence.info.split()[:1] == [WORD]]
-    if not found:
+    """Return the lines without the block, and the checks in it; raises `FileProblem`."""
+    blocks = [fence for fence in fences(lines) if fence.info.split()[:1] == [WORD]]
+    if not blocks:
         return lines, None
-    if len(found) > 1:
+    if len(blocks) > 1:
         raise FileProblem(
-            f"a second block '{WORD}'", found[1].opened, hint="put all checks into one block"
+            f"a second block '{WORD}'", blocks[1].opened, hint="put all checks into one block"
         )
-    opened = found[0].opened
-    if not found[0].closed:
+    opened = blocks[0].opened
+    if not blocks[0].closed:
         raise FileProblem(f"the block '{WORD}' is never closed", opened)
     start = next(number for number, line in enumerate(lines) if line.number == opened)
     others = [fence.opened for fence in fences(lines) if fence.opened > opened]
@@ -117,10 +116,12 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
         )
     if not value:
         raise FileProblem("the list of checks is empty", document.line())
-    entries = tuple(CheckEntry(one, document.line(number)) for number, one in enumerate(value))
+    entries = tuple(
+        CheckEntry(definition, document.line(number)) for number, definition in enumerate(value)
+    )
     judges = []
     for entry in entries:
-        name, _ = split(entry.given, entry.line)  # whatever the values are, the type is known
+        name, _ = split(entry.given, entry.line)  # the type does not depend on filled values
         judges += [entry] if name == JUDGE else []
     if len(judges) > 1:
         raise FileProblem(
@@ -132,9 +133,9 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
 def _rule(value: Json, line: int) -> str:
     if value is None or value in ("all", "any"):
         return value or "all"
-    found = _RULE.match(value) if isinstance(value, str) else None
+    match = _RULE.match(value) if isinstance(value, str) else None
     try:
-        least = float(found[1]) if found else -1.0
+        least = float(match[1]) if match else -1.0
     except ValueError:
         least = -1.0
     if not 0 <= least <= 1:

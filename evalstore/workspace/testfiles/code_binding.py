@@ -1,4 +1,4 @@
-"""What a check that runs a Python file has besides its settings: all that the file may use."""
+"""Adds the file and the values of the row to a check that runs a Python file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def find_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
-    """The file of a check: its id, and its path as it is kept; raises `FileProblem`.
+    """The id and the stored path of the file of a check; raises `FileProblem`.
 
-    It is looked at whether it defines what the check names; nothing is run.
+    The file must define the name in the check; it is not run.
     """
     written = clean_path(FileMention(check["file"], line))
     try:
@@ -38,29 +38,30 @@ def bind_code(
     columns: Collection[str],
     shapes: Sequence[AnswerNames],
 ) -> dict[str, Json]:
-    """The values of the row and the names of the answers, where there are any.
+    """The file with the values of the row and the names of the answers.
 
-    Of a row of data, the columns that are used somewhere in the test file: others decide nothing.
+    Only the columns of the data that the test file uses are included.
     """
-    found: dict[str, Json] = {"file": check["file"]}
+    bound: dict[str, Json] = {"file": check["file"]}
     if check.get("network"):
-        found["network"] = True
+        bound["network"] = True
     if scope == "group":
-        return found
+        return bound
     data = row.item if row.item is not None else {}
     item = {name: data[name] for name in columns if name in data}
     for name in row.values:
         if not any(isinstance(piece, FileMention) for piece in row.lookup(name)):
             item[name] = row.typed(name)
     if item:
-        found["item"] = item
+        bound["item"] = item
     named: list[Json] = [{"run": shape.run, "turns": list(shape.turns)} for shape in shapes]
     if scope == "answer":
         turns = {shape.turns for shape in shapes}
         named = [{"turns": list(*turns)}] if len(turns) == 1 else []
     named = [
-        {name: value for name, value in one.items() if value not in (None, [])} for one in named
+        {name: value for name, value in conversation.items() if value not in (None, [])}
+        for conversation in named
     ]
     if named and named != [{"turns": ["response"]}]:
-        found["conversations"] = named
-    return found
+        bound["conversations"] = named
+    return bound

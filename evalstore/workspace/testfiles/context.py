@@ -1,4 +1,4 @@
-"""What test files refer to, and what one of them comes to."""
+"""The definitions that test files refer to, and the result of expanding one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What test files refer to by id, with the ids of the current versions."""
+    """The definitions that test files refer to by id, with the ids of the current versions."""
 
     prompts: Mapping[str, tuple[str, ...]]
     evaluator_prompts: Mapping[str, tuple[str, ...]]
@@ -39,17 +39,17 @@ class Definitions:
 
 
 Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
-"""Takes contents, by id: kind and canonical JSON; and referenced files."""
+"""Receives contents (id -> kind and canonical JSON) and referenced files."""
 KEPT_AT_ONCE = 16_000
-"""How many contents are stored together: each transaction writes to a large part of the store."""
+"""The number of contents per transaction; a large one is faster."""
 _MOST_CHARACTERS = 16 * 2**20
-"""How many characters such contents have together at most."""
+"""The most characters of contents per transaction."""
 
 
 def keep_after(
     contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion], keep: Sink
 ) -> Sink:
-    """Keeps these contents and files with the first others: those may refer to them."""
+    """A sink that passes these contents and files on with the first ones that it receives."""
     first = [(dict(contents), dict(files))]
 
     def keep_next(
@@ -64,11 +64,11 @@ def keep_after(
 
 @dataclass
 class ExpandedFile:
-    """What one file comes to."""
+    """The result of expanding one file."""
 
     file: CaseFile | None = None
     node: str | None = None
-    """In the place of `file`: of one with very many cases, whose nodes are among the contents."""
+    """Set instead of `file` for very many cases, whose nodes are among the contents."""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and canonical content of every version that the cases name."""
     files: dict[str, FileVersion] = field(default_factory=dict)
@@ -76,9 +76,9 @@ class ExpandedFile:
     """`prompt:id`, `tool:id`, `schema:id`, `file:path`, `dataset:path` -> the ids they had."""
     problems: list[Problem] = field(default_factory=list)
     sink: Sink | None = None
-    """Takes contents and files when there are many."""
+    """Receives contents and files when there are many."""
     _characters: int = 0
-    """Of the contents."""
+    """The number of characters of the contents."""
 
     def has_failed(self) -> bool:
         """Whether there is a problem that makes the file invalid."""
@@ -101,19 +101,19 @@ class ExpandedFile:
         return id
 
     def add_once(self, problems: Iterable[Problem]) -> None:
-        """Add problems; those that several rows have are told once."""
+        """Add problems without duplicates."""
         self.problems = list(dict.fromkeys([*self.problems, *problems]))
 
 
 @dataclass(frozen=True, slots=True)
 class FillContext:
-    """What is at hand when the texts of one file are filled."""
+    """The context in which the texts of one file are filled."""
 
     path: str
     library: Definitions
     result: ExpandedFile
     told: bool = False
-    """Whether there are instructions, which an evaluator prompt then must show."""
+    """Whether there are instructions, which an evaluator prompt must then show."""
 
     def find_prompts(self, id: str, line: int) -> tuple[str, ...]:
         """The versions of an evaluator prompt that a check names; raises `FileProblem`.
@@ -145,7 +145,7 @@ class FillContext:
         return version, id
 
     def keep_address(self, address: str) -> FileRef:
-        """A picture by its address, for the model's service to fetch."""
+        """A picture given by its URL, which the model's service downloads."""
         version = FileVersion(media_types.ADDRESS, address.encode())
         id = hashing.identify(hashing.describe_file(version))[0]
         self.result.files[id] = version

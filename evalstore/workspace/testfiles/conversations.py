@@ -1,7 +1,7 @@
-"""The conversations of a file as the author wrote them: runs of turns, before anything is filled.
+"""Reads the conversations of a test file, before their texts are filled.
 
-A file has one conversation, or several runs (`# ▶ name ×3`) with a shared beginning. Each
-comes from the sections of the body, or from the field `messages`.
+A file has one conversation, or several runs (`# ▶ name ×3`) with a shared beginning. They are
+in the sections of the body, or in the field `messages`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
 _TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")
 _RUN = re.compile(r"(.*?)(?:(?:^|[ \t])[×x][ \t]*([0-9]+))?$")
 _MOST_DIGITS = 20
-"""Of a number of samples; one with more is too large in any case."""
+"""The most digits of a number of samples; one with more is too large."""
 LAST = "response"
-"""What the last answer is called that has no name of its own."""
+"""The default name of the last answer."""
 _TAKEN = ("sample", "answer", "answers", "item", LAST)
-"""Names that checks already have a meaning for."""
+"""Names that are reserved in checks."""
 MESSAGE_FIELDS = ("role", "content", "name", "variable", "image")
 ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 
@@ -39,30 +39,30 @@ class Turn:
     role: Role
     section: Section
     name: str | None = None
-    """What the answer is called, when the candidate fills this turn."""
+    """The name of the answer, if the candidate fills this turn."""
     verbatim: bool = False
-    """Whether the text is kept with the white space at its ends."""
+    """Whether the text is not trimmed."""
     speaker: str | None = None
     """The `name` of the message, which some providers show to the model."""
     image: str | None = None
-    """The path of a file that is shown behind the text."""
+    """The path of a file that follows the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedConversation:
-    """One conversation, held as often as `count` says."""
+    """A conversation that is held `count` times."""
 
     turns: tuple[Turn, ...]
     name: str | None = None
     count: int = 1
     last_turn: str = LAST
-    """What the last answer is called."""
+    """The name of the last answer."""
     template: Section | None = None
-    """In the place of turns: an expression that gives a row's messages."""
+    """Used instead of turns: an expression that evaluates to a row's messages."""
 
     @property
     def turn_names(self) -> tuple[str | None, ...]:
-        """What the answers are called, in order; the last one is the `response`."""
+        """The names of the answers, in order; the last one is `response`."""
         filled = [turn.name for turn in self.turns if turn.name is not None]
         return (*[name or None for name in filled], self.last_turn)
 
@@ -75,9 +75,9 @@ def read_runs(
 ) -> tuple[RepeatedConversation, ...]:
     """The conversations of a body; raises `FileProblem`."""
     starts = [
-        (number, found[5])
+        (number, marker[5])
         for number, line in enumerate(lines)
-        if not line.fenced and (found := _MARKER.match(line.text)) and found[4]
+        if not line.fenced and (marker := _MARKER.match(line.text)) and marker[4]
     ]
     if not starts:
         return (_conversation(lines, first, None, repetitions or 1),)
@@ -100,9 +100,9 @@ def read_runs(
 
 
 def _read_name(rest: str, line: int) -> tuple[str, int]:
-    found = _RUN.match(rest.strip(SPACE))
-    assert found is not None
-    name, count = found[1].strip(SPACE), int(found[2][:_MOST_DIGITS] if found[2] else 1)
+    match = _RUN.match(rest.strip(SPACE))
+    assert match is not None
+    name, count = match[1].strip(SPACE), int(match[2][:_MOST_DIGITS] if match[2] else 1)
     if not name:
         raise FileProblem("a run has no name", line, hint="write it as in '# ▶ first ×3'")
     if not 1 <= count <= MOST_SAMPLES:
@@ -121,7 +121,7 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
 def _conversation(
     lines: list[SourceLine], first: int, name: str | None, count: int
 ) -> RepeatedConversation:
-    """A conversation without its last answer, and what that is called."""
+    """A conversation without its last answer, with the name of that answer."""
     turns = split_turns(lines)
     if not turns or turns[-1].role == "system":
         raise FileProblem(
@@ -135,7 +135,7 @@ def _conversation(
 
 
 def _take_last(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], str]:
-    """A turn that is filled at the end is what is asked for anyway."""
+    """Remove a turn at the end that the candidate fills, and return its name."""
     names = [turn.name for turn in turns if turn.name]
     for turn in turns:
         if turn.name and names.count(turn.name) > 1:
@@ -154,9 +154,9 @@ def split_turns(lines: list[SourceLine]) -> tuple[Turn, ...]:
     first = lines[0].number if lines else 1
 
     def finish() -> None:
-        found = section(collected, first)
-        if turns or found.text or role != "system":
-            turns.append(_named(Turn(role, found)))
+        text_section = section(collected, first)
+        if turns or text_section.text or role != "system":
+            turns.append(_named(Turn(role, text_section)))
 
     started = False
     for line in lines:
@@ -183,18 +183,18 @@ def split_turns(lines: list[SourceLine]) -> tuple[Turn, ...]:
 def _named(turn: Turn) -> Turn:
     """A turn that the candidate fills (`# 🤖 @name`) with its name, and without a text."""
     head, _, rest = turn.section.text.partition("\n")
-    found = _TURN.match(head) if turn.role == "assistant" else None
-    if found is None:
+    match = _TURN.match(head) if turn.role == "assistant" else None
+    if match is None:
         return turn
-    name, where = found[1], turn.section.first
+    name, line = match[1], turn.section.first
     if rest.strip(SPACE):
         raise FileProblem(
             f"the turn '@{name}' has a text, but the candidate fills it",
-            where,
+            line,
             hint="remove the text, or the name",
         )
-    _refuse_name(name, where)
-    return Turn(turn.role, section([], where), name)
+    _refuse_name(name, line)
+    return Turn(turn.role, section([], line), name)
 
 
 def _refuse_name(name: str, line: int) -> None:
@@ -207,7 +207,7 @@ def _refuse_name(name: str, line: int) -> None:
 
 
 def check_order(turns: tuple[Turn, ...], *, fillable: bool = True) -> None:
-    """Raise unless the turns go: system text at most once, user first, in turn, user last.
+    """Raise unless there is at most one system text, and user and assistant alternate, user first.
 
     `fillable` says whether there may be turns that the candidate fills.
     """
@@ -215,20 +215,20 @@ def check_order(turns: tuple[Turn, ...], *, fillable: bool = True) -> None:
     for number, turn in enumerate(turns):
         if turn.role == "system" and number == 0:
             continue
-        where = turn.section.first
+        line = turn.section.first
         if turn.role != expected:
             if turn.role == "assistant" and number == (1 if turns[0].role == "system" else 0):
-                raise FileProblem("the conversation must start with a user message ('# 👤')", where)
+                raise FileProblem("the conversation must start with a user message ('# 👤')", line)
             raise FileProblem(
                 f"two {turn.role} messages follow one another",
-                where,
+                line,
                 hint="user ('# 👤') and assistant ('# 🤖') take turns",
             )
         if turn.role == "assistant" and not turn.section.text and turn.name is None:
             hint = "write what it said"
             if fillable:
                 hint += ", or '# 🤖 @name' for a turn that the candidate fills"
-            raise FileProblem("an assistant turn is empty", where, hint=hint)
+            raise FileProblem("an assistant turn is empty", line, hint=hint)
         expected = "assistant" if turn.role == "user" else "user"
     _refuse_fixed_end(turns)
 
@@ -243,7 +243,7 @@ def _refuse_fixed_end(turns: tuple[Turn, ...]) -> None:
 
 
 def _refuse_filled_start(turns: tuple[Turn, ...]) -> None:
-    """Raise when the candidate would have to speak before anything is said to it."""
+    """Raise when the candidate fills a turn before the first user message."""
     if turns and turns[0].name is not None:
         raise FileProblem(
             "the conversation begins with a turn that the candidate fills",
@@ -307,7 +307,7 @@ def _message(document: Document) -> Turn:
     fields = Fields(document, MESSAGE_FIELDS)
     role = fields.choice("role", ROLES) or "user"
     content, variable = fields.value("content"), fields.text("variable")
-    where = fields.line("content") if "content" in document.value else line
+    content_line = fields.line("content") if "content" in document.value else line
     if content is None:
         if role != "assistant":
             raise FileProblem("the message has no 'content'", line)
@@ -315,17 +315,17 @@ def _message(document: Document) -> Turn:
             _refuse_name(variable, fields.line("variable"))
         return Turn("assistant", Section("", (), line), variable or "")
     if not isinstance(content, str):
-        raise FileProblem("'content' must be a text", where)
+        raise FileProblem("'content' must be a text", content_line)
     if variable is not None:
         raise FileProblem(
             "'variable' is for a message that the candidate fills",
             fields.line("variable"),
             hint="remove it, or the 'content'",
         )
-    lines = tuple(where + number for number in range(content.count("\n") + 1))
+    lines = tuple(content_line + number for number in range(content.count("\n") + 1))
     return Turn(
-        next(one for one in ROLES if one == role),
-        Section(content, lines, where),
+        next(known_role for known_role in ROLES if known_role == role),
+        Section(content, lines, content_line),
         verbatim=True,
         speaker=fields.text("name"),
         image=fields.text("image"),

@@ -1,7 +1,7 @@
-"""Test files x rows -> cases, in file order.
+"""Expands test files with their rows to cases, in file order.
 
 Expanding a file is a pure function of its text, of the versions it refers to, and of its
-data: it yields the cases, the content of every version they name, and what they depend on.
+data. The result is the cases, the contents of their versions, and the dependencies.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.parser import PromptFile, TestFile
 
 MOST_CASES = 1_000_000
-"""Cases that one dataset makes."""
+"""The most cases of one dataset."""
 _MOST_AT_ONCE = 10_000
-"""Rows of a file that are in memory together when their cases can be stored."""
+"""The most rows in memory at once when their cases can be stored."""
 _MOST_PROBLEMS = 20
-"""Rows whose problems are told one by one."""
+"""The most rows whose problems are reported individually."""
 
 
 def expand_test(
@@ -49,8 +49,8 @@ def expand_test(
 ) -> ExpandedFile:
     """The cases of a test file, or its problems.
 
-    With `sink`, it gets contents and files as there are many, and the expansion lacks them. With
-    `in_nodes` it gets very many cases, too, and the expansion has their node instead.
+    With `sink`, large numbers of contents and files are passed to it, and the result lacks them.
+    With `in_nodes` so are very many cases, and the result has their node instead.
     """
     result = ExpandedFile(sink=sink)
     if not test.readable:
@@ -63,8 +63,10 @@ def expand_test(
     _find_missing_packages(test, result)
     prompts = _resolve_prompts(test, library, result)
     tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
-    asked = (test.schema,) if test.schema else ()
-    schemas = _resolve(test, "structuredResponseSchema", "schema", asked, library.schemas, result)
+    requested_schemas = (test.schema,) if test.schema else ()
+    schemas = _resolve(
+        test, "structuredResponseSchema", "schema", requested_schemas, library.schemas, result
+    )
     drafter = CaseBuilder(test, data, tools, schemas[0] if schemas else None)
     result.problems += drafter.filler.problems
     if result.has_failed():
@@ -92,12 +94,12 @@ def expand_test(
 
 
 def _bare(test: TestFile) -> CaseFile:
-    """What is known of a test file beside its cases."""
+    """The file without its cases."""
     return CaseFile((), test.attempts, test.evaluators, test.threshold, test.id)
 
 
 class _ManyRowsError(Exception):
-    """There are so many rows that not all of them are to be in memory."""
+    """There are too many rows to keep them in memory."""
 
 
 def _build_tree(
@@ -107,7 +109,7 @@ def _build_tree(
     prompts: tuple[str | None, ...],
     project: FillContext,
 ) -> None:
-    """Keep the cases of very many rows in nodes, one after the other; the rows are read twice."""
+    """Store the cases of very many rows in nodes; the rows are read twice."""
     result = project.result
     columns = RowDifferences()
     try:
@@ -115,7 +117,7 @@ def _build_tree(
             columns.add(texts_of(drafter.values(row)))
     except FileProblem:
         for _ in _draft(test, drafter, data, project, MOST_CASES):
-            pass  # which finds the problems of all rows
+            pass  # finds the problems of all rows
         return
     labeller = columns.labeller()
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
@@ -139,8 +141,8 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
     """Report checks that need a package which is not installed."""
     for entry in test.checks.entries if test.checks else ():
         for kind, package in packages_of(entry.given):
-            found = result.dependencies[f"package:{package}"] = is_installed(package)
-            if not found:
+            installed = result.dependencies[f"package:{package}"] = is_installed(package)
+            if not installed:
                 message = f"the check '{kind}' needs the package '{package}', which is missing"
                 result.problems.append(Problem(test.path, message, entry.line, hint=INSTALL))
 
@@ -148,7 +150,7 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
 def _draft(
     test: TestFile, drafter: CaseBuilder, data: Dataset | None, project: FillContext, most: int
 ) -> Iterator[CaseDraft]:
-    """What every row comes to; problems go to the result, those of the data once each.
+    """The draft of every row; problems go to the result without duplicates.
 
     Raises `_ManyRowsError` when there are more than `most` rows.
     """
@@ -197,7 +199,7 @@ def _open_data(test: TestFile, library: Definitions, result: ExpandedFile) -> Da
 
 
 def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
-    """Why rows cannot be read: names are then missing that they may have."""
+    """The problems of unreadable data, which may also be why names are not defined."""
     try:
         deque(data or (), maxlen=0)
     except FileProblem as problem:
@@ -208,14 +210,14 @@ def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
 def _rows(
     test: TestFile, filler: TemplateSet, data: Dataset | None
 ) -> Iterator[tuple[RowValues, DatasetRow | None]]:
-    """Every row with where it comes from: a row of data with each row of replacements."""
+    """Every row of data combined with every row of replacements, with the row of data."""
     if data is None:
         for values in expand_rows(test.replacements):
             yield RowValues(values, filler.values), None
         return
     combinations = list(expand_rows(test.replacements))
     count = 0
-    for found in data:
+    for data_row in data:
         for values in combinations:
             count += 1
             if count > MOST_CASES:
@@ -224,7 +226,7 @@ def _rows(
                     test.line_of("dataset"),
                     hint="take fewer rows with 'limit', 'where' or 'sample'",
                 )
-            yield RowValues(values, filler.values, found.item), found
+            yield RowValues(values, filler.values, data_row.item), data_row
 
 
 def _place(data: Dataset | None, row: DatasetRow | None) -> str:
@@ -262,10 +264,10 @@ def _unjudged(test: TestFile) -> Problem:
 def _resolve_prompts(
     test: TestFile, library: Definitions, result: ExpandedFile
 ) -> tuple[str | None, ...]:
-    found: list[str | None] = []
+    ids: list[str | None] = []
     for number, id in enumerate(test.system_prompts):
         if id is None:
-            found.append(None)
+            ids.append(None)
             continue
         versions = library.prompts.get(id)
         result.dependencies[f"prompt:{id}"] = list(versions or ())
@@ -282,8 +284,8 @@ def _resolve_prompts(
                 )
             )
         else:
-            found += versions
-    return tuple(dict.fromkeys(found))
+            ids += versions
+    return tuple(dict.fromkeys(ids))
 
 
 def _resolve(
@@ -294,7 +296,7 @@ def _resolve(
     known: Mapping[str, str],
     result: ExpandedFile,
 ) -> tuple[str, ...]:
-    found = []
+    versions = []
     for number, id in enumerate(ids):
         version = known.get(id)
         result.dependencies[f"{kind}:{id}"] = version
@@ -308,8 +310,8 @@ def _resolve(
                 )
             )
         else:
-            found.append(version)
-    return tuple(sorted(set(found)))
+            versions.append(version)
+    return tuple(sorted(set(versions)))
 
 
 def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, ...], ExpandedFile]:
@@ -350,7 +352,7 @@ def _require_runtime_names(
 ) -> None:
     used = {name for template in templates for name in template.names}
     for name in REQUIRED_NAMES:
-        # What is not an evaluator's own prompt may be for tests that say nothing but 'judge'.
+        # Another evaluator prompt may be for tests without instructions.
         if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
             result.problems.append(
                 Problem(

@@ -1,4 +1,4 @@
-"""The evaluator prompts that checks `judge` name: which versions they have, and what they show."""
+"""Tells what a version of an evaluator prompt shows the judge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from evalstore.values import REQUIRED_NAMES, RUNTIME_NAMES, Json, Text
 
 INSTRUCTIONS = REQUIRED_NAMES[0]
 SHOWN = "{{" + INSTRUCTIONS + "}}"
-"""How a prompt shows them."""
+"""The placeholder for the instructions in a prompt."""
 
 
 _OF_QUESTION = tuple("{{" + name + "}}" for name in RUNTIME_NAMES if name not in REQUIRED_NAMES)

@@ -1,4 +1,4 @@
-"""Turns to messages: what a candidate is shown in one conversation, filled with a row."""
+"""Fills the turns of a conversation with a row, which gives the messages for the candidate."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 
 ANSWERS = frozenset({"answer", "answers"})
-"""Names of the last answer, and of all, whatever turns are called."""
+"""The names of the last answer and of all answers, in addition to the names of turns."""
 SAMPLE = "sample"
-"""The name of all that is known of the last answer."""
+"""The name of the last answer with its metadata."""
 _AS_JSON = re.compile(r"\|\s*tojson\b")
 _ADDRESS = re.compile(r"https?://[^\s/]")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerNames:
-    """What the answers of one conversation are called."""
+    """The names of the answers of one conversation."""
 
     run: str | None
     turns: tuple[str | None, ...]
@@ -52,7 +52,7 @@ class ConversationTemplate:
         self._shape = AnswerNames(run.name, run.turn_names)
 
     def fill(self, row: RowValues, project: FillContext) -> tuple[tuple[Message, ...], AnswerNames]:
-        """The messages for a row, and what the answers are called; raises `FileProblem`."""
+        """The messages for a row, and the names of the answers; raises `FileProblem`."""
         if self._template is None:
             turns = self._turns
             shown = [
@@ -115,7 +115,7 @@ def fill_instructions(
     shapes: Sequence[AnswerNames],
     later: Collection[str],
 ) -> tuple[Part, ...]:
-    """The parts of filled instructions, in which the names of answers (`later`) keep a place."""
+    """The parts of filled instructions, with placeholders for the names of answers (`later`)."""
     used = {name: line for name, line in template.names.items() if name in later}
     places = {name: find_answers(name, shapes) for name in used if name != SAMPLE}
     if SAMPLE in used:
@@ -140,18 +140,24 @@ def fill_instructions(
 
 
 def find_answers(name: str, shapes: Sequence[AnswerNames]) -> tuple[tuple[int, int], ...]:
-    """Where the answers of a turn, or the last answers of a run, are: session and number.
+    """The places of the answers of a turn, or of the last answers of a run: session and number.
 
-    `answer` is the last one of all, `answers` are all.
+    `answer` is the last of all answers, `answers` are all.
     """
-    every = [(number, turn) for number, one in enumerate(shapes) for turn in range(len(one.turns))]
+    every = [
+        (number, turn)
+        for number, answers in enumerate(shapes)
+        for turn in range(len(answers.turns))
+    ]
     if name in ANSWERS:
         return tuple(every if name == "answers" else every[-1:])
     places: list[tuple[int, int]] = []
     for number, shape in enumerate(shapes):
         if shape.run == name:
             places.append((number, len(shape.turns) - 1))
-        places += [(number, turn) for turn, one in enumerate(shape.turns) if one == name]
+        places += [
+            (number, turn) for turn, turn_name in enumerate(shape.turns) if turn_name == name
+        ]
     return tuple(places)
 
 
@@ -189,11 +195,11 @@ def _file(path: str, line: int, project: FillContext) -> FileRef:
     return FileRef(path, version.media_type, id)
 
 
-# --- messages that a row gives ----------------------------------------------------------
+# --- messages from data -----------------------------------------------------------------
 
 
 def _given_messages(template: Template, section: Section, row: RowValues) -> tuple[Message, ...]:
-    """What the field `messages` comes to, when it is a template."""
+    """The messages to which the field `messages` evaluates, when it is a template."""
     value = template.value(row.lookup, row.typed)
     if isinstance(value, str) and _AS_JSON.search(section.text):
         try:
@@ -209,17 +215,16 @@ def _given_messages(template: Template, section: Section, row: RowValues) -> tup
 
 
 def read_given(value: Json) -> tuple[Message, ...]:
-    """Messages as data have them: a list of `{role, content}`, or the text of a user message.
+    """Read messages from data: a list of `{role, content}`, or the text of a user message.
 
-    A turn that is filled at the end is what is asked for anyway. Raises `FileProblem` without
-    a line.
+    A last turn that the candidate fills is removed. Raises `FileProblem` without a line.
     """
     if isinstance(value, str):
         return (Message("user", (Text(value),) if value else ()),)
     if not isinstance(value, list) or not value:
-        found = shorten(as_text(value)) if value is not None else "null"
+        shown_value = shorten(as_text(value)) if value is not None else "null"
         raise FileProblem(
-            f"'messages' must evaluate to a list of messages or to a text, not {found}"
+            f"'messages' must evaluate to a list of messages or to a text, not {shown_value}"
         )
     messages = tuple(_given(message, number) for number, message in enumerate(value, start=1))
     if messages[-1].filled:
@@ -239,11 +244,13 @@ def _given(message: Any, number: int) -> Message:
     if unknown:
         hint = suggest(unknown[0], MESSAGE_FIELDS, "fields")
         raise FileProblem(f"message {number} has an unknown field '{unknown[0]}'", hint=hint)
-    role = next((one for one in ROLES if one == message.get("role", "user")), None)
+    role = next(
+        (known_role for known_role in ROLES if known_role == message.get("role", "user")), None
+    )
     if role is None:
-        hint = "a role is " + ", ".join(f"'{one}'" for one in ROLES)
-        found = shorten(as_text(message["role"])) if message["role"] is not None else "null"
-        raise FileProblem(f"message {number} has an unknown role, {found}", hint=hint)
+        hint = "a role is " + ", ".join(f"'{known_role}'" for known_role in ROLES)
+        shown_role = shorten(as_text(message["role"])) if message["role"] is not None else "null"
+        raise FileProblem(f"message {number} has an unknown role, {shown_role}", hint=hint)
     if message.get("image") is not None:
         raise FileProblem(f"message {number} has an image: data cannot mention files")
     content, name = message.get("content"), message.get("name")
@@ -264,6 +271,6 @@ def _text(content: Json) -> str | None:
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
             for part in content
         ]
-        found = [text for text in texts if isinstance(text, str)]
-        return "".join(found) if len(found) == len(texts) else None
+        strings = [text for text in texts if isinstance(text, str)]
+        return "".join(strings) if len(strings) == len(texts) else None
     return content if isinstance(content, str) else None

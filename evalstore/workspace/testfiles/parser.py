@@ -1,7 +1,7 @@
-"""Markdown text to values: the structure of test and prompt files, before anything is filled.
+"""Parses test and prompt files, before their texts are filled.
 
-The cut into what is shown and what the evaluator is told, and into turns, comes before
-templates are filled, so data can never move it. Knows nothing of other files.
+The text is split into messages and instructions, and into turns, before templates are filled,
+so data cannot change the structure. Other files are not read.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class TestFile:
     replacements: Replacements = ({},)
     dataset: DatasetSpec | None = None
     answer: Section | tuple[Section, ...] | None = None
-    """An answer that is recorded already, or one for each turn; an expression may give none."""
+    """The recorded answer, or one for each turn; an expression may evaluate to none."""
     group: Section | None = None
-    """What the rows have in common that are judged together; None: all of them are."""
+    """The value that rows of one group share; None: all rows are one group."""
     options: Options = Options()
     attempts: int | None = None
     evaluators: tuple[str, ...] | None = None
@@ -81,9 +81,9 @@ class TestFile:
     plain: bool = False
     document: Document | None = None
     is_cut: bool = True
-    """Whether a line `---` says where the evaluation begins."""
+    """Whether there is a line `---` before the evaluation."""
     readable: bool = True
-    """Whether its texts can be filled; not with problems in its turns, replacements or checks."""
+    """Whether its texts can be filled, as its turns, replacements and checks have no problems."""
 
     def line_of(self, *field: str | int) -> int:
         """The line of a field of the frontmatter."""
@@ -96,12 +96,12 @@ class TestFile:
 
     @property
     def checks_itself(self) -> bool:
-        """Whether its own schema or tags say how its answers are checked."""
+        """Whether its schema or tags imply checks."""
         return bool(self.schema) or not {"_json_mode", "_tools_only"}.isdisjoint(self.tags)
 
     @property
     def first_line(self) -> int:
-        """Where the conversation begins."""
+        """The line at which the conversation begins."""
         turns = self.turns
         return turns[0].section.first if turns else self.line_of("messages")
 
@@ -137,7 +137,7 @@ def parse_test(path: str, text: str) -> TestFile:
 
 
 def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
-    """Read as much of a test file as can be read, and collect its problems.
+    """Read the valid parts of a test file, and collect its problems.
 
     Raises `FileProblem` when its frontmatter cannot be read at all.
     """
@@ -188,14 +188,14 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
 
 
 class _Rule(NamedTuple):
-    """What parts of a test file may not say together."""
+    """A combination of fields that is not allowed."""
 
     is_broken: Callable[[TestFile], object]
     message: str
-    """With the test file as `test`."""
+    """A format string with the test file as `test`."""
     hint: str
     field: str = ""
-    """The field whose line is named; nothing: the line of the checks is."""
+    """The field whose line is reported; empty: the line of the checks."""
 
     def problem(self, test: TestFile) -> FileProblem:
         """The problem of a test file that breaks the rule."""
@@ -257,7 +257,7 @@ def _dataset(fields: Fields) -> DatasetSpec | None:
 def _from_field(
     document: Document | None, above: list[SourceLine], repetitions: int | None
 ) -> tuple[RepeatedConversation, ...]:
-    """The conversation of the field `messages`, which stands for the body."""
+    """The conversation of the field `messages`, which replaces the body."""
     assert document is not None
     for line in above:
         if line.text.strip(SPACE):
@@ -307,7 +307,7 @@ def _missing_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> F
 def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     """Read a prompt file; raises `FileProblem` for the first problem.
 
-    `folder` is the prompts folder, from which the path counts that is the default id.
+    `folder` is the prompts folder; the path below it is the default id.
     """
     document, body, first = split_frontmatter(text)
     collector = Collector()

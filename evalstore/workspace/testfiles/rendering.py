@@ -1,4 +1,4 @@
-"""Filling texts with the values of a row, and saying what is wrong with their names."""
+"""Fills texts with the values of a row, and reports undefined and unused names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class RowValues:
     """The values of one row; they may use one another and mention files.
 
-    Those of a row of data (`item`, its columns by name, `item.NAME`) stay what they are.
+    Values of a row of data (`item`, its columns by name, `item.NAME`) are never templates.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RowValues:
     ) -> None:
         self.values = values
         self.item = item
-        """None without data: then `item` has the values of the replacements."""
+        """None without data; `item` then has the values of the replacements."""
         self._templates = templates
         self._filled: dict[str, Filled] = {}
         self._open: list[str] = []
@@ -111,7 +111,7 @@ class RowValues:
 
 
 class RuntimeRow(RowValues):
-    """A row in which runtime names stay as they are, without the backticks round them."""
+    """A row in which runtime names stay placeholders, without backticks around them."""
 
     def lookup(self, name: str) -> Filled:
         """The filled value of a name; runtime names stay."""
@@ -134,7 +134,7 @@ def _same_line(line: int, _offset: int) -> int:
 
 
 class TemplateSet:
-    """Compiles the texts of one file once, and says what is wrong with their names."""
+    """Compiles the texts of one file once, and reports undefined and unused names."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class TemplateSet:
         self._nameless = nameless
         self.replacements = replacements
         self.data: frozenset[str] = frozenset()
-        """What the row is called (`item`), and the columns of its data, by all their names."""
+        """The name `item` and all names of the columns of the data."""
         self._columns: dict[str, str] = {}
         self._advice = data.advice if data is not None else None
         if data is not None:
@@ -245,7 +245,7 @@ class TemplateSet:
             self._report_undefined(name, line, later)
 
     def _report_undefined(self, name: str, line: int, later: Collection[str]) -> None:
-        """Report a name that nobody defines, unless it is filled in when an answer is judged."""
+        """Report an undefined name, unless it is a runtime name of a prompt."""
         if self.runtime and name in RUNTIME_NAMES:
             return
         words, hint = f"'{name}' is not defined", self._hint(name, later)
@@ -255,7 +255,7 @@ class TemplateSet:
         self.problems.append(Problem(self.path, words, line, hint=hint, fragment=name))
 
     def _hint(self, name: str, later: Collection[str]) -> str:
-        """What to write instead of a name that is not known."""
+        """A hint for an unknown name."""
         if self.runtime and name.startswith("_"):
             return "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
         if self._advice:
@@ -284,8 +284,8 @@ class TemplateSet:
             return
         self._used.add(name)
         if name in self.data and name not in self.known and self._has_own_item:
-            for one in self.known if name == ITEM else (name.removeprefix(f"{ITEM}."),):
-                self._use(one)
+            for replacement in self.known if name == ITEM else (name.removeprefix(f"{ITEM}."),):
+                self._use(replacement)
             return
         if name in self.data and name not in self.known:
             columns = [*self._columns.values()] if name == ITEM else [self._column(name)]
@@ -301,7 +301,7 @@ class TemplateSet:
         return self._columns[name.removeprefix(f"{ITEM}.")] if known is None else known
 
     def finish(self, line_of: Callable[..., int]) -> None:
-        """Report names that nothing uses."""
+        """Report unused names."""
         for name in self.known:
             if name not in self._used:
                 line = next(

@@ -1,4 +1,4 @@
-"""Replacements to rows: which combinations of values fill a file, and what each is called."""
+"""Expands replacements to rows, and labels the rows."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from evalstore.files.yaml12 import Document, WrittenScalar
 from evalstore.workspace.digest_set import DigestSet, count_distinct
 
 Replacements = tuple[dict[str, tuple[WrittenScalar, ...]], ...]
-"""Items one after the other; within an item, every combination of its values."""
+"""The items; the rows of an item are all combinations of its values."""
 
 MOST_ROWS = 100_000
-"""Rows of one file."""
+"""The most rows of one file."""
 _PICKS: dict[str, tuple[Any, Any]] = {
     "$permute": (itertools.permutations, math.perm),
     "$combine": (itertools.combinations, math.comb),
 }
-"""Ways to give several names different values of one list: in any order, or in one order."""
+"""Ways to assign different values of a list to several names: permutations or combinations."""
 _LABEL_WIDTH = 32
 _2_64 = 2**64
 
 
 def read_replacements(document: Document | None) -> Replacements:
-    """The items of the field `replacements`, every value a list of scalars as written."""
-    given = document.at("replacements") if document else None
-    written = given.written() if given else None
+    """Read the field `replacements`; every value becomes a list of scalars as written."""
+    field = document.at("replacements") if document else None
+    written = field.written() if field else None
     if document is None:
         return ({},)
     lists = _read_lists(document)
@@ -62,15 +62,15 @@ def read_replacements(document: Document | None) -> Replacements:
 
 def _read_lists(document: Document) -> dict[str, tuple[WrittenScalar, ...]]:
     """The values under `lists`, by name."""
-    given = document.at("lists").written()
-    if given is None or _is_null(given):
+    values = document.at("lists").written()
+    if values is None or _is_null(values):
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         raise FileProblem(
             "'lists' must be a mapping from names to lists of values", document.line("lists")
         )
     return {
-        name: _values(name, values, document, ("lists", name)) for name, values in given.items()
+        name: _values(name, values, document, ("lists", name)) for name, values in values.items()
     }
 
 
@@ -80,24 +80,24 @@ def _read_item(
     document: Document,
     place: tuple[str | int, ...],
 ) -> list[dict[str, tuple[WrittenScalar, ...]]]:
-    """One item as several, each of which is a mapping from names to their values."""
-    found: list[dict[str, tuple[WrittenScalar, ...]]] = [{}]
+    """Expand one item to several, each a mapping from names to their values."""
+    combinations: list[dict[str, tuple[WrittenScalar, ...]]] = [{}]
     for name, value in item.items():
         if name in _PICKS:
             parts = _read_pick(name, value, lists, document, (*place, name))
         else:
             parts = [{name: _values(name, value, document, (*place, name))}]
         for part in parts[:1]:
-            if twice := part.keys() & found[0].keys():
+            if twice := part.keys() & combinations[0].keys():
                 raise FileProblem(
                     f"'{min(twice)}' has two lists of values", document.line(*place, name)
                 )
-        if len(found) * len(parts) > MOST_ROWS:
+        if len(combinations) * len(parts) > MOST_ROWS:
             raise FileProblem(
                 f"the replacements make more than {MOST_ROWS:,} cases", document.line(*place, name)
             )
-        found = [{**before, **part} for before in found for part in parts]
-    return found
+        combinations = [{**before, **part} for before in combinations for part in parts]
+    return combinations
 
 
 def _read_pick(
@@ -118,7 +118,7 @@ def _read_pick(
             line,
             hint=f"as in '{way}: {{names: [first, second], list: pets}}'",
         )
-    known = [one.text for one in names if isinstance(one, WrittenScalar)]
+    known = [scalar.text for scalar in names if isinstance(scalar, WrittenScalar)]
     if len(set(known)) < len(names) or not names:
         raise FileProblem(f"the names of '{way}' must be different names", line)
     if isinstance(source, WrittenScalar):
@@ -141,7 +141,7 @@ def _read_pick(
     if count(len(values), len(known)) > MOST_ROWS:
         raise FileProblem(f"the replacements make more than {MOST_ROWS:,} cases", line)
     return [
-        {name: (one,) for name, one in zip(known, picked, strict=True)}
+        {name: (value,) for name, value in zip(known, picked, strict=True)}
         for picked in pick(values, len(known))
     ]
 
@@ -208,7 +208,7 @@ def expand_rows(replacements: Replacements) -> Iterator[dict[str, WrittenScalar]
 
 
 def labels(rows: list[dict[str, str]]) -> list[str]:
-    """A short name for each row, unique in the file: as few differing values as tell them apart."""
+    """A short name for each row, unique in the file, made of the fewest distinguishing values."""
     seen = RowDifferences()
     for row in rows:
         seen.add(row)
@@ -217,7 +217,7 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
 
 
 class RowDifferences:
-    """What the values of rows differ in, in little memory: digests stand for the values."""
+    """Finds the columns that distinguish rows; keeps only digests of the values."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -233,7 +233,7 @@ class RowDifferences:
         self._count += 1
 
     def labeller(self) -> Labeller:
-        """What names these rows: by the fewest columns that tell them apart."""
+        """A labeller that uses the fewest columns that distinguish the rows."""
         return Labeller(self._find_used() if self._count > 1 else [])
 
     def _told_apart(self, by: list[str]) -> int:
@@ -248,7 +248,7 @@ class RowDifferences:
 
     def _find_used(self) -> list[str]:
         names = list(self._digests)
-        distinct = self._told_apart(names) if names else 1  # equal rows are told by number
+        distinct = self._told_apart(names) if names else 1  # equal rows get numbers
         used: list[str] = []
         for name in names:
             if self._differ(name):
@@ -263,13 +263,13 @@ class RowDifferences:
 
 
 class Labeller:
-    """Names rows one after the other; no two get the same name."""
+    """Gives each row a unique name."""
 
     def __init__(self, used: Sequence[str]) -> None:
         self._used = used
         self._taken = DigestSet()
         self._counts: dict[int, int] = {}
-        """By digest: how often a label was wanted again."""
+        """The number of repetitions of each label, by its digest."""
 
     def label(self, row: Mapping[str, str]) -> str:
         """A short name for the next row."""
@@ -290,12 +290,12 @@ class Labeller:
 
 
 def _digest(text: str) -> int:
-    """A number of 64 bits that stands for a text, the same on every machine; never 0."""
+    """A 64-bit digest of a text, the same on every machine; never 0."""
     return int(hashing.hash_bytes(text.encode("utf-8", "surrogatepass"))[:16], 16) | 1
 
 
 def shorten_label(text: str) -> str:
-    """A text on one line; of a long one both ends, for many begin alike."""
+    """A text on one line; a long one is shortened in the middle."""
     text = " ".join(text.split())
     if len(text) <= _LABEL_WIDTH:
         return text

@@ -117,6 +117,28 @@ def test_a_column_named_like_a_method_is_a_column(name: str) -> None:
     assert filled("{{ item.%s }}" % name, {name: "x"}) == "x"  # noqa: UP031 - braces are Jinja's
 
 
+@pytest.mark.parametrize("name", ["items", "keys", "values", "get", "pop", "update", "copy"])
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("row {{ item }}", 'row {"%s": "x"}'),
+        ("{{ item | tojson }}", '{"%s": "x"}'),
+        ("{{ [item] }}", '[{"%s": "x"}]'),
+        ("{{ item | dictsort }}", '[["%s", "x"]]'),
+        ("{{ dict(item) }}", '{"%s": "x"}'),
+    ],
+)
+def test_a_whole_row_is_shown_whatever_its_columns_are_called(
+    name: str, template: str, text: str
+) -> None:
+    assert filled(template, {name: "x"}) == text.replace("%s", name)
+
+
+def test_rows_are_sampled_whatever_their_columns_are_called() -> None:
+    (row,) = rows(json_lines({"items": 1}, {"items": 2}), sample={"n": 1, "seed": 3})
+    assert row["items"] in (1, 2)
+
+
 def test_a_column_named_like_a_method_stays_missing_in_a_row_without_it() -> None:
     assert filled("{{ item.values is defined }}", {"a": 1}, {"values": 2}) == "false"
 
