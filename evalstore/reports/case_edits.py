@@ -23,21 +23,6 @@ _OPTIONS = ("temperature", "seed", "limit")
 """Fields of a case that its test versions have as options, too."""
 
 
-def differ_files(was: CaseFile, now: CaseFile, find: Find, name: Name) -> list[Difference]:
-    """In what two versions of a test file differ: the first difference of each kind.
-
-    Cases are paired by the values of their rows, else by their labels. Labels and plain tags are
-    left out.
-    """
-    found: dict[str, Difference] = {}
-    for old, case in pair_cases(was, now):
-        for difference in differ_pair(old, case, find, name):
-            found.setdefault(difference.what, difference)
-    for difference in differ_otherwise(was, now):
-        found.setdefault(difference.what, difference)
-    return list(found.values())
-
-
 def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case]]:
     """The cases of the newer version, each with the one of the older that it was, if any."""
     by_key = {case.key: case for case in was.cases}

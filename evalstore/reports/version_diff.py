@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from evalstore.reports.line_diff import shared_ends
+from evalstore.reports.word_diff import shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
 
 _SHOWN = 60
@@ -137,11 +137,6 @@ def differ_models(was: Json, now: Json) -> list[Difference]:
         Difference(f"model {path.replace('options.', 'option ', 1)}", old, new)
         for path, old, new in _paths(was, now)
     ]
-
-
-def differ_any(was: Json, now: Json) -> list[Difference]:
-    """In what two descriptions differ, field by field."""
-    return [Difference(path, old, new) for path, old, new in _paths(was, now)]
 
 
 def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:

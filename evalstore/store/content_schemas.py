@@ -15,7 +15,7 @@ from evalstore.store.case_tree import MOST, SCHEME
 from evalstore.values import VERDICTS, WORDS
 
 Shape = Any
-"""A schema of pydantic."""
+"""A core schema of pydantic."""
 
 
 _STRICT = CoreConfig(strict=True)

@@ -36,10 +36,6 @@ class VersionQueries(NodeQueries):
             for table, rows in by_table.items():
                 ensure(connection, table, rows)
 
-    def ensure_files(self, blobs: Mapping[str, FileVersion]) -> None:
-        """Store referenced files unless they are there."""
-        self.ensure_versions({}, blobs)
-
     def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
         """The contents of those of these versions that the store has."""
         return dict(self._decode(VERSIONS[kind], ids, kind))
@@ -63,13 +59,6 @@ class VersionQueries(NodeQueries):
                 content = decode("files", id, row[0])
                 found[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
         return found
-
-    def missing_files(self, ids: Iterable[str]) -> set[str]:
-        """Those of these referenced files that the store does not have."""
-        wanted = set(ids)
-        with self._reading() as connection:
-            present = select_each(connection, "SELECT id FROM files WHERE id IN", wanted)
-            return wanted - {as_digits(id) for (id,) in present}
 
     def load_all(self, kind: str) -> dict[str, Json]:
         """All versions of a kind by id: for evaluators and models, of which there are few."""

@@ -55,7 +55,7 @@ class Bench:
     def file(self, path: str, media_type: str, data: bytes) -> FileRef:
         version = FileVersion(media_type, data)
         id = hashing.identify(hashing.describe_file(version))[0]
-        self.store.ensure_files({id: version})
+        self.store.ensure_versions({}, {id: version})
         return FileRef(path, media_type, id)
 
     def prompt(self, *messages: Message) -> str:

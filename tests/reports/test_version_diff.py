@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.reports.version_diff import (
-    differ_any,
     differ_evaluations,
     differ_models,
     differ_prompts,
@@ -154,7 +153,7 @@ def test_options_of_a_model_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "said"),
+    ("was", "now", "expected"),
     [
         ({"a": [1, 2, 3]}, {"a": [1, 0, 3]}, ["a[1]: 2 -> 0"]),
         ({"a": [1, 2]}, {"a": [3, 4]}, ["a[0]: 1 -> 3", "a[1]: 2 -> 4"]),
@@ -173,8 +172,9 @@ def test_options_of_a_model_are_named() -> None:
         ),
     ],
 )
-def test_a_difference_has_the_path_to_its_place(was: Json, now: Json, said: list[str]) -> None:
-    assert [str(difference) for difference in differ_any(was, now)] == said
+def test_a_difference_has_the_path_to_its_place(was: Json, now: Json, expected: list[str]) -> None:
+    differences = differ_models(was, now)
+    assert [str(difference) for difference in differences] == [f"model {text}" for text in expected]
 
 
 json_values = st.recursive(
@@ -187,7 +187,7 @@ json_values = st.recursive(
 @given(json_values, json_values)
 def test_any_two_contents_differ_just_when_their_json_does(was: Json, now: Json) -> None:
     same = canonical_json(was) == canonical_json(now)
-    assert (not differ_any({"a": was}, {"a": now})) == same
+    assert (not differ_models({"a": was}, {"a": now})) == same
 
 
 parts = st.lists(
