@@ -136,8 +136,8 @@ def startup(setting: Setting) -> Iterator[Figure]:
             floor=1000 * floor.cpu,
             most={"run": None, "--help": 3}.get(name, 2),
         )
-        found = ", ".join(imported(command, setting.folder)) or "none of these"
-        setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {found}")
+        packages = ", ".join(imported(command, setting.folder)) or "none of these"
+        setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {packages}")
 
 
 def imported(command: list[str], folder: Path) -> list[str]:
@@ -162,9 +162,9 @@ def idle(setting: Setting) -> Iterator[Figure]:
         least, slope = (
             1e6 * (costs[index + 1].cpu - costs[index].cpu) / (large - small) for index in (0, 2)
         )
-        what = f"{name}, {large:,} files"
-        yield figure("idle", what, costs[3].cpu, "s", most=1.5)
-        yield figure("idle", f"{what}: memory", costs[3].memory / KIB**2, "MiB", most=150)
+        title = f"{name}, {large:,} files"
+        yield figure("idle", title, costs[3].cpu, "s", most=1.5)
+        yield figure("idle", f"{title}: memory", costs[3].memory / KIB**2, "MiB", most=150)
         yield figure(
             "idle",
             f"{name}: each further file",
@@ -248,8 +248,8 @@ def edit(setting: Setting) -> Iterator[Figure]:
     for edition in range(setting.times + 1):
         workspaces.edit_instruction(root, size // 2, edition)
         costs.append(run(program(root, "run", "--json"), report).cpu)
-        found = json.loads(report.read_text(encoding="utf-8"))
-        asked, judged = max(asked, found["asked"]), max(judged, found["judged"])
+        result = json.loads(report.read_text(encoding="utf-8"))
+        asked, judged = max(asked, result["asked"]), max(judged, result["judged"])
     yield figure("edit", "run after one edit: asked", asked, "", most=0)
     yield figure("edit", "run after one edit: judged", judged, "", most=1)
     costs = sorted(costs[1:])

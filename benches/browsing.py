@@ -80,8 +80,8 @@ def _is_not(thing: object, name: str, value: object) -> bool:
     return not _is(thing, name, value)
 
 
-def _told(name: str, times: list[float]) -> dict[str, float]:
-    return {name: median(times), f"{name} 95": quantiles(times, n=20)[-1]}
+def _percentiles(name: str, milliseconds: list[float]) -> dict[str, float]:
+    return {name: median(milliseconds), f"{name} 95": quantiles(milliseconds, n=20)[-1]}
 
 
 async def empty(started: float) -> dict[str, float]:
@@ -112,7 +112,7 @@ async def empty(started: float) -> dict[str, float]:
             times = []
             for number in range(1, _KEYS + 1):
                 times.append(await painted.press("down", partial(_is, app, "pressed", number)))
-    return {"frame": 1000 * (painted.first - started), **_told("key", times)}
+    return {"frame": 1000 * (painted.first - started), **_percentiles("key", times)}
 
 
 async def browse(root: Path, started: float) -> dict[str, float]:
@@ -145,7 +145,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
 
     app = Browser(Timed(Location(root)))
     painted = Painted(app)
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
 
     def grid() -> Grid:
         return app.screen.query(Grid).first()
@@ -153,9 +153,9 @@ async def browse(root: Path, started: float) -> dict[str, float]:
     with painted.watching():
         async with app.run_test(size=_SIZE):
             at = await painted.until(lambda: bool(app.screen.query(Grid)) and grid().row_count > 1)
-            found["frame"] = 1000 * (painted.first - started)
-            found["history"] = 1000 * (at - started)
-            found["runs read"] = 1000 * (at - read["runs"])
+            figures["frame"] = 1000 * (painted.first - started)
+            figures["history"] = 1000 * (at - started)
+            figures["runs read"] = 1000 * (at - read["runs"])
             await painted.press("down", lambda: grid().cursor == 1)
 
             begun = time.perf_counter()
@@ -173,14 +173,14 @@ async def browse(root: Path, started: float) -> dict[str, float]:
                 while_reading.append(await painted.press(text, partial(_is, typed, "value", whole)))
             if page.listing.cases is None:
                 await painted.until(lambda: page.listing.cases is not None)
-            found["table"] = 1000 * (painted.at - begun)
-            found["cases read"] = 1000 * (painted.at - read["cases"])
+            figures["table"] = 1000 * (painted.at - begun)
+            figures["cases read"] = 1000 * (painted.at - read["cases"])
             if len(while_reading) > 2:
-                found |= _told("key while reading", while_reading)
+                figures |= _percentiles("key while reading", while_reading)
             if typed.display:
                 await painted.press("escape", lambda: not typed.value and not typed.display)
             await _idle(painted, page)
-            found["rows"] = grid().row_count
+            figures["rows"] = grid().row_count
 
             for name, keys in (("move", ("down",)), ("page", ("pagedown", "pagedown", "pageup"))):
                 times = []
@@ -190,26 +190,26 @@ async def browse(root: Path, started: float) -> dict[str, float]:
                     times.append(
                         await painted.press(key, partial(_is_not, grid(), "cursor", before))
                     )
-                found |= _told(name, times)
+                figures |= _percentiles(name, times)
             times = []
             for _ in range(_KEYS // 2):
                 last = grid().row_count - 1
                 times.append(await painted.press("G", partial(_is, grid(), "cursor", last)))
                 times.append(await painted.press("g", lambda: grid().cursor == 0))
-            found |= _told("jump", times)
+            figures |= _percentiles("jump", times)
 
             sorted_by = []
             for order in ("verdict", "row", "file"):
                 sorted_by.append(
                     await painted.press("s", partial(_is, page.listing, "order", order))
                 )
-            found["sort"] = max(sorted_by)
+            figures["sort"] = max(sorted_by)
 
             await painted.press("slash", lambda: typed.display)
             begun = time.perf_counter()
             # No name has it, so that texts are searched.
             await painted.press("§", lambda: page.filter.query.words == ("§",), "§")
-            found["index"] = 1000 * (await _idle(painted, page) - begun)
+            figures["index"] = 1000 * (await _idle(painted, page) - begun)
             await painted.press("backspace", lambda: not typed.value)
             times = []
             for text in _TYPED:
@@ -221,11 +221,11 @@ async def browse(root: Path, started: float) -> dict[str, float]:
                     return typed.value == whole and page.filter.query == read_query(whole)
 
                 times.append(await painted.press(key, holds, text))
-            found |= _told("filter", times)
+            figures |= _percentiles("filter", times)
             begun = time.perf_counter()
-            found["search"] = 1000 * (await _idle(painted, page) - begun)
-            found["matches"] = grid().row_count
-    return found
+            figures["search"] = 1000 * (await _idle(painted, page) - begun)
+            figures["matches"] = grid().row_count
+    return figures
 
 
 async def _idle(painted: Painted, page: Any) -> float:

@@ -34,20 +34,22 @@ def datasets(setting: Setting) -> Iterator[Figure]:
 
 def _new(setting: Setting) -> Iterator[Figure]:
     """`check` without a store: every row is read, filled and hashed, and nothing is kept."""
-    many, one = setting.folder / "rows", setting.folder / "row"
+    many, single = setting.folder / "rows", setting.folder / "row"
     rows.make_rows(many, setting.rows)
-    rows.make_rows(one, 1)
+    rows.make_rows(single, 1)
     floor = [sys.executable, "-m", "benches.rows_floor"]
-    data = [str(root / "tests/data/capitals.jsonl") for root in (many, one)]
-    commands = [[*floor, path] for path in data] + [program(root, "check") for root in (many, one)]
+    data = [str(root / "tests/data/capitals.jsonl") for root in (many, single)]
+    commands = [[*floor, path] for path in data] + [
+        program(root, "check") for root in (many, single)
+    ]
     costs = compare(commands, setting.first_times)
     least, each = (
         1e6 * (costs[index].cpu - costs[index + 1].cpu) / (setting.rows - 1) for index in (0, 2)
     )
-    what = f"check, {setting.rows:,} new rows: each"
-    yield figure("datasets", what, each, "us", most=_ROW)
+    title = f"check, {setting.rows:,} new rows: each"
+    yield figure("datasets", title, each, "us", most=_ROW)
     yield figure(
-        "datasets", f"{what}, beside the floor", each, "us", floor=least, most=_ROW_TO_FLOOR
+        "datasets", f"{title}, beside the floor", each, "us", floor=least, most=_ROW_TO_FLOOR
     )
     setting.notes.append(f"datasets: {1e6 / each:,.0f} new rows in a second of one core")
 
@@ -72,9 +74,9 @@ def _first_check(root: Path) -> Cost:
     return run(program(root, "check"))
 
 
-def _quiet(what: str, cost: Cost) -> Iterator[Figure]:
-    yield figure("datasets", what, cost.cpu, "s", most=_SECONDS)
-    yield figure("datasets", f"{what}: memory", cost.memory / KIB**2, "MiB", most=_MIB)
+def _quiet(title: str, cost: Cost) -> Iterator[Figure]:
+    yield figure("datasets", title, cost.cpu, "s", most=_SECONDS)
+    yield figure("datasets", f"{title}: memory", cost.memory / KIB**2, "MiB", most=_MIB)
 
 
 def _judging(setting: Setting) -> Iterator[Figure]:
@@ -101,9 +103,9 @@ def _judging(setting: Setting) -> Iterator[Figure]:
         started.append(_run(root, setting, judged=1))
     rest = median(started)
     each = median(cpu - rest for cpu in judging) / (count - 1)
-    what = f"run after an edit of the check, {count:,} rows"
-    yield figure("datasets", f"{what}: each judgement", 1e6 * each, "us", most=_JUDGEMENT)
-    yield figure("datasets", f"{what}: all else", 1e6 * rest / count, "us")
+    title = f"run after an edit of the check, {count:,} rows"
+    yield figure("datasets", f"{title}: each judgement", 1e6 * each, "us", most=_JUDGEMENT)
+    yield figure("datasets", f"{title}: all else", 1e6 * rest / count, "us")
     setting.notes.append(f"datasets: {1 / each:,.0f} judgements in a second of one core")
 
 
@@ -112,8 +114,8 @@ def _run(root: Path, setting: Setting, *, judged: int) -> float:
     report = setting.folder / "report.json"
     run(program(root, "check"))  # what is new is read and stored here
     cost = run(program(root, "run", "--json"), report)
-    found = json.loads(report.read_text(encoding="utf-8"))
-    if (found["asked"], found["judged"]) != (0, judged):
+    result = json.loads(report.read_text(encoding="utf-8"))
+    if (result["asked"], result["judged"]) != (0, judged):
         raise RuntimeError(f"not just {judged} stored answers were judged")
     return cost.cpu
 
@@ -128,6 +130,6 @@ def _langbite(setting: Setting) -> Iterator[Figure]:
         rows.make_rows(root, 1)
         imported = run(program(root, "import", "langbite", *library))
         costs.append(imported.cpu + run(program(root, "check", "--json"), report).cpu)
-    found = json.loads(report.read_text(encoding="utf-8"))
-    what = f"LangBiTe, {found['files'] - 1:,} templates, {found['cases'] - 1:,} instances"
-    yield figure("datasets", f"{what}: import and check", median(costs), "s", most=_SECONDS)
+    result = json.loads(report.read_text(encoding="utf-8"))
+    title = f"LangBiTe, {result['files'] - 1:,} templates, {result['cases'] - 1:,} instances"
+    yield figure("datasets", f"{title}: import and check", median(costs), "s", most=_SECONDS)

@@ -15,13 +15,13 @@ import xxhash
 
 def main(path: str) -> None:
     """Read a file of JSON Lines."""
-    found: set[str] = set()
+    ids: set[str] = set()
     with Path(path).open(encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
             for kind in ("test", "evaluation"):
                 text = json.dumps({"kind": kind, "row": row}, sort_keys=True)
-                found.add(xxhash.xxh3_128_hexdigest(text.encode()))
+                ids.add(xxhash.xxh3_128_hexdigest(text.encode()))
 
 
 if __name__ == "__main__":

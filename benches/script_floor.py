@@ -48,12 +48,13 @@ def main(folder: str, url: str, path: str) -> None:
     store.execute("CREATE TABLE IF NOT EXISTS answers (id TEXT PRIMARY KEY, text TEXT)")
     known = dict(store.execute("SELECT id, text FROM answers"))
     questions = {
-        hashlib.sha256(one.encode()).hexdigest(): one for one in questions_of(Path(folder))
+        hashlib.sha256(question.encode()).hexdigest(): question
+        for question in questions_of(Path(folder))
     }
-    missing = {id: one for id, one in questions.items() if id not in known}
+    missing = {id: question for id, question in questions.items() if id not in known}
     if missing:
-        said = asyncio.run(ask_all(url, list(missing.values())))
-        new = [(id, said[question]) for id, question in missing.items()]
+        answers = asyncio.run(ask_all(url, list(missing.values())))
+        new = [(id, answers[question]) for id, question in missing.items()]
         with store:
             store.executemany("INSERT INTO answers VALUES (?, ?)", new)
         known |= dict(new)

@@ -49,10 +49,10 @@ def statistics(setting: Setting) -> Iterator[Figure]:
         source = random.Random(str(shape))
         alarms = pooled = misses = 0
         for _ in range(setting.draws):
-            found = compare(_side(shape, source), _side(shape, source))
-            alarms += found.change().is_sure
-            pooled += mcnemar(len(found.broke), len(found.fixed)) < 0.05
-            interval = found.rates()[0].interval
+            comparison = compare(_side(shape, source), _side(shape, source))
+            alarms += comparison.change().is_sure
+            pooled += mcnemar(len(comparison.broke), len(comparison.fixed)) < 0.05
+            interval = comparison.rates()[0].interval
             misses += not (interval and interval[0] <= truth <= interval[1])
         percent = 100 / setting.draws
         yield figure(

@@ -56,7 +56,7 @@ def lines(figures: Iterable[Figure]) -> list[str]:
     """The table, its columns aligned; numbers stand at the right."""
     names = [field.name for field in fields(Figure)]
     rows = [[name.upper() for name in names]]
-    rows += [[getattr(one, name) for name in names] for one in figures]
+    rows += [[getattr(line, name) for name in names] for line in figures]
     widths = [max(len(row[column]) for row in rows) for column in range(len(names))]
     return [
         "  ".join(

@@ -160,10 +160,14 @@ def edit_file(root: Path, number: int, edition: int) -> None:
     _write(root, f"tests/topic-{number // _IN_A_FOLDER:03}/test-{number:05}.md", text)
 
 
-def write_one(root: Path, city: str, told: str = "") -> None:
+def write_one(root: Path, city: str, instructions: str = "") -> None:
     """Write the one question anew; with instructions a model judges it, else the check."""
     question = f"# 👤\n\n{_QUESTION.replace('{{city}}', city)}\n"
-    head, tail = ("", f"\n---\n\n{told}\n") if told else ("---\ntags: [_json_mode]\n---\n\n", "")
+    head, tail = (
+        ("", f"\n---\n\n{instructions}\n")
+        if instructions
+        else ("---\ntags: [_json_mode]\n---\n\n", "")
+    )
     _write(root, "tests/one.md", head + question + tail)
 
 

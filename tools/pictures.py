@@ -58,8 +58,8 @@ def draw(place: Path) -> Iterator[tuple[str, str]]:
     os.chdir(workspace)
     try:
         evalstore(["run", "--quiet", "--message", "first"])
-        wanted = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
-        write_whole(late, wanted.encode())
+        stricter = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
+        write_whole(late, stricter.encode())
         evalstore(["run", "--quiet", "--message", "reasons are wanted"])
         greeting = workspace / "tests/greeting.md"
         edited = greeting.read_text(encoding="utf-8").replace("English", "Italian")

@@ -142,11 +142,11 @@ class KeyAccess:
         workspace, user = self.environment.only_workspace(), self.environment.user
         kind, base = provider.type, provider.base_url
         if base is None and credentials.find_base(kind, user) is None:
-            found = credentials.find_base(kind, workspace)
-            base = found[1].rstrip("/") if found else None
-            if found and split_base_url(found[1]) is None:
+            variable = credentials.find_base(kind, workspace)
+            base = variable[1].rstrip("/") if variable else None
+            if variable and split_base_url(variable[1]) is None:
                 hint = "it looks like 'http://localhost:8000/v1'"
-                raise EvalstoreError(f".env: {found[0]} is not a base URL", hint=hint)
+                raise EvalstoreError(f".env: {variable[0]} is not a base URL", hint=hint)
         parameters = credentials.find_parameters(kind, workspace)
         names = _names(provider, {**workspace, **user})
         if base is None:
@@ -193,12 +193,12 @@ class KeyAccess:
         """Raise unless a variable of the user's environment may go to a host; ask about it."""
         if self._allows(variable, host):
             return
-        what = f"the provider '{provider.code}' of this workspace wants {variable} of your"
-        if self._agrees(f"{what} environment to be sent to {host}, from now on"):
+        request = f"the provider '{provider.code}' of this workspace wants {variable} of your"
+        if self._agrees(f"{request} environment to be sent to {host}, from now on"):
             self._trusted().grant(Grant(variable, host, now()))
             return
         raise KeyNotAllowedError(
-            f"{what} environment to be sent to {host}, which you have not allowed",
+            f"{request} environment to be sent to {host}, which you have not allowed",
             hint=f"if you trust that host: evalstore trust env {variable} {host}; "
             f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
             variable=variable,

@@ -53,9 +53,9 @@ class PlanProgress:
         self._most_wanted: dict[str, int] = {}
         """Question id -> the most answers that one of these cells wants."""
         for cell in plan.cells:
-            for question, _, wanted in cell.asked():
+            for question, _, count in cell.asked():
                 self._cells.setdefault(question, []).append(cell)
-                self._most_wanted[question] = max(wanted, self._most_wanted.get(question, 0))
+                self._most_wanted[question] = max(count, self._most_wanted.get(question, 0))
             if len(cell.questions) > 1:
                 self._grouped.update(cell.questions)
 

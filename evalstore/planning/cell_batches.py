@@ -16,18 +16,18 @@ def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cel
 
     A file with more than `longest` cells is split between two of its cases.
     """
-    some: list[Cell] = []
+    batch: list[Cell] = []
     of_file = 0
     for cell in cells:
-        is_same = bool(some) and cell.file == some[-1].file
-        is_long = of_file >= longest and is_same and cell.index != some[-1].index
-        if is_long or (len(some) >= size and not is_same):
-            yield some
-            some, of_file = [], 0
-        some.append(cell)
+        is_same = bool(batch) and cell.file == batch[-1].file
+        is_long = of_file >= longest and is_same and cell.index != batch[-1].index
+        if is_long or (len(batch) >= size and not is_same):
+            yield batch
+            batch, of_file = [], 0
+        batch.append(cell)
         of_file = of_file + 1 if is_same else 1
-    if some:
-        yield some
+    if batch:
+        yield batch
 
 
 def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
@@ -52,17 +52,17 @@ class StreamedCells(Collection[Cell]):
         self.skipped: list[SkippedPair] = []
         self.summary = Summary()
         finder = SharedQuestions()
-        for one in lay_out():
-            if isinstance(one, SkippedPair):
-                self.skipped.append(one)
+        for cell in lay_out():
+            if isinstance(cell, SkippedPair):
+                self.skipped.append(cell)
             else:
                 self._count += 1
                 if self._count <= FEW:
-                    self._few.append(one)
+                    self._few.append(cell)
                 elif self._few:
                     self._few.clear()
-                self.summary.add(one)
-                finder.add(one)
+                self.summary.add(cell)
+                finder.add(cell)
         self.shared = finder.found
         """Ids of the questions that several of them ask."""
 
@@ -72,10 +72,10 @@ class StreamedCells(Collection[Cell]):
     def __iter__(self) -> Iterator[Cell]:
         if len(self._few) == self._count:
             return iter(self._few)
-        return (one for one in self._lay_out() if isinstance(one, Cell))
+        return (cell for cell in self._lay_out() if isinstance(cell, Cell))
 
     def __contains__(self, cell: object) -> bool:
-        return any(one == cell for one in self)
+        return any(own == cell for own in self)
 
 
 class Summary:

@@ -110,9 +110,9 @@ class Cell:
                 id: iter(answers.get(id, ())[attempt * count : (attempt + 1) * count])
                 for id, count in counts.items()
             }
-            found = [next(taken[id], None) for id in self.questions]
-            if None not in found:
-                yield tuple(id for id in found if id is not None)
+            sessions = [next(taken[id], None) for id in self.questions]
+            if None not in sessions:
+                yield tuple(id for id in sessions if id is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +158,11 @@ def build_cells(
     """
     cells: list[Cell] = []
     skipped: list[SkippedPair] = []
-    for one in generate_cells(files, candidates, judges, selected, attempts=attempts, most=most):
-        if isinstance(one, SkippedPair):
-            skipped.append(one)
+    for cell in generate_cells(files, candidates, judges, selected, attempts=attempts, most=most):
+        if isinstance(cell, SkippedPair):
+            skipped.append(cell)
         else:
-            cells.append(one)
+            cells.append(cell)
     return cells, skipped
 
 
@@ -185,9 +185,9 @@ def generate_cells(
                 continue
             is_taken = False
             if (alike := (case.tags, case.judge_prompts)) not in known:
-                wanted_judges = _wanted_judges(judges, file, case)
-                known[alike] = shared.setdefault(wanted_judges, wanted_judges)
-            wanted_judges = known[alike]
+                case_judges = _judges_of(judges, file, case)
+                known[alike] = shared.setdefault(case_judges, case_judges)
+            case_judges = known[alike]
             for candidate in [_recorded(case.recorded)] if case.recorded else candidates:
                 if not suits(case, candidate.required_tags, candidate.prohibited_tags):
                     continue
@@ -206,7 +206,7 @@ def generate_cells(
                         candidate,
                         ask_all(case, prompt, candidate),
                         1 if case.recorded else attempts or file.attempts or candidate.attempts,
-                        wanted_judges,
+                        case_judges,
                         number,
                     )
             taken += is_taken
@@ -219,14 +219,14 @@ def _recorded(model: str) -> Candidate:
     return Candidate(RECORDED, model, None)
 
 
-def _wanted_judges(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
+def _judges_of(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
     """The judges of a case; one that has several names has one voice."""
-    wanted: dict[str, Judge] = {}
+    by_evaluator: dict[str, Judge] = {}
     for judge in judges:
-        if _is_wanted(judge, file, case):
-            for one in _with_prompts(judge, case.judge_prompts):
-                wanted.setdefault(one.evaluator, one)
-    return tuple(wanted.values())
+        if _is_judge_of(judge, file, case):
+            for version in _with_prompts(judge, case.judge_prompts):
+                by_evaluator.setdefault(version.evaluator, version)
+    return tuple(by_evaluator.values())
 
 
 @lru_cache(maxsize=1024)
@@ -239,7 +239,7 @@ def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
     ) or (judge,)
 
 
-def _is_wanted(judge: Judge, file: CaseFile, case: Case) -> bool:
+def _is_judge_of(judge: Judge, file: CaseFile, case: Case) -> bool:
     if file.evaluators is not None and judge.id not in file.evaluators:
         return False
     return suits(case, judge.required_tags, judge.prohibited_tags)

@@ -51,8 +51,8 @@ class Untrusted:
         """That it is not trusted, whether something waits for it or not."""
         if self.was_trusted:
             return f"{self.path} has changed since you trusted it"
-        what = "trusted with the network" if self.network else "trusted"
-        return f"{self.path} is not {what} on this machine"
+        trust = "trusted with the network" if self.network else "trusted"
+        return f"{self.path} is not {trust} on this machine"
 
 
 class CodeTrust:
@@ -73,7 +73,7 @@ class CodeTrust:
     @property
     def named(self) -> list[Untrusted]:
         """The files that checks wait for, each once."""
-        return sorted(set(self.untrusted.values()), key=lambda one: (one.path, one.network))
+        return sorted(set(self.untrusted.values()), key=lambda file: (file.path, file.network))
 
     def allows(self, sha256: str, network: bool) -> bool:
         """Whether a file of this hash may run."""
@@ -97,12 +97,12 @@ class CodeTrust:
 
     def look_at(self, files: Iterable[tuple[str, CaseFile]]) -> list[tuple[str, Untrusted]]:
         """Test files, each with a file that it runs and that is not trusted."""
-        found: dict[tuple[str, str], Untrusted] = {}
+        by_text: dict[tuple[str, str], Untrusted] = {}
         for path, file in files:
             for text in file.runs:
                 if not self._may_run(text):
-                    found[path, text] = self._note(text, path)
-        return [(path, one) for (path, _), one in found.items()]
+                    by_text[path, text] = self._note(text, path)
+        return [(path, untrusted) for (path, _), untrusted in by_text.items()]
 
     def _trusted(self) -> TrustList:
         if self._list is None:

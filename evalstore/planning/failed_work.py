@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
     """The newest failures of the plan's questions, where no later run brought an answer."""
     asked = [ask.question_id for ask in plan.asks]
-    found = project.store.find_failed(asked)
-    if not found:
-        return found
+    failures = project.store.find_failed(asked)
+    if not failures:
+        return failures
     begun = _beginnings(project)
     return {
-        question: trouble
-        for question, trouble in found.items()
-        if trouble.at >= _start(begun, plan.newest.get(question))
+        question: failure
+        for question, failure in failures.items()
+        if failure.at >= _start(begun, plan.newest.get(question))
     }
 
 
 def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
     """The newest failures of judgements, where no later run brought one."""
-    found = project.store.find_failed_judgements()
-    if not found:
-        return found
+    failures = project.store.find_failed_judgements()
+    if not failures:
+        return failures
     begun = _beginnings(project)
     newest: dict[Place, int] = {}
     for session, votes in plan.votes.items():
@@ -51,9 +51,9 @@ def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
             place = session, vote.evaluation, vote.evaluator
             newest[place] = max(vote.started, newest.get(place, 0))
     return {
-        place: trouble
-        for place, trouble in found.items()
-        if trouble.at >= _start(begun, newest.get(place))
+        place: failure
+        for place, failure in failures.items()
+        if failure.at >= _start(begun, newest.get(place))
     }
 
 
@@ -94,13 +94,13 @@ def only_tried(
     plan_judgements(plan, votes, judgements, UNSETTLED)
     tried = FailedWork(set(failed_questions(project, plan)), set(failed_judgements(project, plan)))
     drop_untried(plan, *tried)
-    found = busy_cells(plan)
-    if cells and not found:
+    busy = busy_cells(plan)
+    if cells and not busy:
         raise NothingSelectedError(
             "nothing is selected: no call failed, and no judgement is undecided or an error",
             hint="'evalstore run' without '--retry-errors' does all that is missing",
         )
-    return found, tried
+    return busy, tried
 
 
 # --- of a plan

@@ -47,14 +47,14 @@ def is_plain(selection: SelectionOptions) -> bool:
 
 def take_subset(cases: Sequence[Placed], subset: Subset) -> list[Placed]:
     """The part of these cases; raises when nothing is in it."""
-    found = subset.take(cases)
-    if cases and not found and subset.shard:
+    taken = subset.take(cases)
+    if cases and not taken and subset.shard:
         number, count = subset.shard
         raise NothingSelectedError(
             f"nothing is selected: no case falls into shard {number}/{count}",
             hint="use fewer shards than there are cases",
         )
-    return found
+    return taken
 
 
 # --- how old
@@ -71,22 +71,22 @@ def bounds_of(
     The command line speaks of answers, in `judge` of judgements; the settings speak of answers.
     `begun` is when the run did: what it brings itself counts, whatever it refreshes.
     """
-    given = EVER
+    from_options = EVER
     if selection.max_age is not None:
-        given = _bound(selection.max_age, "judgement" if judge_only else "answer")
+        from_options = _bound(selection.max_age, "judgement" if judge_only else "answer")
     if selection.refresh:
-        given = AgeLimit(begun, "refresh")
-    settled = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
+        from_options = AgeLimit(begun, "refresh")
+    from_settings = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
     if judge_only:
-        return settled, given
-    return (settled if given == EVER else given), EVER
+        return from_settings, from_options
+    return (from_settings if from_options == EVER else from_options), EVER
 
 
-def _bound(age: str, what: str) -> AgeLimit:
+def _bound(age: str, subject: str) -> AgeLimit:
     seconds = read_age(age)
     if seconds is None:
         raise EvalstoreError(f"'--max-age {age}' cannot be read", hint=AGE_HINT)
-    return AgeLimit(now() - seconds * _SECOND, f"{what} is older than {age.strip()}")
+    return AgeLimit(now() - seconds * _SECOND, f"{subject} is older than {age.strip()}")
 
 
 def stands_until(plan: Plan, settings: Settings) -> float:
@@ -109,12 +109,12 @@ def only_changed(project: Project, cases: Sequence[Placed]) -> list[Placed]:
     gone = [files[id] for path, id in entries.items() if path not in project.reading.nodes]
     moved = _contents(gone)
     known = {path: _contents([files[entries[old]]]) | moved for path, old in pairs.items()}
-    found = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
-    if not found:
+    changed = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
+    if not changed:
         raise NothingSelectedError(
             "nothing is selected: nothing has changed since the newest run", hint=_ALL
         )
-    return found
+    return changed
 
 
 _Content = tuple[object, ...]

@@ -61,9 +61,9 @@ class KnownCases:
                 continue
             seen.add((node, run.candidates))
             rows = self._rows_of(node)
-            found = rows.find(case) if rows else None
-            if found:
-                yield KnownCase(found, run)
+            old = rows.find(case) if rows else None
+            if old:
+                yield KnownCase(old, run)
 
     def _rows_of(self, node: str) -> RowIndex | None:
         """The rows of a test file as it was; None when the store does not have them."""

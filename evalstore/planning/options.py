@@ -133,13 +133,13 @@ def describe_selection(selection: Mapping[str, Json]) -> str:
     """What a run with this selection was told to do, as on its command line; empty: all."""
     if not is_partial(selection):
         return ""
-    words = [shlex.quote(one) for one in selection.get("paths", ())]
+    words = [shlex.quote(path) for path in selection.get("paths", ())]
     for name, value in selection.items():
         if name != "paths":
             values = value if isinstance(value, list) else [value]
             option = _OPTIONS.get(name, name)
             words += [
-                option if one is True else f"{option} {shlex.quote(str(one))}" for one in values
+                option if item is True else f"{option} {shlex.quote(str(item))}" for item in values
             ]
     return " ".join(words)
 

@@ -35,7 +35,7 @@ class Participants:
 
     def candidates(self, selection: SelectionOptions) -> list[Candidate]:
         """The models that answer; none when there are none."""
-        found = []
+        candidates = []
         for participant in self._participants(
             self.settings.candidates, selection.models, "candidates"
         ):
@@ -50,7 +50,7 @@ class Participants:
                 if participant.temperature is None
                 else participant.temperature
             )
-            found.append(
+            candidates.append(
                 Candidate(
                     id=participant.name or participant.id,
                     model=self._keep_model(model.version("candidate")),
@@ -63,13 +63,13 @@ class Participants:
                     reachable=_is_reachable(model, selection),
                 )
             )
-        return found
+        return candidates
 
     def judges(self, selection: SelectionOptions) -> list[Judge]:
         """The models that judge, once for each version of their evaluator prompt."""
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
-        found: list[Judge] = []
+        judges: list[Judge] = []
         for participant in self._participants(
             self.settings.evaluators, selection.evaluators, "evaluators"
         ):
@@ -90,7 +90,7 @@ class Participants:
             )
             effective = model.temperature("evaluator", temperature)
             for prompt in prompts[participant.prompt]:
-                found.append(
+                judges.append(
                     Judge(
                         id=participant.id,
                         evaluator=self._keep_evaluator(Evaluator(version, prompt, effective)),
@@ -104,7 +104,7 @@ class Participants:
                     )
                 )
         self._keep_evaluator(Evaluator(checks=True))
-        return found
+        return judges
 
     def keep_judges(self, judges: Iterable[Judge]) -> None:
         """Keep the contents of evaluators that judge by the prompt of a test."""

@@ -47,11 +47,11 @@ def _find(
     text: str,
 ) -> Target:
     path, separator, row = text.partition("::")
-    found = _named(location, workspace, tests, path, row if separator else None)
-    if found is None and not separator and (printed := _PRINTED.fullmatch(text)):
-        found = _named(location, workspace, tests, printed["path"], printed["row"])
-    if found is not None:
-        return _with_row(found, tests, files, text)
+    target = _named(location, workspace, tests, path, row if separator else None)
+    if target is None and not separator and (printed := _PRINTED.fullmatch(text)):
+        target = _named(location, workspace, tests, printed["path"], printed["row"])
+    if target is not None:
+        return _with_row(target, tests, files, text)
     name = workspace.name_of((location.directory / path).absolute())
     raise EvalstoreError(f"there is no test file '{path}'", hint=suggest(name, tests, "test files"))
 

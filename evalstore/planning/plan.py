@@ -163,13 +163,13 @@ def counts(sample: Sample, limit: int | None) -> bool:
 
 def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLimit = EVER) -> None:
     """Fill in which stored sessions count, and the questions that have too few."""
-    wanted: dict[str, tuple[Cell, int, int]] = {}
+    most_wanted: dict[str, tuple[Cell, int, int]] = {}
     for cell in plan.cells:
         for question, number, count in cell.asked():
-            known = wanted.get(question)
+            known = most_wanted.get(question)
             if known is None or known[2] < count:
-                wanted[question] = (cell, number, count)
-    for question, (cell, number, most) in wanted.items():
+                most_wanted[question] = (cell, number, count)
+    for question, (cell, number, most) in most_wanted.items():
         limit = limit_of(cell)
         stored = samples.get(question, ())
         whole = [sample for sample in stored if counts(sample, limit)]
@@ -205,7 +205,7 @@ def plan_judgements(
     Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
     before the bound.
     """
-    found: dict[tuple[str | Subject, str, str], PlannedJudgement] = {}
+    missing: dict[tuple[str | Subject, str, str], PlannedJudgement] = {}
     asked = {ask.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
@@ -228,28 +228,29 @@ def plan_judgements(
                 ]
                 plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
             for judge, count in _lacking(cell, counting, before_checks=True):
-                one = PlannedJudgement(cell, sessions, judge, count)
-                why = _why_again(one, stored, bound, again)
-                found.setdefault(
-                    (subject, cell.case.evaluation, one.evaluator), replace(one, why=why)
+                judgement = PlannedJudgement(cell, sessions, judge, count)
+                why = _why_again(judgement, stored, bound, again)
+                missing.setdefault(
+                    (subject, cell.case.evaluation, judgement.evaluator),
+                    replace(judgement, why=why),
                 )
             plan.left_judgements += lacks_evaluator(cell, counting)
         coming = _coming(cell, plan, asked) - complete if complete < cell.attempts else 0
         if coming > 0:
             for judge, count in _lacking(cell, (), before_checks=True):
-                one = PlannedJudgement(cell, (), judge, count * coming)
-                key = (cell.questions, cell.case.evaluation, one.evaluator)
-                known = found.get(key)
-                if known is None or known.count < one.count:
-                    found[key] = one
-    for (about, evaluation, _), one in found.items():
-        if evaluation in plan.blocked and (about, evaluation, CHECKS) in found:
-            plan.blocked_judgements += one.count if one.judge is None else 0
+                judgement = PlannedJudgement(cell, (), judge, count * coming)
+                key = (cell.questions, cell.case.evaluation, judgement.evaluator)
+                known = missing.get(key)
+                if known is None or known.count < judgement.count:
+                    missing[key] = judgement
+    for (about, evaluation, _), judgement in missing.items():
+        if evaluation in plan.blocked and (about, evaluation, CHECKS) in missing:
+            plan.blocked_judgements += judgement.count if judgement.judge is None else 0
             plan.waiting.add(evaluation)
-        elif one.judge is None or one.judge.reachable:
-            plan.judgements.append(one)
+        elif judgement.judge is None or judgement.judge.reachable:
+            plan.judgements.append(judgement)
         else:
-            plan.left_judgements += one.count
+            plan.left_judgements += judgement.count
 
 
 def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:

@@ -63,25 +63,27 @@ def select(project: Project, selection: SelectionOptions) -> Selection:
     )
 
 
-def require_sound(project: Project, wanted: SelectionOptions, *, hint: str | None = None) -> None:
+def require_sound(
+    project: Project, selection: SelectionOptions, *, hint: str | None = None
+) -> None:
     """Raise all errors of the workspace, unless paths are given and they lie elsewhere.
 
     With `keep_going`, test files that have errors are left out instead. The hint is for
     errors of some test files only.
     """
-    selection = None
-    if wanted.paths:
-        selection = Selection(project.targets(wanted.paths))
+    criteria = None
+    if selection.paths:
+        criteria = Selection(project.targets(selection.paths))
     relevant = [
         problem
         for problem in project.reading.errors
-        if selection is None
+        if criteria is None
         or problem.file not in project.reading.tests
-        or selection.covers_file(problem.file)
+        or criteria.covers_file(problem.file)
     ]
     broken = {problem.file for problem in relevant}
     if broken and broken < project.reading.tests:
-        if wanted.keep_going:
+        if selection.keep_going:
             project.leave_out(broken)
             return
         raise WorkspaceError(project.reading.problems, hint=hint)
@@ -125,7 +127,7 @@ def lay_out(
 
 def _choose(
     project: Project,
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
     subset: Subset,
     candidates: list[Candidate],
     judges: list[Judge],
@@ -134,16 +136,14 @@ def _choose(
 
     Without a list of cases the cells are those of the subset already.
     """
-    is_plain = history_filters.is_plain(wanted)
+    is_plain = history_filters.is_plain(selection)
     first = subset.limit if is_plain else None
-    selection = select(project, wanted)
+    criteria = select(project, selection)
     files = {
-        path: file
-        for path, file in files_of(project.reading).items()
-        if selection.covers_file(path)
+        path: file for path, file in files_of(project.reading).items() if criteria.covers_file(path)
     }
-    matches = selection.matcher()
-    answers_it = partial(_is_answered, candidates=candidates, models=wanted.models)
+    matches = criteria.matcher()
+    answers_it = partial(_is_answered, candidates=candidates, models=selection.models)
     if first and not candidates:  # what nobody answers is told, however few are taken
         for path, file in files.items():
             for case in file.cases if isinstance(file.cases, tuple) else ():
@@ -155,18 +155,20 @@ def _choose(
             lambda path, case: matches(path, case) and answers_it(case),
             candidates,
             judges,
-            wanted,
+            selection,
             first,
         )
         return *made, None
-    cases = [one for one in _selected(project, files, matches, wanted) if answers_it(one[1])]
+    cases = [
+        placed for placed in _selected(project, files, matches, selection) if answers_it(placed[1])
+    ]
     chosen = {(path, case.row) for path, case in cases}
     cells, skipped = build_cells(
         files,
         candidates,
         judges,
         lambda path, case: (path, case.row) in chosen,
-        attempts=wanted.attempts,
+        attempts=selection.attempts,
     )
     return cells, skipped, cases
 
@@ -177,7 +179,7 @@ def _take_subset(
     """What of these cells and pairs belongs to the subset of the cases that have any."""
     has_cell = {(pair.file, pair.row) for pair in skipped}
     has_cell |= {(cell.file, cell.case.row) for cell in cells}
-    cases = [one for one in cases if (one[0], one[1].row) in has_cell]
+    cases = [placed for placed in cases if (placed[0], placed[1].row) in has_cell]
     taken = {(path, case.row) for path, case in history_filters.take_subset(cases, subset)}
     return (
         [cell for cell in cells if (cell.file, cell.case.row) in taken],
@@ -227,16 +229,16 @@ def _require_judges(project: Project, cells: Summary, judges: list[Judge]) -> No
     if not files:
         return
     more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
-    what = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
+    message = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
     hint = "name a model with -J, or list some under 'evaluators:' in evalstore.yaml"
     if judges:
-        what += f", but none of the evaluators is meant for {'them' if more else 'it'}"
+        message += f", but none of the evaluators is meant for {'them' if more else 'it'}"
         hint = "look at its 'evaluators:' and at the tags the settings give to evaluators"
     else:
-        what += ", but there are no evaluators"
+        message += ", but there are no evaluators"
     if not cells.has_others:
-        raise EvalstoreError(what, hint=hint)
-    project.warn(f"{what}: what they must judge stays pending ({hint})")
+        raise EvalstoreError(message, hint=hint)
+    project.warn(f"{message}: what they must judge stays pending ({hint})")
 
 
 def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...]) -> bool:

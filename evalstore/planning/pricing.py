@@ -102,11 +102,11 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
         )
     if model.provider.type == "scripted":
         return Price(source="scripted")
-    found = find_price(model.provider.type, model.code)
-    if found is None:
+    listed = find_price(model.provider.type, model.code)
+    if listed is None:
         return None
     return Price(
-        found.source, found.input_per_token, found.output_per_token, found.cached_per_token
+        listed.source, listed.input_per_token, listed.output_per_token, listed.cached_per_token
     )
 
 

@@ -73,22 +73,24 @@ class Explainer:
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Every question with its reason."""
         failed = failed_questions(self.project, plan) if self._known.runs else {}
-        found: list[tuple[PlannedAsk, Reason]] = []
-        for some in in_batches(plan.asks):
-            self._versions.read_ahead(one for ask in some for one in self._compared(ask))
-            found += [(ask, self._ask(ask, failed)) for ask in some]
-        return found
+        reasons: list[tuple[PlannedAsk, Reason]] = []
+        for batch in in_batches(plan.asks):
+            self._versions.read_ahead(version for ask in batch for version in self._compared(ask))
+            reasons += [(ask, self._ask(ask, failed)) for ask in batch]
+        return reasons
 
     def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Every judgement with its reason."""
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
-        found: list[tuple[PlannedJudgement, Reason]] = []
-        for some in in_batches(plan.judgements):
+        reasons: list[tuple[PlannedJudgement, Reason]] = []
+        for batch in in_batches(plan.judgements):
             self._versions.read_ahead(
-                found for judgement in some for found in self._judged(judgement, plan)
+                version for judgement in batch for version in self._judged(judgement, plan)
             )
-            found += [(judgement, self._judgement(judgement, plan, failed)) for judgement in some]
-        return found
+            reasons += [
+                (judgement, self._judgement(judgement, plan, failed)) for judgement in batch
+            ]
+        return reasons
 
     # --- contents
 
@@ -137,11 +139,11 @@ class Explainer:
             return Reason(ask.why, relative=ask.question_id)
         if ask.question_id in failed:
             return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
-        wanted = cell.wanted_of(ask.question_id)
-        if ask.count < wanted:
-            have = wanted - ask.count
-            what = "attempts" if wanted == cell.attempts else "answers"
-            return Reason(f"{what} {have} -> {wanted}", str(have), str(wanted), ask.question_id)
+        total = cell.wanted_of(ask.question_id)
+        if ask.count < total:
+            have = total - ask.count
+            unit = "attempts" if total == cell.attempts else "answers"
+            return Reason(f"{unit} {have} -> {total}", str(have), str(total), ask.question_id)
         is_known = False
         for known in self._known.find(cell.file, cell.case):
             is_known = True
@@ -163,13 +165,13 @@ class Explainer:
             old = _at(case.tests, number)
             if len(case.tests) > 1 and old in cell.case.tests:
                 return Reason("new conversation", relative=relative)
-            found = differ_tests(
+            differences = differ_tests(
                 self.find("test", old) or {},
                 self.find("test", cell.case.tests[number]) or {},
                 self.find,
                 self.project.name_of_version,
             )
-            return _reason(found, "test changed", relative)
+            return _reason(differences, "test changed", relative)
         if cell.prompt not in self._prompts_of(case):
             position = cell.prompt_number
             before = case.prompts[position] if position < len(case.prompts) else None
@@ -178,10 +180,10 @@ class Explainer:
                     "system prompt is new" if cell.prompt else "without a system prompt now",
                     relative=relative,
                 )
-            found = differ_prompts(
+            differences = differ_prompts(
                 self.find("prompt", before) or {}, self.find("prompt", cell.prompt) or {}
             )
-            return _reason(found, "system prompt changed", relative)
+            return _reason(differences, "system prompt changed", relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None
@@ -190,11 +192,11 @@ class Explainer:
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
         if model.model != cell.question.model:
-            found = differ_models(
+            differences = differ_models(
                 self.find("model", model.model) or {},
                 self.find("model", cell.question.model) or {},
             )
-            return _reason(found, "model changed", relative)
+            return _reason(differences, "model changed", relative)
         if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
             was, now = str(model.temperature), str(cell.candidate.temperature)
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
@@ -240,12 +242,12 @@ class Explainer:
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
         if not here and votes:
             relative = self._evaluation_before(judgement, votes[-1].evaluation)
-            found = differ_evaluations(
+            differences = differ_evaluations(
                 self.find("evaluation", relative) or {},
                 self.find("evaluation", evaluation) or {},
                 self.find,
             )
-            return _reason(found, "evaluation changed")
+            return _reason(differences, "evaluation changed")
         place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message
@@ -261,9 +263,9 @@ class Explainer:
         """What differs from the nearest relative that this candidate answered; None: nothing."""
         for old in self._relatives(judgement):
             name = self.project.name_of_version
-            found = list(differ_cases(old, judgement.cell.case, self.find, name))
-            if found:
-                return _reason(found, "case changed")
+            differences = list(differ_cases(old, judgement.cell.case, self.find, name))
+            if differences:
+                return _reason(differences, "case changed")
         return None
 
     def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
@@ -288,11 +290,11 @@ class Explainer:
         if was.get("model") != now.get("model"):
             return Reason(f"new evaluator {id}")
         if was.get("prompt") != now.get("prompt"):
-            found = differ_prompts(
+            differences = differ_prompts(
                 self.find("prompt", was.get("prompt", "")) or {},
                 self.find("prompt", now.get("prompt", "")) or {},
             )
-            return _reason(found, "evaluator prompt changed")
+            return _reason(differences, "evaluator prompt changed")
         return Reason(
             f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
             str(was.get("temperature")),
@@ -300,12 +302,12 @@ class Explainer:
         )
 
 
-def _reason(found: list[Difference], what: str, relative: str | None = None) -> Reason:
-    if not found:
-        return Reason(what, relative=relative)
-    first, *rest = found
+def _reason(differences: list[Difference], subject: str, relative: str | None = None) -> Reason:
+    if not differences:
+        return Reason(subject, relative=relative)
+    first, *rest = differences
     more = f" (and {len(rest)} more)" if rest else ""
-    text = str(first) if first.what.startswith(_NAMED) else f"{what}: {first}"
+    text = str(first) if first.what.startswith(_NAMED) else f"{subject}: {first}"
     return Reason(text + more, first.was, first.now, relative)
 
 

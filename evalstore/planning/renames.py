@@ -70,13 +70,13 @@ class Renames:
     project: Project
     _known: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def follow(self, run: Run, results: Iterable[Result], wanted: Iterable[str]) -> list[Result]:
+    def follow(self, run: Run, results: Iterable[Result], files: Iterable[str]) -> list[Result]:
         """The results of a run; those of the `wanted` files that it had elsewhere are renamed."""
-        found = list(results)
-        if set(wanted) <= {result.file for result in found}:
-            return found
+        listed = list(results)
+        if set(files) <= {result.file for result in listed}:
+            return listed
         names = self._names(run.snapshot)
-        return [replace(result, file=names.get(result.file, result.file)) for result in found]
+        return [replace(result, file=names.get(result.file, result.file)) for result in listed]
 
     def _names(self, root: str) -> dict[str, str]:
         """The path that each test file has now, by the path that it had, where they differ."""

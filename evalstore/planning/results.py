@@ -60,7 +60,7 @@ def compute_results(
             question: _answers(question, most, plan, new_sessions)
             for question, _, most in cell.asked()
         }
-        sessions = [session for some in answers.values() for session in some]
+        sessions = [session for session_ids in answers.values() for session in session_ids]
         votes: list[Vote] = []
         judged: list[JudgedSession] = []
         for together in cell.subjects(answers):
@@ -98,8 +98,8 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
             return checked is not None
     if "models" not in cell.case.judged_by:
         return True
-    wanted = sum(judge.times for judge in cell.judges)
-    return 0 < wanted == len([vote for vote in votes if vote.evaluator != CHECKS])
+    expected = sum(judge.times for judge in cell.judges)
+    return 0 < expected == len([vote for vote in votes if vote.evaluator != CHECKS])
 
 
 class LeafBuilder:
@@ -119,11 +119,11 @@ class LeafBuilder:
 
     def add(self, results: Iterable[CellResult]) -> None:
         """Add the next cells, in the order of files and rows."""
-        for file, some in groupby(results, key=lambda one: one.cell.file):
+        for file, of_file in groupby(results, key=lambda result: result.cell.file):
             if self._builder is None or file != self._file:
                 self.finish()
                 self._file, self._builder = file, self._begin(file)
-            self._builder.add(map(_describe, some))
+            self._builder.add(map(_describe, of_file))
 
     def _begin(self, file: str) -> ResultBuilder:
         load = self._load if is_tree(self._reading.files[file]) else None
@@ -157,9 +157,9 @@ def _describe(result: CellResult) -> Json:
     )
 
 
-def as_result(found: CellResult) -> Result:
+def as_result(result: CellResult) -> Result:
     """A settled cell in the form that runs are compared in."""
-    cell = found.cell
+    cell = result.cell
     return Result(
         file=cell.file,
         row=cell.case.row,
@@ -170,10 +170,10 @@ def as_result(found: CellResult) -> Result:
         test=cell.case.tests[0],
         conversations=conversations_of(cell.case.tests),
         evaluation=cell.case.evaluation,
-        verdict=found.verdict,
-        score=found.score,
-        sessions=found.sessions,
-        evaluations=tuple(vote.id for vote in found.votes),
+        verdict=result.verdict,
+        score=result.score,
+        sessions=result.sessions,
+        evaluations=tuple(vote.id for vote in result.votes),
         wanted=cell.wanted,
     )
 

@@ -47,13 +47,17 @@ class Selection:
     def matcher(self) -> Callable[[str, Case], bool]:
         """A function that says whether a case is selected."""
         by_name = compile_name(self.name) if self.name else None
-        lists = [one for one in (self.tags, self.required_tags1, self.required_tags2) if one]
+        lists = [
+            tag_list
+            for tag_list in (self.tags, self.required_tags1, self.required_tags2)
+            if tag_list
+        ]
         prohibited = set(self.exclude_tags)
 
         def matches(file: str, case: Case) -> bool:
             tags = set(case.tags)
             return (
-                all(tags & set(one) for one in lists)
+                all(tags & set(tag_list) for tag_list in lists)
                 and not tags & prohibited
                 and (by_name is None or by_name(f"{file}::{case.row}"))
                 and self._is_target(file, case)
@@ -90,14 +94,14 @@ class Subset:
 
     def take(self, cases: Sequence[Placed]) -> list[Placed]:
         """The cases that are in it, in the order in which they come."""
-        found = list(cases)
+        taken = list(cases)
         if self.sample is not None:
-            drawn = {(path, case.row) for path, case in sorted(found, key=self._lot)[: self.sample]}
-            found = [(path, case) for path, case in found if (path, case.row) in drawn]
+            drawn = {(path, case.row) for path, case in sorted(taken, key=self._lot)[: self.sample]}
+            taken = [(path, case) for path, case in taken if (path, case.row) in drawn]
         if self.shard is not None:
             number, count = self.shard
-            found = [one for one in found if _hash(*one[1].tests) % count == number - 1]
-        return found[: self.limit]
+            taken = [placed for placed in taken if _hash(*placed[1].tests) % count == number - 1]
+        return taken[: self.limit]
 
     def _lot(self, placed: Placed) -> tuple[int, str, str]:
         """The smallest are drawn: so a new case takes the place of one at most."""
@@ -112,8 +116,8 @@ def _hash(*texts: str) -> int:
 
 def read_shard(text: str) -> tuple[int, int]:
     """The number of a shard and how many there are; raises `EvalstoreError`."""
-    found = _SHARD.fullmatch(text.strip())
-    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _SHARD.fullmatch(text.strip())
+    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
         raise EvalstoreError(
             f"'--shard {text}' cannot be read",

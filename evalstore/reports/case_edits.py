@@ -71,8 +71,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
             yield from _differ(option, was, now)
     if was.evaluation != now.evaluation:
         old, new = (
-            (find("evaluation", one) or {}) if one else {}
-            for one in (was.evaluation, now.evaluation)
+            (find("evaluation", id) or {}) if id else {} for id in (was.evaluation, now.evaluation)
         )
         yield from differ_evaluations(old, new, find)
     yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
@@ -114,7 +113,7 @@ def differ_conversations(
 
 
 def _differ_prompts(
-    what: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
+    subject: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
 ) -> Iterator[Difference]:
     """Prompts that are new or gone; two in the same place are an edit of one."""
     if was == now:
@@ -126,25 +125,25 @@ def _differ_prompts(
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
             for edit in edits:
-                yield edit._replace(what=f"{what} {edit.what}")
+                yield edit._replace(what=f"{subject} {edit.what}")
         else:
             id = after or before
             shown = name("prompt", id) or id[:8]
-            yield Difference(f"{what} {shown} is {'new' if after else 'gone'}")
+            yield Difference(f"{subject} {shown} is {'new' if after else 'gone'}")
     if (None in was) != (None in now) and not (old and new):
-        yield Difference(f"case without {what} is {'new' if None in now else 'gone'}")
+        yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
     if not old and not new and before_all == now_all:
-        yield Difference(f"order of the {what}s")
+        yield Difference(f"order of the {subject}s")
 
 
 def _differ(field: str, was: Case | CaseFile, now: Case | CaseFile) -> Iterator[Difference]:
     """The difference in one field, if there is one."""
-    old, new = (getattr(one, field.replace(" ", "_")) for one in (was, now))
+    old, new = (getattr(version, field.replace(" ", "_")) for version in (was, now))
     if old != new:
-        yield Difference(field, _told(old), _told(new))
+        yield Difference(field, _as_text(old), _as_text(new))
 
 
-def _told(value: Json) -> str | None:
+def _as_text(value: Json) -> str | None:
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     return value if value is None or isinstance(value, str) else json.dumps(value)

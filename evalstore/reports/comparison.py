@@ -22,9 +22,9 @@ class Pair:
     @property
     def either(self) -> Result:
         """The newer of the two."""
-        found = self.now or self.was
-        assert found is not None
-        return found
+        result = self.now or self.was
+        assert result is not None
+        return result
 
 
 @dataclass
@@ -119,10 +119,12 @@ def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
         new = left
     pairs += [Pair(None, result) for result in new]
     pairs += [Pair(result, None) for result in old]
-    found = Comparison()
-    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row, one.either.model)):
-        _sort(pair, found)
-    return found
+    comparison = Comparison()
+    for pair in sorted(
+        pairs, key=lambda each: (each.either.file, each.either.row, each.either.model)
+    ):
+        _sort(pair, comparison)
+    return comparison
 
 
 def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
@@ -136,10 +138,10 @@ def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
         for result in now
     ]
     pairs += [Pair(result, None) for result in waiting.values()]
-    found = Comparison()
-    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row)):
-        _sort(pair, found, answers=False)
-    return found
+    comparison = Comparison()
+    for pair in sorted(pairs, key=lambda each: (each.either.file, each.either.row)):
+        _sort(pair, comparison, answers=False)
+    return comparison
 
 
 Place = tuple[str, str, str, Any]
@@ -147,7 +149,7 @@ Place = tuple[str, str, str, Any]
 
 def _by(row: str, prompt: str) -> Callable[[Result], Place]:
     """Where a result belongs, by these attributes of its row and its system prompt."""
-    return lambda one: (one.file, one.model, getattr(one, row), getattr(one, prompt))
+    return lambda result: (result.file, result.model, getattr(result, row), getattr(result, prompt))
 
 
 _BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
@@ -168,10 +170,10 @@ class ResultIndex:
         """The result of the same cell; `prompts` are all system prompts of its case now."""
         for prompt in ("prompt", "prompt_number"):
             for row in ("key", "row"):
-                found = self._places.get((prompt, _by(row, prompt)(result)))
+                match = self._places.get((prompt, _by(row, prompt)(result)))
                 # One with another system prompt of the case is the result of that one.
-                if found and (found.prompt == result.prompt or found.prompt not in prompts):
-                    return found
+                if match and (match.prompt == result.prompt or match.prompt not in prompts):
+                    return match
         return None
 
 
@@ -190,17 +192,17 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
 
 
-def _sort(pair: Pair, found: Comparison, *, answers: bool = True) -> None:
+def _sort(pair: Pair, comparison: Comparison, *, answers: bool = True) -> None:
     was, now = pair.was, pair.now
     if was is None:
-        found.new.append(pair)
+        comparison.new.append(pair)
     elif now is None:
-        found.gone.append(pair)
+        comparison.gone.append(pair)
     elif was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
-        found.broke.append(pair)
+        comparison.broke.append(pair)
     elif now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
-        found.fixed.append(pair)
+        comparison.fixed.append(pair)
     elif was.verdict != now.verdict or (answers and was.sessions != now.sessions):
-        found.changed.append(pair)
+        comparison.changed.append(pair)
     else:
-        found.unchanged.append(pair)
+        comparison.unchanged.append(pair)

@@ -103,8 +103,8 @@ class ResultGroup:
             "evaluations": self.evaluations,
             "latency": _rounded(self.latency, 4),
             "cost": {
-                name: {"total": _rounded(one, 8), "per100Sessions": _rounded(self.per_100(one), 8)}
-                for name, one in (
+                name: {"total": _rounded(usd, 8), "per100Sessions": _rounded(self.per_100(usd), 8)}
+                for name, usd in (
                     ("candidates", self.answering),
                     ("judges", self.judging),
                     ("all", self.cost),

@@ -89,8 +89,10 @@ class RateChange:
             return "no file moved: no evidence of change"
         if self.moved == 1:
             return "one file moved: nothing follows for the others"
-        found = "a change" if self.is_sure else "no evidence of change"
-        return f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {found}"
+        conclusion = "a change" if self.is_sure else "no evidence of change"
+        return (
+            f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {conclusion}"
+        )
 
     @property
     def points(self) -> str:
@@ -108,12 +110,12 @@ class RateChange:
 def change_of(files: Iterable[FileSum]) -> RateChange:
     """The change of the paired cells of these files."""
     sums = list(files)
-    pairs = sum(one.pairs for one in sums)
-    moved = sum(1 for one in sums if one.total)
-    p = sign_flip([one.total for one in sums])
+    pairs = sum(file.pairs for file in sums)
+    moved = sum(1 for file in sums if file.total)
+    p = sign_flip([file.total for file in sums])
     if not pairs:
         return RateChange(0, 0, 0, None, None, None, None, p)
-    difference = sum(one.total for one in sums) / pairs
+    difference = sum(file.total for file in sums) / pairs
     method, low, high = _interval(sums, pairs, moved)
     return RateChange(pairs, len(sums), moved, difference, low, high, method, p)
 
@@ -130,8 +132,8 @@ def _interval(
     if not moved:
         # The sums say nothing of the variance: as many pairs as files, none of which differs.
         return "tango", *tango(0, 0, len(files))
-    found = clustered_difference(files)
-    return ("cluster-t", *found) if found else (None, None, None)
+    interval = clustered_difference(files)
+    return ("cluster-t", *interval) if interval else (None, None, None)
 
 
 # --- the test
@@ -144,10 +146,10 @@ def sign_flip(sums: Sequence[float]) -> float:
     Where all sums are as large it is the exact McNemar test; drawn only where the sums are
     many and very different, and then always the same. Values below 1e-30 become 1e-30.
     """
-    whole = all(one == int(one) for one in sums)
-    counted = [int(one) if whole else round(one * _SCALE) for one in sums]
+    whole = all(total == int(total) for total in sums)
+    counted = [int(total) if whole else round(total * _SCALE) for total in sums]
     observed = abs(sum(counted))
-    sizes = sorted(abs(one) for one in counted if one)
+    sizes = sorted(abs(count) for count in counted if count)
     if observed == 0:
         return 1.0
     if sizes[0] == sizes[-1]:
@@ -162,19 +164,19 @@ def sign_flip(sums: Sequence[float]) -> float:
 
 def _totals(sizes: Sequence[int]) -> dict[int, float] | None:
     """How likely each total of the sizes with random signs is; None when they are too many."""
-    found, steps = {0: 1.0}, 0
+    shares, steps = {0: 1.0}, 0
     for size, count in sorted(Counter(sizes).items()):
         signs = _binomial(count)
-        steps += len(found) * len(signs)
+        steps += len(shares) * len(signs)
         if steps > _STEPS:
             return None
         following: dict[int, float] = {}
-        for total, share in found.items():
+        for total, share in shares.items():
             for number, likely in signs:
                 place = total + size * (2 * number - count)
                 following[place] = following.get(place, 0.0) + share * likely
-        found = {total: share for total, share in following.items() if share > _NOTHING}
-    return found
+        shares = {total: share for total, share in following.items() if share > _NOTHING}
+    return shares
 
 
 def _binomial(count: int) -> list[tuple[int, float]]:
@@ -219,8 +221,8 @@ def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
             return math.copysign(math.inf, distance) if distance else 0.0
         return distance / math.sqrt(variance)
 
-    low = _root(lambda one: score(one) - Z95, -1.0, estimate)
-    return low, _root(lambda one: score(one) + Z95, estimate, 1.0)
+    low = _root(lambda difference: score(difference) - Z95, -1.0, estimate)
+    return low, _root(lambda difference: score(difference) + Z95, estimate, 1.0)
 
 
 def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None:
@@ -258,7 +260,7 @@ def t_quantile(freedom: int) -> float:
             + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
             + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
         )
-    return _root(lambda one: 0.95 - _within(one, freedom), 1.0, 13.0)
+    return _root(lambda bound: 0.95 - _within(bound, freedom), 1.0, 13.0)
 
 
 def _within(bound: float, freedom: int) -> float:

@@ -185,7 +185,7 @@ def rate_of(questions: Questions) -> Rate:
     files, rows = Clusters(), Clusters()
     for alike in by_file.values():
         sums = Counts(
-            *(sum(times * one[place] for one, times in alike.items()) for place in range(3))
+            *(sum(times * each[place] for each, times in alike.items()) for place in range(3))
         )
         files.add(sums)
         for counts, times in alike.items():

@@ -36,11 +36,11 @@ class Difference(NamedTuple):
 
     def swapped(self) -> Difference:
         """The same looked at from the other side."""
-        what = self.what
+        subject = self.what
         for old, new in ((" is new", " is gone"), (" is gone", " is new")):
-            if what.endswith(old):
-                return Difference(what.removesuffix(old) + new, self.now, self.was)
-        return Difference(what, self.now, self.was)
+            if subject.endswith(old):
+                return Difference(subject.removesuffix(old) + new, self.now, self.was)
+        return Difference(subject, self.now, self.was)
 
 
 Find = Callable[[str, str], Json]
@@ -96,32 +96,32 @@ def _nowhere(_kind: str, _id: str) -> Json:
 
 def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Difference]:
     """In what two evaluation versions differ."""
-    found = list(
+    differences = list(
         _content("instructions changed:", was.get("instructions"), now.get("instructions"))
     )
     old, new = was.get("checks", []), now.get("checks", [])
     for number in range(max(len(old), len(new))):
         if number >= len(old):
-            found.append(Difference(f"check {number + 1} ({new[number]['type']}) is new"))
+            differences.append(Difference(f"check {number + 1} ({new[number]['type']}) is new"))
         elif number >= len(new):
-            found.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
+            differences.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
         elif old[number] != new[number]:
             file = old[number].get("file"), new[number].get("file")
             if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
-                found.append(Difference(f"file {file[1]['path']} changed"))
+                differences.append(Difference(f"file {file[1]['path']} changed"))
                 continue
-            what, before, after = _in_check(old[number], new[number], find)
-            found.append(Difference(f"check {number + 1} changed: {what}", before, after))
-    return found
+            path, before, after = _in_check(old[number], new[number], find)
+            differences.append(Difference(f"check {number + 1} changed: {path}", before, after))
+    return differences
 
 
 def _in_check(was: Json, now: Json, find: Find) -> Difference:
     """In what two versions of a check differ first; of its prompts, in what they say."""
-    found = (one for one in _paths(was, now) if not one[0].startswith(_BOUND))
-    path, before, after = next(found, ("which answers it looks at", None, None))
+    changes = (change for change in _paths(was, now) if not change[0].startswith(_BOUND))
+    path, before, after = next(changes, ("which answers it looks at", None, None))
     path = path.removeprefix("given.")
     if path.startswith("prompts["):
-        old, new = (find("prompt", one) if one else None for one in (before, after))
+        old, new = (find("prompt", id) if id else None for id in (before, after))
         inner = differ_prompts(old, new) if old and new else []
         return (
             inner[0]._replace(what=f"evaluator prompt, {inner[0].what}")
@@ -204,11 +204,11 @@ def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
     )
 
 
-def _sets(what: str, was: list[str], now: list[str]) -> Iterator[Difference]:
+def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:
     for gone in sorted(set(was) - set(now)):
-        yield Difference(f"{what} {gone} is gone")
+        yield Difference(f"{subject} {gone} is gone")
     for new in sorted(set(now) - set(was)):
-        yield Difference(f"{what} {new} is new")
+        yield Difference(f"{subject} {new} is new")
 
 
 def _one(value: str | None) -> list[str]:
@@ -221,12 +221,12 @@ def _versions(
     """Tools are told apart by their name; there is one schema at most."""
 
     def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
-        found: dict[str, tuple[str, Json]] = {}
+        versions: dict[str, tuple[str, Json]] = {}
         for id in ids:
             content = find(kind, id) or {}
             key = str(content.get("name", ""))
-            found[f"{key} {id}" if key in found else key] = (id, content)
-        return found
+            versions[f"{key} {id}" if key in versions else key] = (id, content)
+        return versions
 
     old = by_name([id for id in was if id not in now])
     new = by_name([id for id in now if id not in was])
@@ -236,12 +236,14 @@ def _versions(
             yield Difference(f"{kind} {shown} is new")
         else:
             if kind == "schema":
-                found = next(_paths(old[key][1].get("schema", {}), content.get("schema", {})), None)
+                change = next(
+                    _paths(old[key][1].get("schema", {}), content.get("schema", {})), None
+                )
             else:
-                found = next(_paths(old[key][1], content), None)
+                change = next(_paths(old[key][1], content), None)
             yield (
-                Difference(f"{kind} {shown} changed: {found[0]}", found[1], found[2])
-                if found
+                Difference(f"{kind} {shown} changed: {change[0]}", change[1], change[2])
+                if change
                 else Difference(f"{kind} {shown} changed")
             )
     for key, (id, _) in old.items():

@@ -74,18 +74,22 @@ class StoredCases(Sequence[Case]):
 
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
     """What nodes of cases are, by id; those of a very long file are read when they are used."""
-    found: dict[str, CaseFile] = {}
-    short = [(id, one) for id, one in contents.items() if has_parts(one) and one["level"] == 1]
-    for some in _groups(short, lambda item: len(item[1]["parts"])):
-        parts = load(part for _, content in some for part in content["parts"])
-        for id, content in some:
-            found[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
+    files: dict[str, CaseFile] = {}
+    short = [
+        (id, content)
+        for id, content in contents.items()
+        if has_parts(content) and content["level"] == 1
+    ]
+    for group in _groups(short, lambda item: len(item[1]["parts"])):
+        parts = load(part for _, content in group for part in content["parts"])
+        for id, content in group:
+            files[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
     for id, content in contents.items():
         if not has_parts(content):
-            found[id] = deserialize.restore_case_file(content)
-        elif id not in found:
-            found[id] = _with_settings(content, StoredCases(id, content, load))
-    return found
+            files[id] = deserialize.restore_case_file(content)
+        elif id not in files:
+            files[id] = _with_settings(content, StoredCases(id, content, load))
+    return files
 
 
 def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
@@ -122,17 +126,17 @@ def load_parts(
     is_large = content["level"] == 1 and max(counts) > MOST
     if is_large or len(counts) != len(content["parts"]):
         raise damaged("nodes", node, "it does not say how many cases are in each part")
-    wanted = range(len(counts)) if places is None else places
-    loaded = load([content["parts"][place] for place in wanted])
-    found: list[tuple[str, Json]] = []
-    for place in wanted:
+    numbers = range(len(counts)) if places is None else places
+    loaded = load([content["parts"][place] for place in numbers])
+    parts: list[tuple[str, Json]] = []
+    for place in numbers:
         id = content["parts"][place]
         part = loaded[id]
         count = sum(part["counts"]) if has_parts(part) else len(part["cases"])
         if count != counts[place] or _level_of(part) != content["level"] - 1:
             raise damaged("nodes", id, f"it is not the part that the node {node} has")
-        found.append((id, part))
-    return found
+        parts.append((id, part))
+    return parts
 
 
 def _level_of(content: Json) -> int:
@@ -168,26 +172,26 @@ def iterate_result_parts(
 def _expand(
     parts: Sequence[ResultPart], load_cases: Load, load_results: Load
 ) -> Iterator[list[ResultPart]]:
-    for some in _groups(
-        parts, lambda one: len(one.content["parts"]) if has_parts(one.content) else 1
+    for group in _groups(
+        parts, lambda part: len(part.content["parts"]) if has_parts(part.content) else 1
     ):
-        trees = [part.content for part in some if has_parts(part.content)]
+        trees = [part.content for part in group if has_parts(part.content)]
         if not trees:
-            yield some
+            yield group
             continue
         cases = load_cases(content["cases"] for content in trees)
         inner = load_results(id for content in trees for id in content["parts"] if id)
         below: list[ResultPart] = []
-        for one in some:
-            if has_parts(one.content):
-                below += _parts_of(one, cases[one.content["cases"]], inner)
+        for part in group:
+            if has_parts(part.content):
+                below += _parts_of(part, cases[part.content["cases"]], inner)
             else:
-                below.append(one)
+                below.append(part)
         yield from _expand(below, load_cases, load_results)
 
 
-def _parts_of(one: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
-    content, first = one.content, one.first
+def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
+    content, first = result.content, result.first
     level = content["level"]
     if _level_of(cases) != level or not (
         len(content["parts"]) == len(cases["parts"]) == len(cases["counts"])
@@ -199,19 +203,19 @@ def _parts_of(one: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterat
             part = inner[id]
             if part["cases"] != place or _level_of(part) != level - 1:
                 raise damaged("nodes", id, "it is about other cases than the node above it")
-            yield ResultPart(one.number, first, part)
+            yield ResultPart(result.number, first, part)
         first += count
 
 
 def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:
     """The items in lists that weigh about as much as is read together."""
-    some: list[T] = []
+    group: list[T] = []
     weight = 0
     for item in items:
-        some.append(item)
+        group.append(item)
         weight += weigh(item)
         if weight >= _AT_ONCE:
-            yield some
-            some, weight = [], 0
-    if some:
-        yield some
+            yield group
+            group, weight = [], 0
+    if group:
+        yield group

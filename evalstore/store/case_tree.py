@@ -116,9 +116,9 @@ class CaseTreeBuilder:
         return self._keep({**settings, **_describe_parts(parts, level), **code})
 
     def _combine(self, parts: Iterable[_Part], level: int) -> Iterator[_Part]:
-        for some in _cut(parts, level):
-            id = self._keep({**hashing.describe("cases"), **_describe_parts(some, level)})
-            yield _Part(id, sum(part.size for part in some), some[-1].key)
+        for group in _cut(parts, level):
+            id = self._keep({**hashing.describe("cases"), **_describe_parts(group, level)})
+            yield _Part(id, sum(part.size for part in group), group[-1].key)
 
 
 def _describe_parts(parts: Sequence[_Part], level: int) -> hashing.Description:
@@ -131,14 +131,14 @@ def _describe_parts(parts: Sequence[_Part], level: int) -> hashing.Description:
 
 
 def _cut(parts: Iterable[_Part], level: int) -> Iterator[list[_Part]]:
-    some: list[_Part] = []
+    group: list[_Part] = []
     for part in parts:
-        some.append(part)
-        if _is_end(len(some), part.key, level):
-            yield some
-            some = []
-    if some:
-        yield some
+        group.append(part)
+        if _is_end(len(group), part.key, level):
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _is_end(count: int, key: str, level: int) -> bool:
@@ -164,12 +164,12 @@ def build_results(
     `cells` are those of each file, in the order of its cases; `nodes` are the nodes of the files,
     and `load` loads nodes of cases.
     """
-    found: dict[str, str] = {}
-    for file, some in cells.items():
+    results: dict[str, str] = {}
+    for file, file_cells in cells.items():
         builder = ResultBuilder(nodes[file], load if is_tree(files[file]) else None, keep)
-        builder.add(some)
-        found[file] = builder.finish()
-    return found
+        builder.add(file_cells)
+        results[file] = builder.finish()
+    return results
 
 
 @dataclass(slots=True)

@@ -23,9 +23,10 @@ _STRICT = CoreConfig(strict=True)
 
 
 def _record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
-    fields = {name: shape.typed_dict_field(one) for name, one in required.items()}
+    fields = {name: shape.typed_dict_field(field) for name, field in required.items()}
     fields |= {
-        name: shape.typed_dict_field(one, required=False) for name, one in (optional or {}).items()
+        name: shape.typed_dict_field(field, required=False)
+        for name, field in (optional or {}).items()
     }
     return shape.typed_dict_schema(fields, extra_behavior="ignore", config=_STRICT)
 
@@ -282,6 +283,6 @@ ITEMS: dict[str, Shape] = {"cases": _CASE, "cells": _CELL}
 """The items of long lists, by the name of the list in their content."""
 
 
-def make_validator(one: Shape) -> SchemaValidator:
+def make_validator(schema: Shape) -> SchemaValidator:
     """What tells whether a value has a shape."""
-    return SchemaValidator(one, _STRICT)
+    return SchemaValidator(schema, _STRICT)

@@ -37,10 +37,10 @@ _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 221_845_392_000_000_000
 """The years 1 and 9000, in microseconds since 1970: what a date can be made of, and added to."""
 
 
-def damaged(table: str, id: str, what: str) -> StoreError:
+def damaged(table: str, id: str, problem: str) -> StoreError:
     """The error that something is wrong with a row."""
     place = f"row {id} of the table '{table}'" if id else f"the table '{table}'"
-    return StoreError(f"the store is damaged: {place}: {what}", hint=HINT)
+    return StoreError(f"the store is damaged: {place}: {problem}", hint=HINT)
 
 
 def missing(kind: str, id: str) -> StoreError:
@@ -48,12 +48,12 @@ def missing(kind: str, id: str) -> StoreError:
     return StoreError(f"the store is damaged: it has no {kind} {id}", hint=HINT)
 
 
-def require(found: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]:
+def require(values: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]:
     """What was found; raises `StoreError` when it lacks one of the ids."""
     for id in ids:
-        if id not in found:
+        if id not in values:
             raise missing(kind, id)
-    return found
+    return values
 
 
 # --- contents
@@ -80,10 +80,10 @@ def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bo
             _refuse_depth(text, content)
     except (ValueError, RecursionError) as error:
         raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
-    found = content.get("kind") if content.__class__ is dict else None
-    if found != kind if kind else found not in kinds_of(table):
+    found_kind = content.get("kind") if content.__class__ is dict else None
+    if found_kind != kind if kind else found_kind not in kinds_of(table):
         raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
-    validator = _validator_of(found)
+    validator = _validator_of(found_kind)
     if not validator.isinstance_python(content):
         raise _wrong_shape(table, id, validator, content)
     return content
@@ -125,7 +125,7 @@ def decode_row(table: str, id: Any, content: Any) -> tuple[str, Json]:
 def kinds_of(table: str) -> tuple[str, ...]:
     """The kinds of content that belong into a table."""
     known = {**VERSIONS, **EVENTS}.items()
-    return tuple(kind for kind, one in known if one.name == table)
+    return tuple(kind for kind, columns in known if columns.name == table)
 
 
 def is_of_kind(kind: str, content: Json) -> bool:
@@ -177,8 +177,8 @@ def _refuse_depth(text: str, content: Json) -> None:
     for _ in range(_DEEPEST):
         level = [
             inner
-            for one in level
-            for inner in (one.values() if one.__class__ is dict else one)
+            for value in level
+            for inner in (value.values() if value.__class__ is dict else value)
             if inner.__class__ in (dict, list)
         ]
         if not level:

@@ -50,8 +50,8 @@ class CostQueries(Database):
             "FROM json_each(content, '$.turns')) END FROM sessions WHERE id IN"
         )
         with self._reading() as connection:
-            found = select_each(connection, statement, sessions)
-            return dict(_spent(as_digits(id), *row) for id, *row in found)
+            rows = select_each(connection, statement, sessions)
+            return dict(_spent(as_digits(id), *row) for id, *row in rows)
 
     def find_judgements(self, evaluations: Iterable[str]) -> dict[str, StoredJudgement]:
         """These evaluations as votes, by id."""
@@ -59,7 +59,7 @@ class CostQueries(Database):
             "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
             "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
         )
-        found: dict[str, StoredJudgement] = {}
+        judgements: dict[str, StoredJudgement] = {}
         with self._reading() as connection:
             people = {id for (id,) in connection.execute(PEOPLE)}
             for row in select_each(connection, statement, evaluations):
@@ -75,8 +75,8 @@ class CostQueries(Database):
                     evaluator in people,
                 )
                 cost = as_number(usd, "evaluations", digits)
-                found[digits] = StoredJudgement(vote, as_digits(subject), cost)
-        return found
+                judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
+        return judgements
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """What these sessions, or judgements, have cost together in USD, as far as it is known."""
@@ -84,7 +84,7 @@ class CostQueries(Database):
         statement = f"SELECT sum(json_extract(content, '$.cost.usd')) FROM {table} WHERE id IN"
         with self._reading() as connection:
             sums = select_each(connection, statement, ids)
-            return sum((as_number(some, table) or 0.0 for (some,) in sums), 0.0)
+            return sum((as_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
 
 
 def _spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> tuple[str, Spent]:

@@ -92,12 +92,12 @@ class Database:
             if unreadable and inspect:
                 return
             refuse_foreign(self.path, unreadable)
-            found = self._version(connection)
-            is_new = found is None
+            version = self._version(connection)
+            is_new = version is None
             if is_new:
                 self._keep_log(connection)
-                found = self._make_tables(connection)
-            if found != migrations.HEAD:
+                version = self._make_tables(connection)
+            if version != migrations.HEAD:
                 unsafe = [
                     extra for extra in self.foreign if extra.blocks_writing and not extra.missing
                 ]
@@ -126,11 +126,11 @@ class Database:
         """Make the tables, unless another process was faster; returns the migration it is at."""
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            found = self._version(connection)
-            if found is None:
+            version = self._version(connection)
+            if version is None:
                 migrations.make_tables(connection)
-                found = MIGRATION
-        return found
+                version = MIGRATION
+        return version
 
     def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
         with migrations.transaction(connection) as writing:
@@ -142,17 +142,17 @@ class Database:
 
     def _version(self, connection: sqlite3.Connection) -> str | None:
         """The migration the store is at; None for an empty file."""
-        found = migrations.version_of(connection)
-        if found is None and connection.execute(_COUNT).fetchone()[0]:
-            found = migrations.version_of(connection)  # another process may just have made it
-            if found is None:
+        version = migrations.version_of(connection)
+        if version is None and connection.execute(_COUNT).fetchone()[0]:
+            version = migrations.version_of(connection)  # another process may just have made it
+            if version is None:
                 raise StoreError(
                     f"'{self.path}' is a database, but not a store of evalstore",
                     hint="name another file with --store",
                 )
-        if found is not None:
-            migrations.refuse_newer(found, self.path)
-        return found
+        if version is not None:
+            migrations.refuse_newer(version, self.path)
+        return version
 
     def _back_up(self) -> None:
         """Copy the store as it is beside it, before a migration; a copy is there whole or not."""
@@ -243,8 +243,8 @@ class Database:
     def database_problems(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
         with self._reading() as connection:
-            found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
-        return [] if found == ["ok"] else found
+            problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
+        return [] if problems == ["ok"] else problems
 
 
 def _remove_partial_copies(store: Path) -> None:
@@ -278,10 +278,10 @@ def refuse_foreign(path: str, foreign: Sequence[UnexpectedObject]) -> None:
 def _identify(path: Path) -> tuple[int, int] | None:
     """The device and number of a file; None when there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def select_each(
@@ -296,10 +296,10 @@ def select_each(
 
     `rest` follows the ids in the statement, and `as_value` makes of an id what it compares.
     """
-    for some in chunks(ids):
-        places = ", ".join(["?"] * len(some))
+    for batch in chunks(ids):
+        places = ", ".join(["?"] * len(batch))
         query = f"{statement} ({places}) {rest}"
-        yield from connection.execute(query, [as_value(id) for id in some]).fetchall()
+        yield from connection.execute(query, [as_value(id) for id in batch]).fetchall()
 
 
 def ensure(
@@ -348,6 +348,6 @@ def _insert(
 
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
     """Different ids in lists that fit into one query."""
-    wanted = list(dict.fromkeys(ids))
-    for start in range(0, len(wanted), _AT_ONCE):
-        yield wanted[start : start + _AT_ONCE]
+    unique_ids = list(dict.fromkeys(ids))
+    for start in range(0, len(unique_ids), _AT_ONCE):
+        yield unique_ids[start : start + _AT_ONCE]

@@ -17,7 +17,7 @@ from evalstore.store.table_columns import STATEMENTS
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
 """The query that `find_foreign` takes the rows of."""
 _START = re.compile(
-    r"CREATE (?P<what>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
+    r"CREATE (?P<kind>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
     r"(?:(?P<name>\w+)|[\"'`\[](?P<quoted>[^\"'`\]]+)[\"'`\]])"
 )
 _PLAIN_INDEX = re.compile(r"CREATE INDEX \S+ ON \S+ \([\w\", ]+\)\Z")
@@ -41,40 +41,42 @@ class UnexpectedObject(NamedTuple):
 def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
     """Everything in which a schema differs from that of the newest migration."""
     ours, present = STATEMENTS, set[str]()
-    found: list[UnexpectedObject] = []
+    unexpected: list[UnexpectedObject] = []
     for kind, name, sql in rows:
         statement = " ".join(str(sql).split())
         if statement in ours:
             present.add(statement)
         elif not str(name).startswith(_OF_SQLITE) or (sql is not None and kind != "table"):
-            found.append(_describe(str(name), statement))
-    taken = {extra.table for extra in found}
-    found += [
-        UnexpectedObject(f"the {what} '{name}' is missing", None, what == "table", missing=True)
-        for statement, (what, name) in ours.items()
+            unexpected.append(_describe(str(name), statement))
+    taken = {extra.table for extra in unexpected}
+    unexpected += [
+        UnexpectedObject(
+            f"the {object_kind} '{name}' is missing", None, object_kind == "table", missing=True
+        )
+        for statement, (object_kind, name) in ours.items()
         if statement not in present and name not in taken
     ]
-    return found
+    return unexpected
 
 
 def _describe(name: str, statement: str) -> UnexpectedObject:
     start = _START.match(statement)
     if start is None:
         return UnexpectedObject(f"'{name}' is something that evalstore does not know", None, True)
-    what = start["what"].lower()
+    kind = start["kind"].lower()
     called = (start["name"] or start["quoted"]).lower()
     if called in _our_names():
-        if what == "table":
+        if kind == "table":
             words = f"the table '{called}' is not as evalstore makes it"
             return UnexpectedObject(words, called, blocks_writing=True)
-        if "index" not in what:
-            words = f"there is a {what} in the place of the table '{called}'"
-            blocks = what != "trigger"
+        if "index" not in kind:
+            words = f"there is a {kind} in the place of the table '{called}'"
+            blocks = kind != "trigger"
             return UnexpectedObject(words, called if blocks else None, True, blocks)
-    harmless = what in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
-    return UnexpectedObject(f"the {what} '{name}' is not of evalstore", None, not harmless)
+    harmless = kind in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
+    return UnexpectedObject(f"the {kind} '{name}' is not of evalstore", None, not harmless)
 
 
 @cache
 def _our_names() -> frozenset[str]:
-    return frozenset(name for what, name in STATEMENTS.values() if what == "table")
+    return frozenset(name for kind, name in STATEMENTS.values() if kind == "table")

@@ -52,7 +52,7 @@ class _Check:
         self.damages: list[Damage] = []
         self._seen: set[tuple[str, str]] = set()
         self._present: set[str] = set()
-        self._wanted: list[tuple[str, str, str]] = []
+        self._targets: list[tuple[str, str, str]] = []
         self._kinds: dict[str, set[str]] = {}
         for kind, table in {**VERSIONS, **EVENTS}.items():
             self._kinds.setdefault(table.name, set()).add(kind)
@@ -71,8 +71,8 @@ class _Check:
             kind, content = self._content(table, row)
             if not is_of_kind(kind, content):
                 raise _WrongError("the content is not what its kind has", kind)
-            found = list(_columns(kind, row, content))
-            wanted = [(kind, id, target) for target in _references(kind, content)]
+            problems = list(_columns(kind, row, content))
+            references = [(kind, id, target) for target in _references(kind, content)]
         except _WrongError as wrong:
             self.damages.append(Damage(wrong.kind or kind, id, wrong.message))
             return
@@ -80,8 +80,8 @@ class _Check:
             # The id is right, so this was stored as it is: by another program.
             self.damages.append(Damage(kind, id, "the content is not what its kind has"))
             return
-        self.damages += [Damage(kind, id, message) for message in found]
-        self._wanted += wanted
+        self.damages += [Damage(kind, id, message) for message in problems]
+        self._targets += references
 
     def _kind_of(self, table: str) -> str:
         """The kind of what a table holds, as long as its content does not tell."""
@@ -110,7 +110,7 @@ class _Check:
         """Check, after all rows, that what they refer to is there."""
         self.damages += [
             Damage(kind, id, f"refers to {target}, which is not there")
-            for kind, id, target in self._wanted
+            for kind, id, target in self._targets
             if target not in self._present
         ]
 
@@ -190,8 +190,8 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
             yield from cell.get("evaluations", ())
     if kind == "run":
         yield from (content[name] for name in ("snapshot", "results") if content.get(name))
-        yield from (one["model"] for one in content.get("candidates", ()))
-        yield from (one["evaluator"] for one in content.get("evaluators", ()))
+        yield from (candidate["model"] for candidate in content.get("candidates", ()))
+        yield from (evaluator["evaluator"] for evaluator in content.get("evaluators", ()))
     for message in content.get("messages", ()) if kind in ("test", "prompt") else ():
         yield from _files(message.get("content"))
     if kind == "evaluation":

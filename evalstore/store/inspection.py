@@ -60,11 +60,11 @@ def inspect_store(path: Path) -> StoreState:
                 return StoreState(path, size, None, writable, unreadable[0])
             if tables and "alembic_version" not in tables:
                 return StoreState(path, size, None, writable, "it is not a store of evalstore")
-            found = (
+            row = (
                 connection.execute("SELECT version_num FROM alembic_version").fetchone()
                 if tables
                 else None
             )
     except sqlite3.Error as error:
         return StoreState(path, size, None, writable, str(error))
-    return StoreState(path, size, found[0] if found else None, writable)
+    return StoreState(path, size, row[0] if row else None, writable)

@@ -34,12 +34,12 @@ def migrations() -> Path:
 def version_of(connection: sqlite3.Connection) -> str | None:
     """The migration a store is at; None for one without tables."""
     try:
-        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.DatabaseError as error:
         if "no such table" in str(error):
             return None
         raise
-    return found[0] if found else None
+    return row[0] if row else None
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
@@ -88,11 +88,11 @@ def upgrade(connection: Connection, folder: Path | None = None, head: str | None
     command.upgrade(config, head or HEAD)
 
 
-def refuse_newer(found: str, path: str) -> None:
+def refuse_newer(version: str, path: str) -> None:
     """Raise when a store has been written by a newer program."""
-    if found not in KNOWN:
+    if version not in KNOWN:
         raise StoreError(
             f"the store '{path}' is newer than this program "
-            f"(its version is {found}, ours is {HEAD})",
+            f"(its version is {version}, ours is {HEAD})",
             hint="upgrade evalstore, or name another store with --store",
         )

@@ -42,7 +42,7 @@ def describe_cell(
     case: int,
     prompt_number: int,
     model: str,
-    wanted: int,
+    answer_count: int,
     verdict: Verdict | None,
     score: float | None,
     sessions: Iterable[str],
@@ -53,7 +53,7 @@ def describe_cell(
         "case": case,
         "prompt": prompt_number or None,
         "model": model,
-        "wanted": wanted if wanted > 1 else None,
+        "wanted": answer_count if answer_count > 1 else None,
         "verdict": verdict,
         "score": score,
         "sessions": list(sessions),
@@ -116,8 +116,8 @@ def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[Tag
         number, prompt = cell["case"], cell.get("prompt", 0)
         if number < done:  # as a rule both are in the same order
             cases, done = _read_cases(store, named[1], shared), 0
-        for one in range(done, min(number, len(cases))):
-            cases[one] = None  # its memory is for the results
+        for index in range(done, min(number, len(cases))):
+            cases[index] = None  # its memory is for the results
         done = number
         case = cases[number] if number < len(cases) else None
         if case is None or prompt >= len(case.prompts):
@@ -128,7 +128,7 @@ def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[Tag
 def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
     """The cells of a file whose results are in several nodes."""
     for parts in store.iterate_results([id]):
-        files = store.load_case_files({one.content["cases"] for one in parts})
+        files = store.load_case_files({part.content["cases"] for part in parts})
         for part in parts:
             cases = files[part.content["cases"]].cases
             for cell in part.content["cells"]:
@@ -139,25 +139,25 @@ def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
 
 
 def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
-    found: list[Case | None] = []
+    cases: list[Case | None] = []
     tests: tuple[str, ...] = ()
     for member in store.iterate_members(id, "cases"):
         case = restore_case(member, shared)
         # Rows that differ in nothing stand side by side.
         tests = case.tests if case.tests != tests else tests
-        found.append(replace(case, tests=tests) if case.tests is not tests else case)
-    return found
+        cases.append(replace(case, tests=tests) if case.tests is not tests else case)
+    return cases
 
 
 def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:
     """The cells of a run; with `only`, of that file."""
-    return [result for some in iterate_results(store, run, only) for result in some]
+    return [result for batch in iterate_results(store, run, only) for result in batch]
 
 
 def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator[list[Result]]:
     """The cells of a run in batches, by path; with `only`, of that file."""
-    for some in iterate_cases(store, run, only):
-        yield [result for result, _ in some]
+    for batch in iterate_cases(store, run, only):
+        yield [result for result, _ in batch]
 
 
 def iterate_cases(
@@ -177,8 +177,8 @@ def iterate_entries(
 
     `entries` are the entries of a result tree.
     """
-    for some in _iterate_cells(store, entries):
-        yield [(restore_cell(path, case, cell), case) for path, case, cell in some]
+    for batch in _iterate_cells(store, entries):
+        yield [(restore_cell(path, case, cell), case) for path, case, cell in batch]
 
 
 def _iterate_cells(
@@ -189,11 +189,11 @@ def _iterate_cells(
     `entries` are the entries of a result tree.
     """
     paths = iter(sorted(entries))
-    while some := list(islice(paths, _FILES_AT_ONCE)):
-        for parts in store.iterate_results([entries[path] for path in some]):
+    while batch := list(islice(paths, _FILES_AT_ONCE)):
+        for parts in store.iterate_results([entries[path] for path in batch]):
             files = store.load_case_files({part.content["cases"] for part in parts})
             yield [
-                (some[part.number], case_of(cell, files[part.content["cases"]].cases), cell)
+                (batch[part.number], case_of(cell, files[part.content["cases"]].cases), cell)
                 for part in parts
                 for cell in part.content["cells"]
             ]
@@ -203,12 +203,12 @@ def results_of(
     store: Store, path: str, rows: Mapping[str, Collection[str]]
 ) -> dict[str, list[Result]]:
     """The cells of some rows of a file, by the node of its results; `rows` are those of each."""
-    found: dict[str, list[Result]] = {node: [] for node in rows}
-    for some in _iterate_cells(store, {node: node for node in rows}):
-        for node, case, cell in some:
+    results: dict[str, list[Result]] = {node: [] for node in rows}
+    for batch in _iterate_cells(store, {node: node for node in rows}):
+        for node, case, cell in batch:
             if case.row in rows[node]:
-                found[node].append(restore_cell(path, case, cell))
-    return found
+                results[node].append(restore_cell(path, case, cell))
+    return results
 
 
 def case_of(cell: Json, cases: Sequence[Case]) -> Case:
@@ -216,15 +216,15 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
     number = cell["case"]
     if number >= len(cases) or cell.get("prompt", 0) >= len(cases[number].prompts):
         raise damaged("nodes", "", "a result in it belongs to no case")
-    found: Case = cases[number]
-    return found
+    case: Case = cases[number]
+    return case
 
 
 def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
     """The cells of a run, each with the feedback on it."""
-    for some in iterate_results(store, run):
-        feedback = store.find_feedback(id for result in some for id in result.evaluations)
-        for result in some:
+    for batch in iterate_results(store, run):
+        feedback = store.find_feedback(id for result in batch for id in result.evaluations)
+        for result in batch:
             yield result, join_feedback(result.evaluations, feedback)
 
 

@@ -37,8 +37,8 @@ class RunQueries(Database):
         """Runs, newest first."""
         query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
         with self._reading() as connection:
-            found = connection.execute(query, (-1 if limit is None else limit, offset))
-            return [_run(*row) for row in found]
+            rows = connection.execute(query, (-1 if limit is None else limit, offset))
+            return [_run(*row) for row in rows]
 
     def find_recent_runs(
         self, before: Run | None = None, limit: int = RUNS_SEARCHED
@@ -52,11 +52,11 @@ class RunQueries(Database):
                 rows = connection.execute(
                     f"{query} ORDER BY started DESC, id DESC LIMIT ?", (*place, min(batch, left))
                 )
-                found = [_run(*row) for row in rows]
-            yield from found
-            if len(found) < min(batch, left):
+                runs = [_run(*row) for row in rows]
+            yield from runs
+            if len(runs) < min(batch, left):
                 return
-            batch, left, last = limit, left - len(found), found[-1]
+            batch, left, last = limit, left - len(runs), runs[-1]
 
     def load_run(self, id: str) -> Run:
         """A run by its full id; raises `StoreError` when it is not there."""

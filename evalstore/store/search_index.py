@@ -141,9 +141,9 @@ class SearchIndex:
                 for start in range(0, len(ids), _BATCH * _ID_BYTES):
                     if not report(done, total):
                         return False
-                    some = ids[start : start + _BATCH * _ID_BYTES].hex()
+                    joined = ids[start : start + _BATCH * _ID_BYTES].hex()
                     width = 2 * _ID_BYTES
-                    digits = [some[at : at + width] for at in range(0, len(some), width)]
+                    digits = [joined[at : at + width] for at in range(0, len(joined), width)]
                     self._take(kind, load_searched(store, kind, digits))
                     done += len(digits)
             return report(done, total)
@@ -164,7 +164,9 @@ class SearchIndex:
         texts = {id: fold_words(text_of(kind, content)) for id, content in contents.items()}
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
-            documents = self._number([*contents, *(one for ids in about.values() for one in ids)])
+            documents = self._number(
+                [*contents, *(named for ids in about.values() for named in ids)]
+            )
             numbers = {id: number for id, (number, _) in documents.items()}
             fresh = [id for id in contents if documents[id][1] is None]
             connection.executemany(
@@ -186,12 +188,12 @@ class SearchIndex:
 
     def _number(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
         """The numbers of documents, which get one if they have none, and their kinds."""
-        wanted = list(dict.fromkeys(ids))
+        unique_ids = list(dict.fromkeys(ids))
         insert = "INSERT OR IGNORE INTO documents (id) VALUES (?)"
-        self._connection.executemany(insert, [(as_bytes(id),) for id in wanted])
+        self._connection.executemany(insert, [(as_bytes(id),) for id in unique_ids])
         query = "SELECT id, number, kind FROM documents WHERE id IN"
-        found = select_each(self._connection, query, wanted)
-        return {as_digits(id): (number, kind) for id, number, kind in found}
+        rows = select_each(self._connection, query, unique_ids)
+        return {as_digits(id): (number, kind) for id, number, kind in rows}
 
     # --- searching
 
@@ -204,8 +206,8 @@ class SearchIndex:
             phrases = list(make_phrases(words))
             sets = " INTERSECT ".join([_SESSIONS] * len(phrases))
             query = f"SELECT id FROM documents WHERE number IN ({sets})"
-            found = self._connection.execute(query, phrases) if phrases else ()
-            return frozenset(as_digits(id) for (id,) in found)
+            rows = self._connection.execute(query, phrases) if phrases else ()
+            return frozenset(as_digits(id) for (id,) in rows)
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
         """The texts of these kinds that have all words, as kind and id."""
@@ -213,13 +215,13 @@ class SearchIndex:
         if not phrases:
             return []
         with self._sound():
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 "SELECT kind, id FROM documents WHERE number IN "
                 "(SELECT rowid FROM words WHERE words MATCH ?)",
                 (" AND ".join(phrases),),
             )
-            listed = [(KINDS[kind], as_digits(id)) for kind, id in found]
-        return [one for one in listed if one[0] in kinds]
+            listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]
+        return [document for document in listed if document[0] in kinds]
 
     def sessions_of(self, document: str) -> list[str]:
         """The sessions that a text belongs to."""
@@ -228,8 +230,8 @@ class SearchIndex:
             "WHERE document = (SELECT number FROM documents WHERE id = ?))"
         )
         with self._sound():
-            found = self._connection.execute(query, (as_bytes(document),))
-            return sorted(as_digits(id) for (id,) in found)
+            rows = self._connection.execute(query, (as_bytes(document),))
+            return sorted(as_digits(id) for (id,) in rows)
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
@@ -249,11 +251,11 @@ class SearchIndex:
 
 def _make(connection: sqlite3.Connection) -> None:
     """Make the tables, unless they are there and of this format."""
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (format_number,) = connection.execute("PRAGMA user_version").fetchone()
     (foreign,) = connection.execute(_FOREIGN).fetchone()
     if foreign:
         raise sqlite3.DatabaseError("there are triggers or views in the search index")
-    if found == _FORMAT:
+    if format_number == _FORMAT:
         return
     tables = ("words", "shown", "documents")
     for table in tables:

@@ -43,7 +43,7 @@ class LeaseChange(NamedTuple):
     runner: str
     taken: Sequence[str] = ()
     """Keys that no other runner can hold: their subject is stored with these leases."""
-    given: Sequence[str] = ()
+    released: Sequence[str] = ()
 
 
 class SessionQueries(NodeQueries):
@@ -65,7 +65,7 @@ class SessionQueries(NodeQueries):
         with self.writing(wait=wait) as connection:
             if leases:
                 insert_leases(connection, leases.runner, leases.taken)
-                delete_leases(connection, leases.runner, leases.given)
+                delete_leases(connection, leases.runner, leases.released)
             for table, rows in (
                 (SESSIONS, _session_rows(sessions or {})),
                 (EVALUATIONS, _evaluation_rows(evaluations or {})),
@@ -77,7 +77,7 @@ class SessionQueries(NodeQueries):
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
         """The sessions of these questions, oldest first."""
         statement = "SELECT question, started, id, token_limit FROM sessions WHERE question IN"
-        found: dict[str, list[Sample]] = {}
+        by_question: dict[str, list[Sample]] = {}
         with self._reading() as connection:
             for question, started, id, limit in select_each(connection, statement, questions):
                 session = as_digits(id)
@@ -86,10 +86,10 @@ class SessionQueries(NodeQueries):
                     session,
                     as_count(limit, "sessions", session),
                 )
-                found.setdefault(as_digits(question), []).append(sample)
-        for samples in found.values():
+                by_question.setdefault(as_digits(question), []).append(sample)
+        for samples in by_question.values():
             samples.sort(key=lambda sample: sample[:2])
-        return found
+        return by_question
 
     def find_votes(self, subjects: Iterable[str]) -> dict[str, list[Vote]]:
         """The evaluations of these subjects, oldest first."""
@@ -97,7 +97,7 @@ class SessionQueries(NodeQueries):
             "SELECT subject, started, id, evaluation, evaluator, verdict, score "
             "FROM evaluations WHERE subject IN"
         )
-        found: dict[str, list[Vote]] = {}
+        by_subject: dict[str, list[Vote]] = {}
         with self._reading() as connection:
             people = {id for (id,) in connection.execute(PEOPLE)}
             for subject, started, *ids, verdict, score in select_each(
@@ -114,15 +114,15 @@ class SessionQueries(NodeQueries):
                     as_number(score, "evaluations", id),
                     human,
                 )
-                found.setdefault(as_digits(subject), []).append(vote)
-        for votes in found.values():
+                by_subject.setdefault(as_digits(subject), []).append(vote)
+        for votes in by_subject.values():
             votes.sort(key=lambda vote: vote[:2])
-        return found
+        return by_subject
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.find_sessions(wanted), wanted, "session")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.find_sessions(unique_ids), unique_ids, "session")
 
     def find_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id; those the store does not have are left out."""
@@ -137,13 +137,13 @@ class SessionQueries(NodeQueries):
             "WHERE feedback IS NOT NULL AND id IN"
         )
         with self._reading() as connection:
-            found = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
-        return {id: as_text(text, "evaluations", id) for id, text in found}
+            rows = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
+        return {id: as_text(text, "evaluations", id) for id, text in rows}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.find_evaluations(wanted), wanted, "judgement")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.find_evaluations(unique_ids), unique_ids, "judgement")
 
     def find_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id; those the store does not have are left out."""
@@ -172,15 +172,15 @@ class SessionQueries(NodeQueries):
 
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
-            found = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
-            return [decode_row("evaluators", *row) for row in found]
+            rows = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
+            return [decode_row("evaluators", *row) for row in rows]
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
         """The question of each of these sessions that is there."""
         statement = "SELECT id, question FROM sessions WHERE id IN"
         with self._reading() as connection:
-            found = select_each(connection, statement, sessions)
-            return {as_digits(id): as_digits(question) for id, question in found}
+            rows = select_each(connection, statement, sessions)
+            return {as_digits(id): as_digits(question) for id, question in rows}
 
     def newest_time(self) -> int:
         """When the newest session or evaluation started; looks at all of them."""

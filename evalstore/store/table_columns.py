@@ -25,11 +25,11 @@ class TableColumns:
         """What makes it: statements, with what each makes (`table`, `index`) and its name."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         made = f"CREATE TABLE {self.name} ( {columns}, PRIMARY KEY (id) )"
-        found = {made: ("table", self.name)}
+        statements = {made: ("table", self.name)}
         for column in self.indexed:
             name = f"ix_{self.name}_{column}"
-            found[f"CREATE INDEX {name} ON {self.name} ({column})"] = ("index", name)
-        return found
+            statements[f"CREATE INDEX {name} ON {self.name} ({column})"] = ("index", name)
+        return statements
 
 
 _ID, _TEXT, _WHOLE = "BLOB NOT NULL", "TEXT NOT NULL", "BIGINT NOT NULL"

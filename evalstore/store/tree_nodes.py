@@ -25,8 +25,8 @@ class NodeQueries(Database):
 
     def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Leaves of snapshots by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.find_case_files(wanted), wanted, "node")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.find_case_files(unique_ids), unique_ids, "node")
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Leaves of snapshots by id; those the store does not have are left out."""
@@ -41,8 +41,8 @@ class NodeQueries(Database):
 
         Raises `StoreError` when one is missing.
         """
-        found = self.load_leaves(ids)
-        roots = (found[id] for id in ids)
+        leaves = self.load_leaves(ids)
+        roots = (leaves[id] for id in ids)
         yield from iterate_result_parts(roots, self.load_cases, self.load_leaves)
 
     def load_whole(self, content: Json) -> Json:
@@ -56,8 +56,8 @@ class NodeQueries(Database):
             return {**whole, "cases": cases, "scheme": hashing.SCHEME}
         cells = [
             {**cell, "case": cell["case"] + part.first}
-            for some in iterate_result_parts([content], self.load_cases, self.load_leaves)
-            for part in some
+            for batch in iterate_result_parts([content], self.load_cases, self.load_leaves)
+            for part in batch
             for cell in part.content["cells"]
         ]
         return {**whole, "cells": cells, "scheme": hashing.SCHEME}
@@ -82,8 +82,8 @@ class NodeQueries(Database):
         return self._load_nodes(ids, "results")
 
     def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:
-        wanted = list(dict.fromkeys(ids))
-        return require(dict(self._decode(NODES, wanted, kind)), wanted, "node")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(dict(self._decode(NODES, unique_ids, kind)), unique_ids, "node")
 
     def _decode(
         self, table: TableColumns, ids: Iterable[str], kind: str | None = None

@@ -37,8 +37,8 @@ def _build(
         node = hashing.describe("tree", entries={path: entries[path] for _, path in paths})
     else:
         groups: dict[str, list[tuple[str, str]]] = {}
-        for one in paths:
-            groups.setdefault(one[0][depth], []).append(one)
+        for keyed_path in paths:
+            groups.setdefault(keyed_path[0][depth], []).append(keyed_path)
         node = hashing.describe(
             "tree",
             children={
@@ -63,13 +63,13 @@ def read_trees(trees: Sequence[tuple[str, str | None]], load: Load) -> list[dict
     levels = [([root], [unlike] if unlike else []) for root, unlike in trees]
     for _ in _levels(trees[0][0] if trees else ""):
         levels = [_unlike(level, other) for level, other in levels]
-        wanted = [id for level, other in levels for id in (*level, *other)]
-        if not wanted:
+        unread = [id for level, other in levels for id in (*level, *other)]
+        if not unread:
             break
-        nodes = load(wanted)
-        for found, (level, _) in zip(entries, levels, strict=True):
+        nodes = load(unread)
+        for tree_entries, (level, _) in zip(entries, levels, strict=True):
             for id in level:
-                found.update(nodes[id].get("entries", {}))
+                tree_entries.update(nodes[id].get("entries", {}))
         levels = [(_below(level, nodes), _below(other, nodes)) for level, other in levels]
     return entries
 
@@ -83,7 +83,7 @@ def _unlike(level: list[str], other: list[str]) -> tuple[list[str], list[str]]:
 
 def _below(level: list[str], nodes: Mapping[str, Json]) -> list[str]:
     return list(
-        dict.fromkeys(id for one in level for id in nodes[one].get("children", {}).values())
+        dict.fromkeys(id for node in level for id in nodes[node].get("children", {}).values())
     )
 
 
@@ -93,7 +93,7 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
     Only the nodes on the way to it are loaded.
     """
     digits = iter(hashing.hash_bytes(path.encode()))
-    found: dict[str, str] = {}
+    by_root: dict[str, str] = {}
     level = {root: root for root in roots}
     for _ in _levels(next(iter(level), "")):
         if not level:
@@ -104,11 +104,11 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
         for root, id in level.items():
             node = nodes[id]
             if path in node.get("entries", {}):
-                found[root] = node["entries"][path]
+                by_root[root] = node["entries"][path]
             elif digit in node.get("children", {}):
                 following[root] = node["children"][digit]
         level = following
-    return found
+    return by_root
 
 
 def _levels(root: str) -> Iterator[int]:

@@ -48,21 +48,21 @@ class VersionQueries(NodeQueries):
 
     def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
         """Referenced files by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
+        unique_ids = list(dict.fromkeys(ids))
         query = "SELECT content, data FROM files WHERE id = ?"
-        found: dict[str, FileVersion] = {}
+        files: dict[str, FileVersion] = {}
         with self._reading() as connection:
-            for id in wanted:
+            for id in unique_ids:
                 row = connection.execute(query, (as_bytes(id),)).fetchone()
                 if row is None:
                     raise missing("file", id)
                 content = decode("files", id, row[0])
-                found[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
-        return found
+                files[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
+        return files
 
     def load_all(self, kind: str) -> dict[str, Json]:
         """All versions of a kind by id: for evaluators and models, of which there are few."""
         with self._reading() as connection:
             table = VERSIONS[kind].name
-            found = connection.execute(f"SELECT id, content FROM {table}")
-            return dict(decode_row(table, *row) for row in found)
+            rows = connection.execute(f"SELECT id, content FROM {table}")
+            return dict(decode_row(table, *row) for row in rows)
