@@ -1,4 +1,4 @@
-"""The browser: how soon it shows something, how quick keys are, and what it holds in memory."""
+"""Measures the browser: its start, the time from keys to paints, and its memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benches.benches import Setting
 
 _MEDIAN, _MOST, _MIB = 50, 100, 250
-"""Milliseconds from a key to a paint, most of the time and nearly always; and of memory."""
+"""The targets: milliseconds from a key to a paint, median and 95th percentile; memory."""
 _FRAME_MILLISECONDS = 300
 _KEYS = (
     ("move", "cursor"),
@@ -30,7 +30,7 @@ _KEYS = (
 
 
 def browser(setting: Setting) -> Iterator[Figure]:
-    """Workspaces of one file with few and with very many rows, and of many files; the floor."""
+    """Workspaces of one file with few and with very many rows, and of many files."""
     floor, _ = _browse(setting, None)
     for count in setting.browsed:
         root = setting.folder / f"browsed-{count}"

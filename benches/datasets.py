@@ -1,4 +1,4 @@
-"""What rows of data cost: reading them anew and again, and judging what is stored again."""
+"""Measures rows of data: reading them, reading them again, and judging stored answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from benches.benches import Setting
 
 _SECONDS, _MIB = 3, 300
-"""What a command may take when nothing has changed, and what it may hold."""
+"""The targets of a command when nothing has changed: time and memory."""
 _ROW, _JUDGEMENT = 50, 100
-"""Microseconds, of one core: 20,000 rows and 10,000 judgements in a second."""
+"""The targets in microseconds of one core: 20,000 rows and 10,000 judgements in a second."""
 _ROW_TO_FLOOR = 6
 
 
 def datasets(setting: Setting) -> Iterator[Figure]:
-    """Rows with a check each."""
+    """Rows of data, each with a check."""
     yield from _new(setting)
     yield from _again(setting)
     yield from _judging(setting)
@@ -33,7 +33,7 @@ def datasets(setting: Setting) -> Iterator[Figure]:
 
 
 def _new(setting: Setting) -> Iterator[Figure]:
-    """`check` without a store: every row is read, filled and hashed, and nothing is kept."""
+    """`check` without a store: every row is read, filled and hashed, but not stored."""
     many, single = setting.folder / "rows", setting.folder / "row"
     rows.make_rows(many, setting.rows)
     rows.make_rows(single, 1)
@@ -55,7 +55,7 @@ def _new(setting: Setting) -> Iterator[Figure]:
 
 
 def _again(setting: Setting) -> Iterator[Figure]:
-    """`check` with a store, which knows the file from the second time on."""
+    """`check` with a store, which has the file from the second time on."""
     root = setting.folder / "rows"
     first, started = (_first_check(setting.folder / name) for name in ("rows", "row"))
     each = 1e6 * (first.cpu - started.cpu) / (setting.rows - 1)
@@ -69,7 +69,7 @@ def _again(setting: Setting) -> Iterator[Figure]:
 
 
 def _first_check(root: Path) -> Cost:
-    """What it takes to read and store a workspace."""
+    """The cost of reading and storing a workspace."""
     run(program(root, "init"))
     return run(program(root, "check"))
 
@@ -82,7 +82,7 @@ def _quiet(title: str, cost: Cost) -> Iterator[Figure]:
 def _judging(setting: Setting) -> Iterator[Figure]:
     """`status` with nothing to do, and `run` after an edit of the check of all rows.
 
-    What a run costs that judges one answer is its start: reading, planning and reporting.
+    The cost of a run that judges one answer is subtracted: reading, planning and reporting.
     """
     count = setting.asked_rows
     root = setting.folder / "asked-rows"
@@ -90,7 +90,7 @@ def _judging(setting: Setting) -> Iterator[Figure]:
     rows.write_one(root)
     run(program(root, "run"))
     workspaces.settle()
-    first = run(program(root, "status"))  # the next one remembers its answer
+    first = run(program(root, "status"))  # caches its answer
     yield from _quiet(f"status after the run, {count:,} rows", first)
     yield from _quiet(
         f"status again, {count:,} rows", repeat(program(root, "status"), setting.times)
@@ -112,7 +112,7 @@ def _judging(setting: Setting) -> Iterator[Figure]:
 def _run(root: Path, setting: Setting, *, judged: int) -> float:
     """The CPU of a run that must judge so many stored answers."""
     report = setting.folder / "report.json"
-    run(program(root, "check"))  # what is new is read and stored here
+    run(program(root, "check"))  # reads and stores what is new
     cost = run(program(root, "run", "--json"), report)
     result = json.loads(report.read_text(encoding="utf-8"))
     if (result["asked"], result["judged"]) != (0, judged):
@@ -121,7 +121,7 @@ def _run(root: Path, setting: Setting, *, judged: int) -> float:
 
 
 def _langbite(setting: Setting) -> Iterator[Figure]:
-    """`import` of a whole library, and `check` of what it comes to."""
+    """`import` of a whole library, and `check` of the imported tests."""
     library = [str(path) for path in rows.make_library(setting.folder / "library")]
     report = setting.folder / "report.json"
     costs = []

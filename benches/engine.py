@@ -1,4 +1,4 @@
-"""What asking costs: whole runs against a loopback endpoint, beside the least that could do it."""
+"""Measures whole runs against a loopback endpoint, beside minimal programs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def engine(setting: Setting) -> Iterator[Figure]:
 
 
 class Load:
-    """A run of so many questions."""
+    """A run of a number of questions, with a number of calls at once."""
 
     def __init__(self, root: Path, questions: int, latency: float, at_once: int) -> None:
         self.root = root
@@ -95,21 +95,19 @@ class Load:
     def measure(self, url: str, setting: Setting) -> Iterator[Figure]:
         """CPU of each further question, beside the floor; with latency also the time.
 
-        The time stands beside that of the floor, and beside the ideal: every place taken all
-        the time.
+        The time is compared with that of the floor, and with the ideal, in which as many calls
+        as allowed are always in flight.
         """
         workspaces.forget(self.root)
         workspaces.write_one(self.root, "Rome")
-        run(
-            program(self.root, "status", "--limit", "1")
-        )  # makes the store: once, whatever its size
+        run(program(self.root, "status", "--limit", "1"))  # creates the store
         report = setting.folder / "report.json"
         cost = run(_asking(self.root, self.at_once), report)
         result = json.loads(report.read_text(encoding="utf-8"))
         if (result["asked"], result["verdicts"]["pass"]) != (self.questions, self.questions):
             raise RuntimeError(f"not all of {self.questions} questions were answered and passed")
         self.memory = cost.memory
-        # What a run costs that asks but one question is its start, for both.
+        # The cost of asking one question is the cost of the start, for both.
         cities = (f"Turin {number}" for number in count())
         started = repeat(
             _asking(self.root, self.at_once),
@@ -131,7 +129,7 @@ class Load:
         if self.latency:
             ideal = (ceil(self.questions / self.at_once) - 1) * self.latency
             least = floor.wall - floor_started.wall
-            # Nobody reaches the ideal with many calls at once: one core has to send them all.
+            # With many calls at once the ideal is out of reach: one core has to send them all.
             yield figure(
                 "engine", f"{title}: time", seconds, "s", floor=max(ideal, least), most=1.3
             )

@@ -1,7 +1,7 @@
-"""`python -m benches.rows_floor FILE`: the least that turns rows of data into versions.
+"""`python -m benches.rows_floor FILE`: a minimal program that turns rows of data into versions.
 
-Every row is parsed, and written down and hashed twice: once for what a model is shown, and
-once for what is checked. It knows neither templates nor checks, names nor problems.
+Every row is parsed, and serialized and hashed twice: once for the test, and once for the
+evaluation. It has no templates, checks, names or error messages.
 """
 
 from __future__ import annotations

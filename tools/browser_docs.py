@@ -1,4 +1,4 @@
-"""Writes the tables of docs/browser.md again from the browser's own keys and themes."""
+"""Writes the tables of docs/browser.md from the keys and themes of the browser."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def keys() -> str:
 
 
 def screens() -> str:
-    """What each screen shows and how one gets there."""
+    """A table of the screens: what each shows, and the keys that lead to it."""
     named = {id: key_name(action.keys[0]) for id, action in REGISTRY.actions.items()}
 
     def with_keys(text: str) -> str:
@@ -82,7 +82,7 @@ def themes() -> str:
 
 
 def made(text: str) -> str:
-    """The page with its parts made anew."""
+    """The page with its generated parts replaced."""
     for name, part in (("screens", screens()), ("keys", keys()), ("themes", themes())):
         begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = text.partition(begin)

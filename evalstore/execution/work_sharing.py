@@ -89,7 +89,7 @@ class Claim:
 
 @dataclass
 class _PlanState:
-    """What is known of the plan that is being carried out."""
+    """The state of the plan that is being carried out."""
 
     plan: Plan
     read: set[tuple[str, str]] = field(default_factory=set)
@@ -254,10 +254,10 @@ class WorkSharing:
             contents |= self._store.load_contents(kind, ids)
         return contents
 
-    # --- others
+    # --- other runs
 
     async def until_others_may_be_done(self) -> None:
-        """Wait until it is time to look again at what others work on."""
+        """Wait until it is time to check the work of other runs again."""
         while True:
             await asyncio.sleep(self._state.delay)
             if self._state.deferred:

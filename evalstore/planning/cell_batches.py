@@ -1,4 +1,4 @@
-"""The cells of a command batch by batch, so that very many of them need little memory."""
+"""Iterates over the cells of a command in batches, so that very many need little memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from evalstore.planning.cells import Cell, Judge, SkippedPair
 from evalstore.workspace.digest_set import DigestSet
 
 FEW = 10_000
-"""Up to so many cells stay in memory, however large their files are."""
+"""The number of cells that stay in memory, however large their files are."""
 
 
 def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
-    """The cells in parts of at least `size`, but for the last; those of a file stay together.
+    """Batches of at least `size` cells, except for the last; the cells of a file stay together.
 
     A file with more than `longest` cells is split between two of its cases.
     """
@@ -31,7 +31,7 @@ def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cel
 
 
 def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
-    """The cells in their order; those of a list are removed from it on the way."""
+    """Iterate over the cells in their order; a list is emptied meanwhile, to free memory."""
     if not isinstance(cells, list):
         yield from cells
         return
@@ -41,13 +41,13 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
 
 
 class StreamedCells(Collection[Cell]):
-    """The cells of files with very many cases; each iteration makes them anew, if they are many."""
+    """The cells of files with very many cases; unless they are few, each iteration builds them."""
 
     def __init__(self, lay_out: Callable[[], Iterator[Cell | SkippedPair]]) -> None:
-        """`lay_out` makes an iterator over them; one is exhausted now, for the summary."""
+        """`lay_out` returns an iterator over the cells; one is exhausted here for the summary."""
         self._lay_out = lay_out
         self._few: list[Cell] = []
-        """All of them, when they are few."""
+        """All cells, when they are few."""
         self._count = 0
         self.skipped: list[SkippedPair] = []
         self.summary = Summary()
@@ -64,7 +64,7 @@ class StreamedCells(Collection[Cell]):
                 self.summary.add(cell)
                 finder.add(cell)
         self.shared = finder.found
-        """Ids of the questions that several of them ask."""
+        """Ids of the questions that several cells ask."""
 
     def __len__(self) -> int:
         return self._count
@@ -79,15 +79,15 @@ class StreamedCells(Collection[Cell]):
 
 
 class Summary:
-    """What a command must know of all its cells together."""
+    """Facts about all cells of a command together."""
 
     def __init__(self, cells: Iterable[Cell] = ()) -> None:
         self.judges: dict[int, tuple[Judge, ...]] = {}
-        """The lists of judges that cells have, each by what identifies it in memory."""
+        """The lists of judges of the cells, each by its `id()`."""
         self.unjudged: dict[str, None] = {}
-        """Files with cells that models must judge, and no judge is there for them."""
+        """Files with cells that models must judge and that have no judge."""
         self.has_others = False
-        """Whether there is a cell that something judges, or that no model must judge."""
+        """Whether some cell has a judge, or does not need one."""
         for cell in cells:
             self.add(cell)
 
@@ -103,7 +103,7 @@ class Summary:
 
 
 def summarise(cells: Collection[Cell]) -> Summary:
-    """What a command must know of all its cells together."""
+    """The summary of the cells of a command."""
     return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
 
 
@@ -118,14 +118,14 @@ def find_shared(cells: Collection[Cell]) -> set[str]:
 
 
 class SharedQuestions:
-    """Finds the questions that several cells ask; digests stand for the others."""
+    """Finds the questions that several cells ask; of the other questions it keeps digests."""
 
     def __init__(self) -> None:
         self.found: set[str] = set()
         self._seen = DigestSet()
 
     def add(self, cell: Cell) -> None:
-        """Add a cell; it asks each of its questions once."""
+        """Add a cell; a question that it asks several times counts once."""
         for question in {*cell.questions}:
             if not self._seen.add(int(question[:16], 16)):
                 self.found.add(question)

@@ -1,4 +1,4 @@
-"""Cases x models: the cells of a command, each a case put to one candidate with one prompt."""
+"""The cells of a command: each is a case, one of its system prompts and a candidate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Subject = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that answers, with all a plan needs of it."""
+    """A model that answers, with what a plan needs to know of it."""
 
     id: str
     model: str
@@ -27,7 +27,7 @@ class Candidate:
     """Token limit of an answer."""
     attempts: int = 1
     lacks: Callable[[tuple[str, ...]], Sequence[str]] = lambda _needs: ()
-    """Which of some capabilities the model is declared not to have."""
+    """Returns those of the given capabilities that the model is declared not to have."""
     required_tags: tuple[str, ...] = ()
     prohibited_tags: tuple[str, ...] = ()
     reachable: bool = True
@@ -55,7 +55,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One case, put to one candidate with one system prompt: what gets a verdict."""
+    """One case for one candidate with one system prompt; each cell gets a verdict."""
 
     file: str
     index: int
@@ -66,27 +66,27 @@ class Cell:
     questions: tuple[str, ...]
     """Ids of the questions, one for each conversation of the case."""
     attempts: int
-    """How often each conversation is held, and what comes of it judged."""
+    """How often each conversation is held and judged."""
     judges: tuple[Judge, ...]
     prompt_number: int
-    """Of the system prompt among those of the case."""
+    """The number of the system prompt among those of the case."""
 
     @property
     def question(self) -> Question:
-        """What the candidate is asked first."""
+        """The first question to the candidate."""
         return ask_of(self.case, self.prompt, self.candidate)
 
     @property
     def wanted(self) -> int:
-        """How many answers."""
+        """How many answers the cell needs."""
         return self.attempts * len(self.questions)
 
     def wanted_of(self, question: str) -> int:
-        """How many answers to one question."""
+        """How many answers to one question the cell needs."""
         return self.attempts * self.questions.count(question)
 
     def asked(self) -> Iterator[tuple[str, int, int]]:
-        """Each question once: its id, the number of its conversation, how many answers."""
+        """Each question once: its id, the number of its conversation, how many answers it needs."""
         if len(self.questions) == 1:
             yield self.questions[0], 0, self.attempts
             return
@@ -96,7 +96,7 @@ class Cell:
             yield id, first[id], self.attempts * count
 
     def subjects(self, answers: Mapping[str, Sequence[str]]) -> Iterator[Subject]:
-        """What is judged, as far as all its answers are there: one session, or several together.
+        """The subjects that have all their answers: one session each, or several judged together.
 
         `answers` are the ids of sessions by question, those that count first.
         """
@@ -117,7 +117,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPair:
-    """A pair that is not asked because the model lacks a capability."""
+    """A case and a model that are skipped because the model lacks a capability."""
 
     file: str
     row: str
@@ -151,10 +151,10 @@ def build_cells(
     attempts: int | None = None,
     most: int | None = None,
 ) -> tuple[list[Cell], list[SkippedPair]]:
-    """Every selected case with every candidate and system prompt it is meant for.
+    """The cells of every selected case, for each candidate and system prompt that suit it.
 
-    `attempts` wins over what files and settings say. With `most`, only the first so many of the
-    cases that have a candidate.
+    `attempts` overrides files and settings. With `most`, only the first so many of the cases
+    that have a candidate.
     """
     cells: list[Cell] = []
     skipped: list[SkippedPair] = []
@@ -175,7 +175,7 @@ def generate_cells(
     attempts: int | None = None,
     most: int | None = None,
 ) -> Iterator[Cell | SkippedPair]:
-    """The same as an iterator, which makes each of them when it is asked for it."""
+    """Iterate over what `build_cells` returns, building each cell when it is needed."""
     taken = 0
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
@@ -215,12 +215,12 @@ def generate_cells(
 
 
 def _recorded(model: str) -> Candidate:
-    """The candidate that stands for answers which a file brings itself."""
+    """The candidate of answers that a test file contains."""
     return Candidate(RECORDED, model, None)
 
 
 def _judges_of(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
-    """The judges of a case; one that has several names has one voice."""
+    """The judges of a case; an evaluator with several names judges once."""
     by_evaluator: dict[str, Judge] = {}
     for judge in judges:
         if _is_judge_of(judge, file, case):

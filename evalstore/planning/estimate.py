@@ -1,4 +1,4 @@
-"""What a plan is likely to cost, before anything of it is known."""
+"""Estimates the cost of a plan."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 _CHARACTERS = 4
 """Of a token, on average."""
 _SHORTEST, _LONGEST = 40, 300
-"""Tokens of an answer that nothing is known of: as many as it is shown, within these bounds."""
+"""Bounds for the tokens of an answer without stored relatives: as many as in its question."""
 _VERDICT = 60
 """Tokens of a judgement."""
 
 
 class Estimate(NamedTuple):
-    """A price before the fact."""
+    """The estimated cost of a plan."""
 
     usd: float | None
-    """None: a price is not known."""
+    """None when a price is not known."""
     guess: int | None
-    """Tokens that an answer is guessed to have, on average; None: all have stored relatives."""
+    """Guessed tokens of an answer, on average; None when all answers have stored relatives."""
 
 
 def estimate(
@@ -38,7 +38,7 @@ def estimate(
     asks: list[tuple[PlannedAsk, Reason]],
     judgements: list[tuple[PlannedJudgement, Reason]],
 ) -> Estimate:
-    """What the plan would cost, by the usage of the nearest relatives, else by lengths of texts."""
+    """Estimate from the usage of the nearest relatives, else from the lengths of texts."""
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = project.store.find_samples(relatives) if relatives else {}
     sessions = project.store.load_sessions([of_question[0].id for of_question in samples.values()])
@@ -91,14 +91,14 @@ def estimate(
 
 
 def _guess(shown: int, cell: Cell) -> int:
-    """Tokens of an answer to so many tokens."""
+    """The guessed tokens of an answer to so many tokens."""
     tokens = min(max(shown, _SHORTEST), _LONGEST)
     limit = limit_of(cell)
     return tokens if limit is None else min(tokens, limit)
 
 
 class _Lengths:
-    """How many tokens candidates are shown."""
+    """The tokens of tests and system prompts."""
 
     def __init__(self, project: Project, cells: Iterable[Cell]) -> None:
         listed = list(cells)
@@ -110,5 +110,5 @@ class _Lengths:
         )
 
     def shown(self, test: str, prompt: str | None) -> int:
-        """Tokens of a test and a system prompt."""
+        """The tokens of a test with a system prompt."""
         return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS

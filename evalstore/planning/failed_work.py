@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
-    """The newest failures of the plan's questions, where no later run brought an answer."""
+    """The newest failure of each of the plan's questions that no later run has answered."""
     asked = [ask.question_id for ask in plan.asks]
     failures = project.store.find_failed(asked)
     if not failures:
@@ -40,7 +40,7 @@ def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
 
 
 def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
-    """The newest failures of judgements, where no later run brought one."""
+    """The newest failure of each judgement that no later run has made."""
     failures = project.store.find_failed_judgements()
     if not failures:
         return failures
@@ -62,7 +62,7 @@ def _beginnings(project: Project) -> list[int]:
 
 
 def _start(begun: Sequence[int], success: int | None) -> int:
-    """When the run of a success began: of several tries in it, it need not be the last."""
+    """When the run of a success began; in that run the success may precede a failure."""
     if success is None:
         return 0
     return max((number for number in begun if number <= success), default=success)
@@ -109,8 +109,8 @@ def only_tried(
 def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[Place]) -> None:
     """Keep in a plan only failed calls and undecided judgements, and what depends on them.
 
-    `questions` and `judgements` are those whose call failed. The plan has been made without
-    the votes that are to be repeated.
+    `questions` and `judgements` are those whose call failed. The plan must have been made
+    without the votes that are to be repeated.
     """
     plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
     asked = {ask.question_id for ask in plan.asks}
@@ -134,7 +134,7 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
 
 
 def busy_cells(plan: Plan) -> list[Cell]:
-    """The cells for which the plan asks or judges something."""
+    """The cells for which the plan has a question or a judgement."""
     asked = {ask.question_id for ask in plan.asks}
     judged = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)

@@ -1,7 +1,7 @@
-"""Why a question or a judgement is in the plan: what differs from its nearest stored relative.
+"""Explains why a question or a judgement is in the plan: what differs from its nearest relative.
 
-The nearest relative is the same file and row in the newest run that knew it otherwise.
-No reason is guessed: each is a difference between two stored descriptions.
+The nearest relative is the same file and row in the newest run in which it was different. Each
+reason is a difference between two stored descriptions.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _NAMED = (
     *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
     "evaluator prompt ",
 )
-"""Differences that say by themselves what changed."""
+"""Beginnings of differences that need no other words."""
 _FEW_PROMPTS = 8
-"""System prompts of a case that are looked through one by one."""
+"""The most system prompts of a case that are searched without a set."""
 
 T = TypeVar("T")
 
 
 class Reason(NamedTuple):
-    """Why something is to be done, and the first thing that differs."""
+    """Why an item is in the plan, with the first difference."""
 
     text: str
     was: str | None = None
@@ -61,10 +61,10 @@ class Explainer:
 
     project: Project
     _prompts: dict[int, tuple[Case, Collection[str | None]]] = field(default_factory=dict)
-    """Of cases that have many: each case with them, so that its number stays its own."""
+    """By the `id()` of a case with many: the case, which keeps the id in use, and its prompts."""
 
     def __post_init__(self) -> None:
-        """Know where contents are, and what runs knew."""
+        """Prepare the readers of versions and of earlier cases."""
         project = self.project
         self._known = KnownCases(project)
         self._versions = VersionReader(project.store, project.reading.contents, project.contents)
@@ -95,7 +95,7 @@ class Explainer:
     # --- contents
 
     def _compared(self, ask: PlannedAsk) -> Iterator[tuple[str, str | None]]:
-        """What the reason of a question is likely to be found in, by kind and id."""
+        """The versions that the reason of a question probably needs, by kind and id."""
         case = ask.cell.case
         for known in self._known.find(ask.cell.file, case):
             old = known.case
@@ -111,7 +111,7 @@ class Explainer:
             return
 
     def _judged(self, judgement: PlannedJudgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
-        """The same of a judgement."""
+        """The versions that the reason of a judgement probably needs, by kind and id."""
         votes = plan.votes.get(judgement.subject, ()) if judgement.subject else ()
         now = judgement.cell.case.evaluation
         if judgement.subject and not votes:
@@ -157,7 +157,7 @@ class Explainer:
         return Reason("new test")
 
     def _differences(self, ask: PlannedAsk, known: KnownCase) -> Reason | None:
-        """What differs from a relative; None when nothing does."""
+        """The first difference from a relative; None when there is none."""
         case, cell, number = known.case, ask.cell, ask.number
         model = known.run.find_candidate(cell.candidate.id)
         relative = self._relative(cell, case, model)
@@ -203,12 +203,12 @@ class Explainer:
         return None
 
     def _recorded(self, case: Case) -> str:
-        """The answers that a row brings itself."""
+        """The recorded answers of a case, joined."""
         version = self.find("model", case.recorded) if case.recorded else None
         return "\n".join(version["options"]["answers"]) if version else ""
 
     def _prompts_of(self, case: Case) -> Collection[str | None]:
-        """The system prompts of a case as it was, to be found among many."""
+        """The system prompts of an earlier case, as a set when they are many."""
         if len(case.prompts) <= _FEW_PROMPTS:
             return case.prompts
         if id(case) not in self._prompts:
@@ -260,7 +260,7 @@ class Explainer:
         return self._judged_otherwise(judgement) or Reason("not judged yet")
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
-        """What differs from the nearest relative that this candidate answered; None: nothing."""
+        """The difference from the nearest relative that this candidate answered; None if equal."""
         for old in self._relatives(judgement):
             name = self.project.name_of_version
             differences = list(differ_cases(old, judgement.cell.case, self.find, name))
@@ -269,7 +269,7 @@ class Explainer:
         return None
 
     def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
-        """The case of a judgement as runs had it whose answers it is about, newest first."""
+        """The case of a judgement in runs in which the candidate answered it, newest first."""
         cell = judgement.cell
         for known in self._known.find(cell.file, cell.case):
             ids = [candidate.id for candidate in known.run.candidates]
@@ -279,7 +279,7 @@ class Explainer:
                 yield replace(known.case, prompts=cell.case.prompts)
 
     def _evaluation_before(self, judgement: PlannedJudgement, newest: str) -> str:
-        """The evaluation version this case had last, else the newest that judged the session."""
+        """The previous evaluation version of the case, else the newest that judged the session."""
         for known in self._known.find(judgement.cell.file, judgement.cell.case):
             if known.case.evaluation and known.case.evaluation != judgement.cell.case.evaluation:
                 return known.case.evaluation
@@ -312,5 +312,5 @@ def _reason(differences: list[Difference], subject: str, relative: str | None = 
 
 
 def _at(ids: Sequence[T], number: int) -> T:
-    """The one with this number, or the last."""
+    """The id with this number, else the last."""
     return ids[min(number, len(ids) - 1)]

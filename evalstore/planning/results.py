@@ -1,4 +1,4 @@
-"""Cells to verdicts, verdicts to the result tree of a run, and back."""
+"""Computes the verdicts of cells and builds the result tree of a run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """A cell with what is known about it."""
+    """A cell with its verdict, sessions and votes."""
 
     cell: Cell
     verdict: Verdict | None
-    """None: pending, or nothing judges it."""
+    """None when it is pending or has no evaluation."""
     score: float | None
     sessions: tuple[str, ...]
     votes: tuple[Vote, ...]
@@ -42,7 +42,7 @@ class CellResult:
 
     @property
     def word(self) -> str | None:
-        """The verdict, or `pending`; None for an answered case that nothing judges."""
+        """The verdict, or `pending`; None for an answered case without an evaluation."""
         return self.verdict or ("pending" if self.pending else None)
 
 
@@ -89,7 +89,7 @@ def _answers(
 
 
 def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
-    """Whether nothing more is wanted on a session."""
+    """Whether a subject lacks no judgement."""
     if any(vote.human for vote in votes):
         return True
     if "checks" in cell.case.judged_by:
@@ -105,7 +105,7 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
 class LeafBuilder:
     """Builds the leaves of a result tree, one for each test file, batch by batch.
 
-    Of a long file it holds the results of the last few cases.
+    Of a long file only the results of the last few cases are in memory.
     """
 
     def __init__(self, reading: Reading, load: Load) -> None:
@@ -136,7 +136,7 @@ class LeafBuilder:
         return taken
 
     def finish(self) -> dict[str, str]:
-        """The leaves by file; the last file has no more cells."""
+        """Finish the last file; returns the leaves by file."""
         if self._builder is not None:
             self._leaves[self._file] = self._builder.finish()
             self._builder = None
@@ -158,7 +158,7 @@ def _describe(result: CellResult) -> Json:
 
 
 def as_result(result: CellResult) -> Result:
-    """A settled cell in the form that runs are compared in."""
+    """The result of a cell in the form in which runs are compared."""
     cell = result.cell
     return Result(
         file=cell.file,
@@ -179,6 +179,6 @@ def as_result(result: CellResult) -> Result:
 
 
 def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
-    """The feedback of every vote of these cells, by id; empty ones are missing."""
+    """The feedback of the votes of these cells, by id; votes without feedback are left out."""
     ids = [vote.id for result in results for vote in result.votes]
     return store.find_feedback(ids)

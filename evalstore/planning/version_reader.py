@@ -1,4 +1,4 @@
-"""The contents of versions by kind and id, stored or just read from the workspace."""
+"""Reads the contents of versions, from the store or from the workspace."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 Fresh = Mapping[str, tuple[str, str]]
-"""What has been read and may not be stored yet, by id: kind and canonical JSON."""
+"""Versions of the workspace that may not be stored yet, by id: kind and canonical JSON."""
 
 _AT_ONCE = 1_000
-"""Things whose contents are read ahead together."""
+"""Items whose contents are read ahead together."""
 
 T = TypeVar("T")
 
 
 class VersionReader:
-    """Reads versions: first those that have just been read, then those of the store."""
+    """Reads versions from the workspace, then from the store."""
 
     def __init__(
         self, store: Store, *fresh: Fresh, fallback: Callable[[], Fresh] | None = None
@@ -36,7 +36,7 @@ class VersionReader:
         self._read: dict[str, Json] = {}
 
     def find(self, kind: str, id: str | None) -> Json:
-        """One content, kept in memory; None when it is nowhere."""
+        """A content, which stays in memory; None when it is not available."""
         if id is None:
             return None
         if id not in self._read:
@@ -44,7 +44,7 @@ class VersionReader:
         return self._read[id]
 
     def load(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of those of these versions that are anywhere."""
+        """The contents of those of these versions that are available."""
         unique_ids = list(dict.fromkeys(ids))
         contents = self._load_fresh(unique_ids)
         stored = [id for id in unique_ids if id not in contents]
@@ -57,12 +57,12 @@ class VersionReader:
         return contents
 
     def require(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of these versions; raises `StoreError` when one is nowhere."""
+        """The contents of these versions; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
         return require(self.load(kind, unique_ids), unique_ids, kind)
 
     def measure(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
-        """The characters of the contents of those of these versions that are anywhere."""
+        """The lengths, in characters, of those of these contents that are available."""
         unique_ids = list(dict.fromkeys(ids))
         fresh = {
             id: len(versions[id][1])
@@ -73,9 +73,9 @@ class VersionReader:
         return fresh | self._store.load_lengths(kind, [id for id in unique_ids if id not in fresh])
 
     def read_ahead(self, versions: Iterable[tuple[str, str | None]]) -> None:
-        """Read what `find` will be asked for, by kind and id, and forget what was read before.
+        """Read versions that `find` will need, by kind and id, and forget those read before.
 
-        With tests come their tools and schemas, with evaluations the prompts of their checks.
+        Tools and schemas of tests and prompts of checks are read, too.
         """
         self._read.clear()
         self._keep_kinds(versions)
@@ -108,7 +108,7 @@ class VersionReader:
 
 
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Things in lists that are short enough to keep all their contents in memory."""
+    """Items in batches that are small enough to keep all their contents in memory."""
     remaining = iter(items)
     while batch := list(islice(remaining, _AT_ONCE)):
         yield batch

@@ -1,4 +1,4 @@
-"""In what two versions of a test file differ, case by case and setting by setting."""
+"""Compares two versions of a test file, case by case and setting by setting."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from evalstore.reports.version_diff import (
 from evalstore.values import Case, CaseFile, Json
 
 _SETTINGS = ("attempts", "evaluators", "threshold", "id")
-"""Fields of a test file that no case has."""
+"""The fields of a test file that are not fields of its cases."""
 _OPTIONS = ("temperature", "seed", "limit")
-"""Fields of a case that its test versions have as options, too."""
+"""The fields of a case that are options of its test versions, too."""
 
 
 def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case]]:
-    """The cases of the newer version, each with the one of the older that it was, if any."""
+    """Each case of the newer version with its earlier version, or None."""
     by_key = {case.key: case for case in was.cases}
     by_row = {case.row: case for case in was.cases}
     for case in now.cases:
@@ -32,7 +32,7 @@ def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case
 
 
 def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """In what two versions of a case differ; None: there was none."""
+    """The differences between two versions of a case; `was` is None for a new case."""
     if was is None:
         yield Difference(f"row {now.row or now.key} is new")
     elif was != now:
@@ -40,7 +40,7 @@ def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator
 
 
 def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
-    """In what two versions of a test file differ beside the cases that both, or the newer, have."""
+    """The cases that are gone, and the differences in the settings of a test file."""
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     for case in was.cases:
         if case.key not in kept and case.row not in kept:
@@ -50,7 +50,7 @@ def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
 
 
 def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
-    """The kinds and ids of the versions that `differ_cases` looks into."""
+    """The kinds and ids of the versions that `differ_cases` compares."""
     for kind, old, new in (
         ("test", was.tests, now.tests),
         ("evaluation", (was.evaluation,), (now.evaluation,)),
@@ -63,7 +63,7 @@ def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
 
 
 def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """In what two versions of a case differ; labels and plain tags are left out."""
+    """The differences between two versions of a case, except for labels and plain tags."""
     if was.tests != now.tests:
         yield from differ_conversations(was.tests, now.tests, find, name)
     if set(was.tests) == set(now.tests):
@@ -84,9 +84,9 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
 def differ_conversations(
     was: Sequence[str], now: Sequence[str], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """In what the conversations of a case differ, how often they are held included.
+    """The differences between the conversations of a case, with their repetitions.
 
-    `was` and `now` are the ids of the test versions; one that is held often stands there often.
+    `was` and `now` are the ids of the test versions; a repeated conversation has several entries.
     """
     before, after = Counter(was), Counter(now)
     old = [id for id in before if id not in after]
@@ -115,7 +115,7 @@ def differ_conversations(
 def _differ_prompts(
     subject: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """Prompts that are new or gone; two in the same place are an edit of one."""
+    """New and removed prompts; a removed and a new one in the same place are one edit."""
     if was == now:
         return
     before_all, now_all = set(was), set(now)
@@ -150,6 +150,6 @@ def _as_text(value: Json) -> str | None:
 
 
 def _recorded(case: Case, find: Find) -> str | None:
-    """The answers that a row brings itself."""
+    """The recorded answers of a case, joined; None when it has none."""
     version = find("model", case.recorded) if case.recorded else None
     return "\n".join(version["options"]["answers"]) if version else None

@@ -1,4 +1,4 @@
-"""Two sides paired cell by cell: what broke, what was fixed, what is new or gone."""
+"""Pairs the cells of two sides, and sorts the pairs into broken, fixed, changed, new and gone."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evalstore.results import Result
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A cell on both sides; one of them None for what is new or gone."""
+    """A cell on both sides; one side is None for a cell that is new or gone."""
 
     was: Result | None
     now: Result | None
 
     @property
     def either(self) -> Result:
-        """The newer of the two."""
+        """The newer result, else the older one."""
         result = self.now or self.was
         assert result is not None
         return result
@@ -29,14 +29,14 @@ class Pair:
 
 @dataclass
 class Comparison:
-    """All pairs, sorted by what happened."""
+    """All pairs, by how they changed."""
 
     broke: list[Pair] = field(default_factory=list)
-    """Passed, and does not any more."""
+    """Passed before, but not now."""
     fixed: list[Pair] = field(default_factory=list)
-    """Did not pass, and does now."""
+    """Did not pass before, but does now."""
     changed: list[Pair] = field(default_factory=list)
-    """Another verdict in another way, or another answer with the same verdict."""
+    """Another verdict that is neither of these, or another answer with the same verdict."""
     new: list[Pair] = field(default_factory=list)
     gone: list[Pair] = field(default_factory=list)
     unchanged: list[Pair] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Comparison:
         return _rate([pair.was for pair in pairs]), _rate([pair.now for pair in pairs])
 
     def change(self) -> RateChange:
-        """How much more passes now than did before, over the pairs, and how sure that is."""
+        """The change of the pass rate over the pairs, with its p-value and interval."""
         files: dict[str, FileSum] = {}
         for pair in self.pairs:
             assert pair.was
@@ -69,7 +69,7 @@ class Comparison:
         return change_of(files.values())
 
     def swapped(self) -> Comparison:
-        """The same pairs looked at from the other side."""
+        """The same pairs with the sides exchanged."""
         return Comparison(
             *(
                 [Pair(pair.now, pair.was) for pair in group]
@@ -98,8 +98,8 @@ def _rate(side: Iterable[Result | None]) -> Rate:
 def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
     """Pair two sides: same file, same row, same prompt, same model.
 
-    Rows are paired by their values, else by their label; system prompts by their content, and
-    what is left, which was edited, by their place.
+    Rows are paired by their values, else by their label; system prompts by their content, else,
+    when they were edited, by their number.
     """
     old = list(was)
     new = list(now)
@@ -128,7 +128,7 @@ def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
 
 
 def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
-    """Pair what two candidates came to in the same cases, with the same system prompts.
+    """Pair the results of two candidates in the same cases, with the same system prompts.
 
     Their answers differ in any case: only verdicts count as changed.
     """
@@ -148,7 +148,7 @@ Place = tuple[str, str, str, Any]
 
 
 def _by(row: str, prompt: str) -> Callable[[Result], Place]:
-    """Where a result belongs, by these attributes of its row and its system prompt."""
+    """The function from a result to its place, by these attributes of row and system prompt."""
     return lambda result: (result.file, result.model, getattr(result, row), getattr(result, prompt))
 
 
@@ -156,7 +156,7 @@ _BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
 
 
 class ResultIndex:
-    """What a run knew of a cell, found as `compare` pairs."""
+    """Finds the result of a cell in a run, by the rules of `compare`."""
 
     def __init__(self, results: Iterable[Result]) -> None:
         results = list(results)
@@ -167,18 +167,18 @@ class ResultIndex:
                     self._places[prompt, _by(row, prompt)(result)] = result
 
     def find(self, result: Result, prompts: Collection[str | None]) -> Result | None:
-        """The result of the same cell; `prompts` are all system prompts of its case now."""
+        """The result of the same cell; `prompts` are the current system prompts of its case."""
         for prompt in ("prompt", "prompt_number"):
             for row in ("key", "row"):
                 match = self._places.get((prompt, _by(row, prompt)(result)))
-                # One with another system prompt of the case is the result of that one.
+                # A result with another system prompt of the case belongs to that prompt's cell.
                 if match and (match.prompt == result.prompt or match.prompt not in prompts):
                     return match
         return None
 
 
 def change_of_tests(was: Result, now: Result) -> list[str]:
-    """What became of the test versions of a case, and of how often each is asked, in words."""
+    """The changes of the test versions of a case and of how often each is asked, in words."""
     old, new = Counter(was.tests), Counter(now.tests)
     if old.keys() != new.keys():
         return ["test changed"]

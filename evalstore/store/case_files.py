@@ -1,4 +1,4 @@
-"""The cases of long test files, and their results, whose nodes are trees: read part by part."""
+"""Reads the trees of the cases of long test files, and of their results, part by part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 
 _AT_ONCE = 256
-"""About as many parts are read together."""
+"""About the number of parts that are read together."""
 T = TypeVar("T")
 
 
@@ -29,7 +29,7 @@ class StoredCases(Sequence[Case]):
         self._load = load
         self._first = 0
         self._block: Sequence[Case] = ()
-        """The cases from `_first` on: those that were read last."""
+        """The cases that were read last, from number `_first` on."""
 
     def __len__(self) -> int:
         return sum(self._content["counts"])
@@ -73,7 +73,7 @@ class StoredCases(Sequence[Case]):
 
 
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
-    """What nodes of cases are, by id; those of a very long file are read when they are used."""
+    """The case files of nodes, by id; the cases of a very long file are read when used."""
     files: dict[str, CaseFile] = {}
     short = [
         (id, content)
@@ -98,7 +98,7 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
 
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
-    """The nodes that have cases below a node with parts, in their order."""
+    """The nodes below a node with parts that contain cases, in their order."""
     for id, inner in load_parts(node, content, load):
         if content["level"] == 1:
             yield inner
@@ -107,7 +107,7 @@ def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
 
 
 def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
-    """The cases of a node whose parts have them."""
+    """The cases of a node whose parts contain them."""
     return tuple(
         case
         for _, part in load_parts(node, content, load)
@@ -120,7 +120,7 @@ def load_parts(
 ) -> list[tuple[str, Json]]:
     """The parts of a node of cases with their ids, or those at some places.
 
-    Raises `StoreError` for a part that is missing, or is not what the node says.
+    Raises `StoreError` for a part that is missing or does not match the node.
     """
     counts = content["counts"]
     is_large = content["level"] == 1 and max(counts) > MOST
@@ -140,7 +140,7 @@ def load_parts(
 
 
 def _level_of(content: Json) -> int:
-    """How many levels of nodes are below one."""
+    """How many levels of nodes are below a node."""
     return int(content["level"]) if has_parts(content) else 0
 
 
@@ -148,22 +148,22 @@ def _level_of(content: Json) -> int:
 
 
 class ResultPart(NamedTuple):
-    """Results that are in one node."""
+    """A node with results."""
 
     number: int
-    """Of the file."""
+    """The number of the file."""
     first: int
-    """The number in its file of the first case of the node."""
+    """The number of the first case of the node in its file."""
     content: Json
 
 
 def iterate_result_parts(
     contents: Iterable[Json], load_cases: Load, load_results: Load
 ) -> Iterator[list[ResultPart]]:
-    """The nodes that have results, below these nodes and among them, in batches.
+    """The nodes that contain results, among these nodes and below them, in batches.
 
-    They are in the order of files and cases. Raises `StoreError` for a node that lacks, or is not
-    what the one above it says.
+    They are in the order of files and cases. Raises `StoreError` for a node that is missing or
+    does not match the node above it.
     """
     parts = [ResultPart(number, 0, content) for number, content in enumerate(contents)]
     yield from _expand(parts, load_cases, load_results)
@@ -208,7 +208,7 @@ def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Ite
 
 
 def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:
-    """The items in lists that weigh about as much as is read together."""
+    """The items in lists of about the weight that is read together."""
     group: list[T] = []
     weight = 0
     for item in items:

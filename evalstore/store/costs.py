@@ -1,4 +1,4 @@
-"""What answers and judgements have cost, added up by the database."""
+"""Queries for the costs and durations of answers and judgements."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS
 
 PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
-"""Evaluators who are people."""
+"""Selects the evaluators who are people."""
 
 
 class Spent(NamedTuple):
-    """What a session took."""
+    """The cost and the duration of a session."""
 
     started: int
     """Microseconds since 1970, UTC."""
     model: str
     """Id of the model version."""
     usd: float | None
-    """None: it was free, or its price was not known."""
+    """None when it was free or its price was not known."""
     seconds: float | None
-    """Of all its turns; None: not known."""
+    """Of all its turns; None when it is not known."""
 
 
 class StoredJudgement(NamedTuple):
-    """A vote with what it is about and what it has cost."""
+    """A vote with its subject and its cost."""
 
     vote: Vote
     subject: str
@@ -37,10 +37,10 @@ class StoredJudgement(NamedTuple):
 
 
 class CostQueries(Database):
-    """The part of a store that knows of money and time."""
+    """The queries for costs and durations."""
 
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
-        """What these sessions took, by id."""
+        """The cost and the duration of these sessions, by id."""
         statement = (
             "SELECT id, started, json_extract(content, '$.model'), "
             "json_extract(content, '$.cost.usd'), CASE "
@@ -79,7 +79,7 @@ class CostQueries(Database):
         return judgements
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
-        """What these sessions, or judgements, have cost together in USD, as far as it is known."""
+        """The sum of the known costs of these sessions, or judgements, in USD."""
         table = EVENTS[kind].name
         statement = f"SELECT sum(json_extract(content, '$.cost.usd')) FROM {table} WHERE id IN"
         with self._reading() as connection:

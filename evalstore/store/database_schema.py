@@ -1,8 +1,8 @@
-"""What a store's file may consist of: the tables and indexes that the migrations make.
+"""Checks that a store has only the tables and indexes that the migrations create.
 
-A file that comes from a stranger may have triggers that delete what is written, or views that
-never end in the place of tables. Each statement of its schema is compared with ours: by its
-text, as SQLite goes by that alone, whatever the other columns of `sqlite_master` say.
+A file of unknown origin may have triggers that delete what is written, or endless views in the
+place of tables. Each statement of its schema is compared with ours by its text, because SQLite
+uses only the text and not the other columns of `sqlite_master`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from evalstore.store.table_columns import STATEMENTS
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
-"""The query that `find_foreign` takes the rows of."""
+"""The query whose rows `find_foreign` needs."""
 _START = re.compile(
     r"CREATE (?P<kind>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
     r"(?:(?P<name>\w+)|[\"'`\[](?P<quoted>[^\"'`\]]+)[\"'`\]])"
@@ -25,21 +25,21 @@ _OF_SQLITE = ("sqlite_autoindex_", "sqlite_sequence", "sqlite_stat")
 
 
 class UnexpectedObject(NamedTuple):
-    """Something in the file that evalstore has not made, or something of evalstore that lacks."""
+    """An object in the schema that evalstore has not created, or one that is missing."""
 
     words: str
-    """As in `the trigger 'x' is not of evalstore`."""
+    """A message, such as `the trigger 'x' is not of evalstore`."""
     table: str | None = None
-    """The table of evalstore in whose place it is."""
+    """The table of evalstore that it replaces."""
     blocks_writing: bool = False
     """Whether it could change what is written."""
     blocks_reading: bool = False
-    """Whether to read it could run what its author likes, without end."""
+    """Whether reading it could run code of its author, without end."""
     missing: bool = False
 
 
 def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
-    """Everything in which a schema differs from that of the newest migration."""
+    """The differences of a schema from that of the newest migration."""
     ours, present = STATEMENTS, set[str]()
     unexpected: list[UnexpectedObject] = []
     for kind, name, sql in rows:

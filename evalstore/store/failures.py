@@ -1,4 +1,4 @@
-"""Calls that have failed, as the store logs them."""
+"""Queries for failed calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 
 Place = tuple[str, str | None, str]
-"""Of a judgement: the ids of its subject, of the evaluation version, of the evaluator."""
+"""Identifies a judgement by the ids of its subject, evaluation version and evaluator."""
 
 
 class LoggedFailure(NamedTuple):
@@ -25,10 +25,10 @@ class LoggedFailure(NamedTuple):
 
 
 class FailureQueries(Database):
-    """The part of a store that knows of failures."""
+    """The queries for failures."""
 
     def find_failed(self, questions: Iterable[str]) -> dict[str, Failure]:
-        """The newest failure of each of these questions that has one."""
+        """The newest failure of each of these questions; questions without one are left out."""
         statement = "SELECT question, id, at, content FROM failures WHERE question IN"
         failures: dict[str, Failure] = {}
         with self._reading() as connection:
@@ -38,7 +38,7 @@ class FailureQueries(Database):
         return failures
 
     def find_failed_judgements(self) -> dict[Place, Failure]:
-        """The newest failure of each judgement that has one."""
+        """The newest failure of each judgement."""
         query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
         failures: dict[Place, Failure] = {}
         with self._reading() as connection:
@@ -79,7 +79,7 @@ def _logged(id: Any, text: Any) -> LoggedFailure:
 
 
 def _decoded(id: Any, text: Any, at: object) -> Failure:
-    """A failure whose row says when it was, too; raises `StoreError` when that is not a time."""
+    """The failure of a row; raises `StoreError` when its column `at` is not a time."""
     as_time(at, "failures", as_digits(id))
     return _logged(id, text).failure
 

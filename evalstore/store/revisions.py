@@ -1,4 +1,4 @@
-"""Revisions: texts that name things in the store."""
+"""Resolves revisions, such as `@~1` or the first digits of an id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 
 
 def resolve_run(store: Store, text: str) -> Run:
-    """The run that a revision names: `@`, `@~2`, or the start of its id."""
+    """The run that a revision names: `@`, `@~2`, or the start of its id.
+
+    Raises `RevisionError`.
+    """
     latest = _LATEST.match(text)
     if latest:
         back = int(latest[1] or 0)
@@ -37,7 +40,7 @@ def resolve_run(store: Store, text: str) -> Run:
 
 
 def resolve(store: Store, text: str) -> tuple[str, str]:
-    """The kind and the full id of the one thing that a revision names."""
+    """The kind and the full id of what a revision names; raises `RevisionError`."""
     if _LATEST.match(text):
         return "run", resolve_run(store, text).id
     prefix = text.lower()

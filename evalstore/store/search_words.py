@@ -1,4 +1,4 @@
-"""The words of the search index: how texts are taken apart, and where words stand in them."""
+"""Splits texts into the words of the search index, and finds words in texts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _APART = re.compile(
     "\U0001f000-\U0001faff"  # emoji
     "])"
 )
-"""Characters that are words of their own."""
+"""Characters that are words by themselves."""
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """What was typed as words; what stands in quotation marks is one, whatever else it holds."""
+    """The words of a query; text in quotation marks is one word."""
     words = (word.strip('"') for word in re.findall(r'"[^"]*"?|[^\s"]+', text))
     return tuple(word for word in words if word.strip())
 
@@ -37,7 +37,7 @@ def fold_words(text: str) -> str:
 
 
 def make_phrases(words: Sequence[str]) -> Iterator[str]:
-    """Each word as FTS5 reads it: in quotation marks, where nothing has a meaning."""
+    """Each word as a phrase of FTS5, in quotation marks, where no character is special."""
     real = [word for word in words if any(map(_is_of_word, word))]
     for number, word in enumerate(real, 1):
         phrase = " ".join(fold_words(word).replace('"', " ").split())
@@ -50,7 +50,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where words stand in a text: starts and ends, in order, none in another."""
+    """The places of words in a text: sorted starts and ends, without overlaps."""
     folded, origins = _folded(text)
     spans: list[tuple[int, int]] = []
     real = [word for word in words if any(map(_is_of_word, word))]
@@ -74,7 +74,7 @@ def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """The text without cases and accents, and where each of its characters comes from."""
+    """The text without case and accents, and the original place of each of its characters."""
     if text.isascii():
         return text.lower(), range(len(text))
     made: list[str] = []

@@ -1,4 +1,4 @@
-"""Sessions and evaluations: facts, which are appended and never changed."""
+"""Queries for sessions and evaluations, which are appended and never changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evalstore.values import Json
 
 
 class Label(NamedTuple):
-    """What a person has said of an answer."""
+    """The verdict of a person on an answer."""
 
     at: int
     """Microseconds since 1970, UTC."""
@@ -38,16 +38,16 @@ class Label(NamedTuple):
 
 
 class LeaseChange(NamedTuple):
-    """Leases that a runner takes or gives back together with what it stores."""
+    """Leases that a runner takes or releases in the transaction of its facts."""
 
     runner: str
     taken: Sequence[str] = ()
-    """Keys that no other runner can hold: their subject is stored with these leases."""
+    """Keys that no other runner can hold, because their subject is stored with these leases."""
     released: Sequence[str] = ()
 
 
 class SessionQueries(NodeQueries):
-    """The part of a store that knows of sessions and evaluations."""
+    """The queries for sessions and evaluations."""
 
     def record(
         self,
@@ -58,9 +58,9 @@ class SessionQueries(NodeQueries):
         *,
         wait: bool = True,
     ) -> None:
-        """Append facts in one transaction; sessions and evaluations by id, with their content.
+        """Append facts in one transaction; sessions and evaluations are by id, with their content.
 
-        With `leases`: what is worked on next, and what is done with these facts.
+        `leases` are taken and released in the same transaction.
         """
         with self.writing(wait=wait) as connection:
             if leases:
@@ -131,7 +131,7 @@ class SessionQueries(NodeQueries):
         }
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
-        """The feedback of these evaluations, of those that have some."""
+        """The feedback of those of these evaluations that have one."""
         statement = (
             "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
             "WHERE feedback IS NOT NULL AND id IN"
@@ -153,7 +153,7 @@ class SessionQueries(NodeQueries):
         }
 
     def find_labels(self) -> list[Label]:
-        """What people have said, oldest first."""
+        """All labels of people, oldest first."""
         names = {id: content.get("human") for id, content in self._people()}
         if not names:
             return []
@@ -176,14 +176,14 @@ class SessionQueries(NodeQueries):
             return [decode_row("evaluators", *row) for row in rows]
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
-        """The question of each of these sessions that is there."""
+        """The question of each of these sessions that is stored."""
         statement = "SELECT id, question FROM sessions WHERE id IN"
         with self._reading() as connection:
             rows = select_each(connection, statement, sessions)
             return {as_digits(id): as_digits(question) for id, question in rows}
 
     def newest_time(self) -> int:
-        """When the newest session or evaluation started; looks at all of them."""
+        """When the newest session or evaluation started; reads all of them."""
         with self._reading() as connection:
             times = {
                 name: connection.execute(f"SELECT max(started) FROM {name}").fetchone()[0]

@@ -1,8 +1,8 @@
 """Reading and writing the store.
 
-Writing is insert-or-ignore: content decides the id, so a second writer has nothing
-left to write; but an id with other content is an error. Every call is one
-transaction. Many writers may share a store; each waits for the others.
+Writing is insert-or-ignore: the content determines the id, so a second writer has nothing to
+write; an id with other content is an error. Every call is one transaction. Many writers may
+share a store; each waits for the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evalstore.values import Json
 
 
 class Stored(NamedTuple):
-    """One version with its kind: what `show` prints."""
+    """A content with its kind, as `show` prints it."""
 
     kind: str
     id: str
@@ -32,7 +32,7 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
     """An open store."""
 
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:
-        """Everything whose id starts with these digits: kind and id."""
+        """The kind and the id of everything whose id starts with these digits."""
         matches: list[tuple[str, str]] = []
         with self._reading() as connection:
             for name in TABLES:
@@ -43,7 +43,7 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
         return sorted(matches, key=lambda match: match[1])
 
     def load_any(self, kind: str, id: str) -> Stored:
-        """One thing by its kind and full id; raises `StoreError` when it is not there."""
+        """A content by its kind and full id; raises `StoreError` when it is missing."""
         table = {**VERSIONS, **EVENTS}[kind].name
         query = f"SELECT content FROM {table} WHERE id = ?"
         with self._reading() as connection:

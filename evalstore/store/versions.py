@@ -1,4 +1,4 @@
-"""Versions: contents that their id names, and the files that they refer to."""
+"""Stores and loads versions and the files that they refer to."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from evalstore.values import FileVersion, Json
 
 
 class VersionQueries(NodeQueries):
-    """The part of a store that knows of versions."""
+    """The queries for versions."""
 
     def ensure_versions(
         self,
         contents: Mapping[str, tuple[str, str]],
         blobs: Mapping[str, FileVersion] | None = None,
     ) -> None:
-        """Store versions unless they are there; contents are by id: kind and canonical JSON."""
+        """Store versions that are missing; contents are by id: kind and canonical JSON."""
         by_table: dict[TableColumns, dict[str, dict[str, Any]]] = {}
         for id, (kind, content) in contents.items():
             by_table.setdefault(VERSIONS[kind], {})[id] = {"id": id, "content": content}
@@ -41,7 +41,7 @@ class VersionQueries(NodeQueries):
         return dict(self._decode(VERSIONS[kind], ids, kind))
 
     def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
-        """The characters of the contents of those of these versions that the store has."""
+        """The lengths, in characters, of those of these contents that the store has."""
         statement = f"SELECT id, length(content) FROM {VERSIONS[kind].name} WHERE id IN"
         with self._reading() as connection:
             return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
