@@ -339,8 +339,8 @@ def test_without_proc_a_signal_that_does_nothing_tells_whether_a_process_is_ther
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def kill(*given: int) -> None:
-        assert given == (4711, 0)
+    def kill(*arguments: int) -> None:
+        assert arguments == (4711, 0)
         if error is not None:
             raise error
 
