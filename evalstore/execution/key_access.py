@@ -1,7 +1,8 @@
 """Finds the key of a provider, and decides whether it may be sent where the provider is.
 
-A key in the workspace's own `.env` goes where the workspace says. A variable of the user's
-environment goes to the service that it belongs to, and elsewhere only with the user's consent.
+A key in the workspace's own `.env` is sent to any host that the workspace names. A variable of the
+user's environment goes to the service that it belongs to, and elsewhere only with the user's
+consent.
 """
 
 from __future__ import annotations
