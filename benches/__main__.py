@@ -20,14 +20,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benches", description="Measure evalstore.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}")
     parser.add_argument("--quick", action="store_true", help="small workspaces, few runs")
-    given = parser.parse_args()
-    for name in given.names:
+    arguments = parser.parse_args()
+    for name in arguments.names:
         if name not in BENCHES:
             parser.error(f"there is no bench '{name}', only {', '.join(BENCHES)}")
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="evalstore-bench-") as folder:
         setting = Setting(Path(folder))
-        if given.quick:
+        if arguments.quick:
             setting = Setting(
                 Path(folder),
                 sizes=(100, 500),
@@ -40,7 +40,7 @@ def main() -> int:
                 browsed=(1_000, 10_000),
                 draws=1_000,
             )
-        for name in given.names or BENCHES:
+        for name in arguments.names or BENCHES:
             print(f"measuring {name} ...", file=sys.stderr)
             figures += BENCHES[name](setting)
     small, large = setting.sizes

@@ -1,4 +1,4 @@
-"""What is measured, one function for each bench; every one yields lines of the table."""
+"""The benches: each function measures, and yields lines of the table."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def hello(name: str = "you") -> None:
 
 app()
 """
-"""The least that a program with this interface can be."""
+"""The smallest program with such an interface."""
 _HEAVY = ("litellm", "textual", "alembic", "sqlmodel", "jsonschema", "jinja2", "aiohttp")
 """Packages that should be imported only where they are needed."""
 
 
 @dataclass
 class Setting:
-    """Where and how often is measured."""
+    """Where and how often to measure."""
 
     folder: Path
     """Holds all that is written; removed afterwards."""
     sizes: tuple[int, int] = (1_000, 5_000)
     """Test files of the small and the large workspace."""
     times: int = 7
-    """Runs of what changes nothing; what is short is run three times as often."""
+    """Repetitions of commands that change nothing; short ones run three times as often."""
     first_times: int = 3
-    """Runs of what starts with an empty store."""
+    """Repetitions of commands that start with an empty store."""
     loads: tuple[int, ...] = (1_000, 5_000)
     """Questions that the engine asks, multiples of 100."""
     largest_load: int | None = 50_000
@@ -66,21 +66,21 @@ class Setting:
     draws: int = 4_000
     """Pairs of runs that are simulated for each figure of the statistics."""
     notes: list[str] = field(default_factory=list)
-    """What is to be said below the table."""
+    """Notes that are printed below the table."""
 
     @cached_property
     def tiny(self) -> Path:
-        """A workspace with one test file that was run."""
+        """A workspace with one test file, after a run."""
         return self._ran("tiny", 1)
 
     @cached_property
     def small(self) -> Path:
-        """The small workspace, in git, complete: nothing is left to do."""
+        """The small workspace, in git, after a complete run."""
         return self._ran("small", self.sizes[0])
 
     @cached_property
     def large(self) -> Path:
-        """The large one."""
+        """The large workspace, likewise."""
         return self._ran("large", self.sizes[1])
 
     def fresh(self, size: int) -> Path:
@@ -106,7 +106,7 @@ class Setting:
             "-qm",
             "all",
         )
-        for _ in range(2):  # the first one asks, the second one settles
+        for _ in range(2):  # the second run has nothing to do
             run(program(root, "run"))
             workspaces.settle()
         _git(root, "status")
@@ -121,7 +121,7 @@ def _git(root: Path, *arguments: str) -> None:
 
 
 def startup(setting: Setting) -> Iterator[Figure]:
-    """How long it takes until anything happens."""
+    """How long commands take to start."""
     script = setting.folder / "least.py"
     script.write_text(_TYPER, encoding="utf-8")
     least = [sys.executable, str(script)]
@@ -136,8 +136,8 @@ def startup(setting: Setting) -> Iterator[Figure]:
             floor=1000 * floor.cpu,
             most={"run": None, "--help": 3}.get(name, 2),
         )
-        found = ", ".join(imported(command, setting.folder)) or "none of these"
-        setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {found}")
+        packages = ", ".join(imported(command, setting.folder)) or "none of these"
+        setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {packages}")
 
 
 def imported(command: list[str], folder: Path) -> list[str]:
@@ -150,7 +150,7 @@ def imported(command: list[str], folder: Path) -> list[str]:
 
 
 def idle(setting: Setting) -> Iterator[Figure]:
-    """`status` and `run` when there is nothing to do, against git's `status` of the same tree."""
+    """`status` and `run` when there is nothing to do, beside git's `status` of the same tree."""
     small, large = setting.sizes
     roots = (setting.small, setting.large)
     for name in ("status", "run"):
@@ -162,9 +162,9 @@ def idle(setting: Setting) -> Iterator[Figure]:
         least, slope = (
             1e6 * (costs[index + 1].cpu - costs[index].cpu) / (large - small) for index in (0, 2)
         )
-        what = f"{name}, {large:,} files"
-        yield figure("idle", what, costs[3].cpu, "s", most=1.5)
-        yield figure("idle", f"{what}: memory", costs[3].memory / KIB**2, "MiB", most=150)
+        title = f"{name}, {large:,} files"
+        yield figure("idle", title, costs[3].cpu, "s", most=1.5)
+        yield figure("idle", f"{title}: memory", costs[3].memory / KIB**2, "MiB", most=150)
         yield figure(
             "idle",
             f"{name}: each further file",
@@ -194,7 +194,7 @@ def first(setting: Setting) -> Iterator[Figure]:
 
 
 def growth(setting: Setting) -> Iterator[Figure]:
-    """What the store grows by."""
+    """How much the store grows."""
     size = setting.sizes[0]
     root = setting.fresh(size)
     cases = size * ROWS
@@ -248,8 +248,8 @@ def edit(setting: Setting) -> Iterator[Figure]:
     for edition in range(setting.times + 1):
         workspaces.edit_instruction(root, size // 2, edition)
         costs.append(run(program(root, "run", "--json"), report).cpu)
-        found = json.loads(report.read_text(encoding="utf-8"))
-        asked, judged = max(asked, found["asked"]), max(judged, found["judged"])
+        result = json.loads(report.read_text(encoding="utf-8"))
+        asked, judged = max(asked, result["asked"]), max(judged, result["judged"])
     yield figure("edit", "run after one edit: asked", asked, "", most=0)
     yield figure("edit", "run after one edit: judged", judged, "", most=1)
     costs = sorted(costs[1:])

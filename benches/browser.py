@@ -1,4 +1,4 @@
-"""The browser: how soon it shows something, how quick keys are, and what it holds in memory."""
+"""Measures the browser: its start, the time from keys to paints, and its memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benches.benches import Setting
 
 _MEDIAN, _MOST, _MIB = 50, 100, 250
-"""Milliseconds from a key to a paint, most of the time and nearly always; and of memory."""
+"""The targets: milliseconds from a key to a paint, median and 95th percentile; memory."""
 _FRAME_MILLISECONDS = 300
 _KEYS = (
     ("move", "cursor"),
@@ -30,7 +30,7 @@ _KEYS = (
 
 
 def browser(setting: Setting) -> Iterator[Figure]:
-    """Workspaces of one file with few and with very many rows, and of many files; the floor."""
+    """Workspaces of one file with few and with very many rows, and of many files."""
     floor, _ = _browse(setting, None)
     for count in setting.browsed:
         root = setting.folder / f"browsed-{count}"
@@ -39,8 +39,8 @@ def browser(setting: Setting) -> Iterator[Figure]:
         workspaces.settle()
         yield from _figures(f"{count:,} cases", floor, *_browse(setting, root))
     size = setting.sizes[1]
-    what = f"{size:,} files, {size * workspaces.ROWS:,} cases"
-    yield from _figures(what, floor, *_browse(setting, setting.large))
+    title = f"{size:,} files, {size * workspaces.ROWS:,} cases"
+    yield from _figures(title, floor, *_browse(setting, setting.large))
 
 
 def _browse(setting: Setting, root: Path | None) -> tuple[dict[str, float], Cost]:
@@ -51,22 +51,22 @@ def _browse(setting: Setting, root: Path | None) -> tuple[dict[str, float], Cost
 
 
 def _figures(
-    of: str, floor: dict[str, float], found: dict[str, float], cost: Cost
+    of: str, floor: dict[str, float], times: dict[str, float], cost: Cost
 ) -> Iterator[Figure]:
-    def line(what: str, value: float, **bounds: float) -> Figure:
-        return figure("browser", f"{of}: {what}", value, "ms", **bounds)
+    def line(title: str, value: float, **bounds: float) -> Figure:
+        return figure("browser", f"{of}: {title}", value, "ms", **bounds)
 
-    yield line("start to the first frame", found["frame"], floor=floor["frame"])
-    yield line("start to the runs", found["history"])
-    yield line("runs read to their frame", found["runs read"], most=_FRAME_MILLISECONDS)
-    yield line("opening a run to its table", found["table"])
-    yield line("cases read to their frame", found["cases read"], most=_FRAME_MILLISECONDS)
-    for name, what in _KEYS:
-        if name in found:
-            yield line(what, found[name], most=_MEDIAN)
-            yield line(f"{what}, 95 of 100", found[f"{name} 95"], most=_MOST)
-    yield line("cursor, beside the floor", found["move"], floor=floor["key"])
-    yield line("another order", found["sort"])
-    yield line("the index of the search, anew", found["index"])
-    yield line("what was typed is found in answers", found["search"])
+    yield line("start to the first frame", times["frame"], floor=floor["frame"])
+    yield line("start to the runs", times["history"])
+    yield line("runs read to their frame", times["runs read"], most=_FRAME_MILLISECONDS)
+    yield line("opening a run to its table", times["table"])
+    yield line("cases read to their frame", times["cases read"], most=_FRAME_MILLISECONDS)
+    for name, title in _KEYS:
+        if name in times:
+            yield line(title, times[name], most=_MEDIAN)
+            yield line(f"{title}, 95 of 100", times[f"{name} 95"], most=_MOST)
+    yield line("cursor, beside the floor", times["move"], floor=floor["key"])
+    yield line("another order", times["sort"])
+    yield line("the index of the search, anew", times["index"])
+    yield line("what was typed is found in answers", times["search"])
     yield figure("browser", f"{of}: memory", cost.memory / KIB**2, "MiB", most=_MIB)

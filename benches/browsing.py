@@ -1,10 +1,10 @@
-"""`python -m benches.browsing ROOT STARTED`: the browser on a workspace, driven and measured.
+"""`python -m benches.browsing ROOT STARTED`: drives the browser on a workspace and measures it.
 
-It runs in a process of its own, so that the memory it needs is known, and prints one JSON
-document. STARTED is what `time.perf_counter` said when the process was started. Without a ROOT
-(`-`) it does the same to an application that shows two lines and counts keys: the floor.
+It runs in a process of its own, so that its memory can be measured, and prints one JSON
+document. STARTED is the value of `time.perf_counter` when the process was started. With `-` as
+ROOT it measures an application that shows two lines and counts keys: the floor.
 
-The terminal is Textual's own for tests; a paint counts when the screen has been put together.
+The terminal is Textual's own for tests; a paint counts when the screen has been composed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from evalstore.tui.widgets.grid import Grid
 
 _SIZE = (120, 40)
 _KEYS = 60
 _SECONDS = 120.0
-"""How long is waited for anything."""
+"""The timeout of every wait."""
 _TYPED = "question number 77 verdict:pass file:cap"
 
 
 class Painted:
-    """Knows when the screen was painted."""
+    """Records when the screen was painted."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -40,7 +43,7 @@ class Painted:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Take note of every paint."""
+        """Record every paint."""
 
         def display(screen: Any, renderable: Any) -> None:
             self._display(screen, renderable)
@@ -80,12 +83,12 @@ def _is_not(thing: object, name: str, value: object) -> bool:
     return not _is(thing, name, value)
 
 
-def _told(name: str, times: list[float]) -> dict[str, float]:
-    return {name: median(times), f"{name} 95": quantiles(times, n=20)[-1]}
+def _percentiles(name: str, milliseconds: list[float]) -> dict[str, float]:
+    return {name: median(milliseconds), f"{name} 95": quantiles(milliseconds, n=20)[-1]}
 
 
 async def empty(started: float) -> dict[str, float]:
-    """The floor: what Textual takes to start, and from a key to a paint."""
+    """The floor: how long Textual takes to start, and from a key to a paint."""
     from textual.app import App, ComposeResult
     from textual.binding import Binding
     from textual.widgets import Static
@@ -112,24 +115,19 @@ async def empty(started: float) -> dict[str, float]:
             times = []
             for number in range(1, _KEYS + 1):
                 times.append(await painted.press("down", partial(_is, app, "pressed", number)))
-    return {"frame": 1000 * (painted.first - started), **_told("key", times)}
+    return {"frame": 1000 * (painted.first - started), **_percentiles("key", times)}
 
 
 async def browse(root: Path, started: float) -> dict[str, float]:
-    """What the browser takes."""
-    from textual.widgets import Input
-
+    """What the browser takes, by the name of the figure."""
     from evalstore.planning.options import Location
     from evalstore.tui.app import Browser
-    from evalstore.tui.screens.cases import CasesPage
-    from evalstore.tui.state.case_query import read_query
     from evalstore.tui.state.data_source import WorkspaceSource
-    from evalstore.tui.widgets.grid import Grid
 
     read = {"runs": 0.0, "cases": 0.0}
 
     class Timed(WorkspaceSource):
-        """Knows when it was done."""
+        """Records when reading ended."""
 
         def runs(self) -> Any:
             try:
@@ -145,91 +143,128 @@ async def browse(root: Path, started: float) -> dict[str, float]:
 
     app = Browser(Timed(Location(root)))
     painted = Painted(app)
-    found: dict[str, float] = {}
-
-    def grid() -> Grid:
-        return app.screen.query(Grid).first()
-
+    session = _Session(app, painted, read)
     with painted.watching():
         async with app.run_test(size=_SIZE):
-            at = await painted.until(lambda: bool(app.screen.query(Grid)) and grid().row_count > 1)
-            found["frame"] = 1000 * (painted.first - started)
-            found["history"] = 1000 * (at - started)
-            found["runs read"] = 1000 * (at - read["runs"])
-            await painted.press("down", lambda: grid().cursor == 1)
+            await session.start(started)
+            await session.open_cases()
+            await session.press_keys()
+            await session.sort()
+            await session.search()
+    return session.figures
 
-            begun = time.perf_counter()
-            await painted.press("enter", lambda: isinstance(app.screen, CasesPage))
-            page = app.screen
-            assert isinstance(page, CasesPage)
-            typed = page.query_one(Input)
-            while_reading = []
-            if page.listing.cases is None:
-                await painted.press("slash", lambda: typed.display)
-            for text in "x" * _KEYS:
-                if page.listing.cases is not None:
-                    break
-                whole = typed.value + text
-                while_reading.append(await painted.press(text, partial(_is, typed, "value", whole)))
-            if page.listing.cases is None:
-                await painted.until(lambda: page.listing.cases is not None)
-            found["table"] = 1000 * (painted.at - begun)
-            found["cases read"] = 1000 * (painted.at - read["cases"])
-            if len(while_reading) > 2:
-                found |= _told("key while reading", while_reading)
-            if typed.display:
-                await painted.press("escape", lambda: not typed.value and not typed.display)
-            await _idle(painted, page)
-            found["rows"] = grid().row_count
 
-            for name, keys in (("move", ("down",)), ("page", ("pagedown", "pagedown", "pageup"))):
-                times = []
-                for number in range(_KEYS):
-                    key = keys[number % len(keys)]
-                    before = grid().cursor
-                    times.append(
-                        await painted.press(key, partial(_is_not, grid(), "cursor", before))
-                    )
-                found |= _told(name, times)
-            times = []
-            for _ in range(_KEYS // 2):
-                last = grid().row_count - 1
-                times.append(await painted.press("G", partial(_is, grid(), "cursor", last)))
-                times.append(await painted.press("g", lambda: grid().cursor == 0))
-            found |= _told("jump", times)
+class _Session:
+    """A session in the browser, whose steps add their figures; they follow each other."""
 
-            sorted_by = []
-            for order in ("verdict", "row", "file"):
-                sorted_by.append(
-                    await painted.press("s", partial(_is, page.listing, "order", order))
-                )
-            found["sort"] = max(sorted_by)
+    def __init__(self, app: Any, painted: Painted, read: dict[str, float]) -> None:
+        """`read` has the times at which runs and cases were read."""
+        self._app = app
+        self._painted = painted
+        self._read = read
+        self.figures: dict[str, float] = {}
 
+    def _grid(self) -> Grid:
+        from evalstore.tui.widgets.grid import Grid
+
+        return cast("Grid", self._app.screen.query(Grid).first())
+
+    def _has_rows(self) -> bool:
+        from evalstore.tui.widgets.grid import Grid
+
+        return bool(self._app.screen.query(Grid)) and self._grid().row_count > 1
+
+    async def start(self, started: float) -> None:
+        """Wait for the runs."""
+        at = await self._painted.until(self._has_rows)
+        self.figures["frame"] = 1000 * (self._painted.first - started)
+        self.figures["history"] = 1000 * (at - started)
+        self.figures["runs read"] = 1000 * (at - self._read["runs"])
+        await self._painted.press("down", lambda: self._grid().cursor == 1)
+
+    async def open_cases(self) -> None:
+        """Open a run, and type while its cases are read."""
+        from textual.widgets import Input
+
+        from evalstore.tui.screens.cases import CasesPage
+
+        painted = self._painted
+        begun = time.perf_counter()
+        await painted.press("enter", lambda: isinstance(self._app.screen, CasesPage))
+        self._page = page = self._app.screen
+        self._typed = typed = page.query_one(Input)
+        times = []
+        if page.listing.cases is None:
             await painted.press("slash", lambda: typed.display)
-            begun = time.perf_counter()
-            # No name has it, so that texts are searched.
-            await painted.press("§", lambda: page.filter.query.words == ("§",), "§")
-            found["index"] = 1000 * (await _idle(painted, page) - begun)
-            await painted.press("backspace", lambda: not typed.value)
+        for text in "x" * _KEYS:
+            if page.listing.cases is not None:
+                break
+            whole = typed.value + text
+            times.append(await painted.press(text, partial(_is, typed, "value", whole)))
+        if page.listing.cases is None:
+            await painted.until(lambda: page.listing.cases is not None)
+        self.figures["table"] = 1000 * (painted.at - begun)
+        self.figures["cases read"] = 1000 * (painted.at - self._read["cases"])
+        if len(times) > 2:
+            self.figures |= _percentiles("key while reading", times)
+        if typed.display:
+            await painted.press("escape", lambda: not typed.value and not typed.display)
+        await _idle(painted, page)
+        self.figures["rows"] = self._grid().row_count
+
+    async def press_keys(self) -> None:
+        """Move the cursor by rows, by pages, and to both ends."""
+        for name, keys in (("move", ("down",)), ("page", ("pagedown", "pagedown", "pageup"))):
             times = []
-            for text in _TYPED:
-                key = {" ": "space", ":": "colon"}.get(text, text)
-                whole = typed.value + text
-                await asyncio.sleep(0.02)
+            for number in range(_KEYS):
+                key = keys[number % len(keys)]
+                moved = partial(_is_not, self._grid(), "cursor", self._grid().cursor)
+                times.append(await self._painted.press(key, moved))
+            self.figures |= _percentiles(name, times)
+        times = []
+        for _ in range(_KEYS // 2):
+            at_end = partial(_is, self._grid(), "cursor", self._grid().row_count - 1)
+            times.append(await self._painted.press("G", at_end))
+            times.append(await self._painted.press("g", lambda: self._grid().cursor == 0))
+        self.figures |= _percentiles("jump", times)
 
-                def holds(whole: str = whole) -> bool:
-                    return typed.value == whole and page.filter.query == read_query(whole)
+    async def sort(self) -> None:
+        """Change the order of the cases."""
+        times = [
+            await self._painted.press("s", partial(_is, self._page.listing, "order", order))
+            for order in ("verdict", "row", "file")
+        ]
+        self.figures["sort"] = max(times)
 
-                times.append(await painted.press(key, holds, text))
-            found |= _told("filter", times)
-            begun = time.perf_counter()
-            found["search"] = 1000 * (await _idle(painted, page) - begun)
-            found["matches"] = grid().row_count
-    return found
+    async def search(self) -> None:
+        """Filter the cases by what is typed, and search their texts."""
+        from evalstore.tui.state.case_query import read_query
+
+        painted, page, typed = self._painted, self._page, self._typed
+        await painted.press("slash", lambda: typed.display)
+        begun = time.perf_counter()
+        # No name contains it, so texts are searched.
+        await painted.press("§", lambda: page.filter.query.words == ("§",), "§")
+        self.figures["index"] = 1000 * (await _idle(painted, page) - begun)
+        await painted.press("backspace", lambda: not typed.value)
+        times = []
+        for text in _TYPED:
+            key = {" ": "space", ":": "colon"}.get(text, text)
+            whole = typed.value + text
+            await asyncio.sleep(0.02)
+
+            def holds(whole: str = whole) -> bool:
+                return bool(typed.value == whole and page.filter.query == read_query(whole))
+
+            times.append(await painted.press(key, holds, text))
+        self.figures |= _percentiles("filter", times)
+        begun = time.perf_counter()
+        self.figures["search"] = 1000 * (await _idle(painted, page) - begun)
+        self.figures["matches"] = self._grid().row_count
 
 
 async def _idle(painted: Painted, page: Any) -> float:
-    """Wait until nothing is read or searched any more."""
+    """Wait until all reading and searching has ended."""
     while any(worker.is_running for worker in page.app.workers) or page.filter.progress:
         await asyncio.sleep(0.005)
     await asyncio.sleep(0.05)
@@ -237,7 +272,7 @@ async def _idle(painted: Painted, page: Any) -> float:
 
 
 def main(root: str, started: str) -> None:
-    """Measure, and print what was found."""
+    """Measure, and print the figures."""
     if root == "-":
         print(json.dumps(asyncio.run(empty(float(started)))))
         return

@@ -1,8 +1,8 @@
-"""`python -m benches.endpoint [--latency MS]`: a model on loopback that costs next to nothing.
+"""`python -m benches.endpoint [--latency MS]`: a model on loopback that needs very little CPU.
 
-It speaks as much of OpenAI's chat completions as a client under load sees: every request is
-answered with the same JSON object, which is also a judge's opinion, after the latency. The
-first line it prints is its address.
+It implements as much of OpenAI's chat completions as a client under load needs: after the
+latency, every request is answered with the same JSON object, which is also a valid verdict of a
+judge. The first line that it prints is its address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from benches.workspaces import FEEDBACK
 
 ANSWER = json.dumps({"pass": True, "feedback": FEEDBACK})
-"""What every question is answered with."""
+"""The answer to every question."""
 _BODY = json.dumps(
     {
         "id": "c-1",
@@ -42,14 +42,14 @@ _REPLY = (
 
 
 class Connection(asyncio.Protocol):
-    """One connection, kept open; a client sends its next request after it has its answer."""
+    """One connection, kept open; a client sends its next request after the answer."""
 
     def __init__(self, latency: float) -> None:
         self._latency = latency
         self._read = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where answers go."""
+        """Keep the transport for the answers."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 

@@ -1,4 +1,4 @@
-"""What asking costs: whole runs against a loopback endpoint, beside the least that could do it."""
+"""Measures whole runs against a loopback endpoint, beside minimal programs."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def script(setting: Setting) -> Iterator[Figure]:
             workspaces.edit_file(root, 0, next(editions))
             workspaces.settle()
 
-        for what, prepare, times, most in (
+        for title, prepare, times, most in (
             ("first", forget, setting.first_times, 3),
             ("again", None, setting.times, 2),
             ("one question edited", edit, setting.first_times, 2),
         ):
             costs = [compare_once([floor, ours], prepare) for _ in range(times)]
             least, cost = (
-                sorted(one.cpu for one in side)[times // 2] for side in zip(*costs, strict=True)
+                sorted(each.cpu for each in side)[times // 2] for side in zip(*costs, strict=True)
             )
-            yield figure("script", f"{files:,} files, {what}", cost, "s", floor=least, most=most)
+            yield figure("script", f"{files:,} files, {title}", cost, "s", floor=least, most=most)
 
 
 def engine(setting: Setting) -> Iterator[Figure]:
@@ -83,7 +83,7 @@ def engine(setting: Setting) -> Iterator[Figure]:
 
 
 class Load:
-    """A run of so many questions."""
+    """A run of a number of questions, with a number of calls at once."""
 
     def __init__(self, root: Path, questions: int, latency: float, at_once: int) -> None:
         self.root = root
@@ -95,21 +95,19 @@ class Load:
     def measure(self, url: str, setting: Setting) -> Iterator[Figure]:
         """CPU of each further question, beside the floor; with latency also the time.
 
-        The time stands beside that of the floor, and beside the ideal: every place taken all
-        the time.
+        The time is compared with that of the floor, and with the ideal, in which as many calls
+        as allowed are always in flight.
         """
         workspaces.forget(self.root)
         workspaces.write_one(self.root, "Rome")
-        run(
-            program(self.root, "status", "--limit", "1")
-        )  # makes the store: once, whatever its size
+        run(program(self.root, "status", "--limit", "1"))  # creates the store
         report = setting.folder / "report.json"
         cost = run(_asking(self.root, self.at_once), report)
-        found = json.loads(report.read_text(encoding="utf-8"))
-        if (found["asked"], found["verdicts"]["pass"]) != (self.questions, self.questions):
+        result = json.loads(report.read_text(encoding="utf-8"))
+        if (result["asked"], result["verdicts"]["pass"]) != (self.questions, self.questions):
             raise RuntimeError(f"not all of {self.questions} questions were answered and passed")
         self.memory = cost.memory
-        # What a run costs that asks but one question is its start, for both.
+        # The cost of asking one question is the cost of the start, for both.
         cities = (f"Turin {number}" for number in count())
         started = repeat(
             _asking(self.root, self.at_once),
@@ -118,10 +116,10 @@ class Load:
         )
         floor = self._floor(url, setting, self.questions)
         floor_started = self._floor(url, setting, 1, setting.first_times)
-        what = f"{self.questions:,} questions, {1000 * self.latency:.0f} ms, -j {self.at_once}"
+        title = f"{self.questions:,} questions, {1000 * self.latency:.0f} ms, -j {self.at_once}"
         yield figure(
             "engine",
-            f"{what}: CPU of each",
+            f"{title}: CPU of each",
             self._each(cost.cpu - started.cpu),
             "ms",
             floor=self._each(floor.cpu - floor_started.cpu),
@@ -131,11 +129,13 @@ class Load:
         if self.latency:
             ideal = (ceil(self.questions / self.at_once) - 1) * self.latency
             least = floor.wall - floor_started.wall
-            # Nobody reaches the ideal with many calls at once: one core has to send them all.
-            yield figure("engine", f"{what}: time", seconds, "s", floor=max(ideal, least), most=1.3)
-            yield figure("engine", f"{what}: time, beside the ideal", seconds, "s", floor=ideal)
+            # With many calls at once the ideal is out of reach: one core has to send them all.
+            yield figure(
+                "engine", f"{title}: time", seconds, "s", floor=max(ideal, least), most=1.3
+            )
+            yield figure("engine", f"{title}: time, beside the ideal", seconds, "s", floor=ideal)
         setting.notes.append(
-            f"engine: {what}: the whole run {cost.cpu:.2f} s CPU (floor {floor.cpu:.2f}), "
+            f"engine: {title}: the whole run {cost.cpu:.2f} s CPU (floor {floor.cpu:.2f}), "
             f"{cost.wall:.2f} s (floor {floor.wall:.2f}), {cost.memory / KIB**2:.0f} MiB; "
             f"one more question {started.cpu:.2f} s CPU (floor {floor_started.cpu:.2f})"
         )
@@ -163,7 +163,7 @@ def _edit(setting: Setting) -> Iterator[Figure]:
     run(_asking(root, _AT_ONCE[0]))
     workspaces.write_one(root, "Rome", "Expect an object that passes.")
     cost = run(_asking(root, _AT_ONCE[0]), report)
-    found = json.loads(report.read_text(encoding="utf-8"))
-    yield figure("engine", "run after one edit: asked", found["asked"], "", most=0)
-    yield figure("engine", "run after one edit: judged", found["judged"], "", most=1)
+    result = json.loads(report.read_text(encoding="utf-8"))
+    yield figure("engine", "run after one edit: asked", result["asked"], "", most=0)
+    yield figure("engine", "run after one edit: judged", result["judged"], "", most=1)
     yield figure("engine", f"run after one edit, {questions:,} questions", cost.wall, "s")

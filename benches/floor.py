@@ -1,7 +1,7 @@
-"""`python -m benches.floor URL QUESTIONS AT_ONCE STORE`: the least that asks and keeps answers.
+"""`python -m benches.floor URL QUESTIONS AT_ONCE STORE`: a minimal program that stores answers.
 
-It sends what the engine's bench sends, as many at once, and commits what has come in
-batches. It knows neither versions nor retries, judgements nor reports.
+It sends the requests of the engine's bench, as many at once, and commits the answers in batches.
+It has no versions, retries, judgements or reports.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BATCH, _SECONDS = 50, 0.2
 
 
 async def ask_all(url: str, questions: int, at_once: int, store: sqlite3.Connection) -> None:
-    """Put every question to the endpoint and keep what it says."""
+    """Send every question to the endpoint, and store the answers."""
     waiting: list[tuple[int, str, str]] = []
     numbers = iter(range(questions))
 
@@ -59,7 +59,7 @@ async def ask_all(url: str, questions: int, at_once: int, store: sqlite3.Connect
 
 
 def main(url: str, questions: str, at_once: str, path: str) -> None:
-    """Ask so many questions into a new store, written as carefully as evalstore's."""
+    """Ask so many questions; the store is as durable as evalstore's."""
     store = sqlite3.connect(path)
     store.execute("PRAGMA journal_mode = WAL")
     store.execute("PRAGMA synchronous = NORMAL")

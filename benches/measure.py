@@ -1,7 +1,7 @@
-"""Whole processes, measured with the operating system's own accounting.
+"""Measures whole processes with the operating system's own accounting.
 
-What counts is the CPU that a process and its children used and the most memory it held,
-so another program that keeps the machine busy disturbs less than it would a clock.
+It measures the CPU time of a process and its children and its peak memory, because other
+programs affect these less than the elapsed time.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from statistics import median
 
 KIB = 1024
 _KEPT = ("PATH", "HOME", "LANG", "PYTHONPATH")
-"""What the processes see of the environment; with PYTHONPATH another checkout can be measured."""
+"""The variables that processes get; with PYTHONPATH another checkout can be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process used."""
+    """The CPU, memory and time that a process used."""
 
     cpu: float
     """Seconds, user and system, its children included."""
@@ -42,8 +42,8 @@ def program(root: Path, *arguments: str) -> list[str]:
 def run(command: Sequence[str], output: Path | None = None) -> Cost:
     """Run a command to its end; raises RuntimeError when it fails.
 
-    Linux counts what the caller held before `exec` to the memory of the new process, so
-    this program imports nothing large.
+    Linux counts the memory of the caller before `exec` as that of the new process, so this
+    program imports nothing large.
     """
     target = str(output or os.devnull)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -60,7 +60,7 @@ def run(command: Sequence[str], output: Path | None = None) -> Cost:
 
 
 def environment() -> dict[str, str]:
-    """The environment of the processes: nothing of the caller's settings, nothing of git's."""
+    """The environment of the processes, without the settings of the caller and of git."""
     kept = {name: value for name, value in os.environ.items() if name in _KEPT}
     return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "TZ": "UTC"}
 
@@ -78,7 +78,7 @@ def repeat(command: Sequence[str], times: int, prepare: Callable[[], None] | Non
 def compare(commands: Sequence[Sequence[str]], times: int) -> list[Cost]:
     """The median costs of several commands, run in turn after a first round that does not count.
 
-    A machine that is slow for a while is so for all of them.
+    So a machine that is slow for a while slows all of them.
     """
     rounds = [[run(command) for command in commands] for _ in range(times + 1)][1:]
     return [_median(costs) for costs in zip(*rounds, strict=True)]

@@ -1,6 +1,6 @@
-"""Generated workspaces whose cases are rows of data, and a library of LangBiTe to import.
+"""Generates workspaces whose cases are rows of data, and a library of LangBiTe to import.
 
-All of it is a function of the number, so that two measurements measure the same files.
+Everything is a function of the numbers, so that two measurements use the same files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEMPLATES = 339
-"""As many as the largest library of LangBiTe has."""
+"""The number of templates in the largest library of LangBiTe."""
 _PAST = 1_700_000_000
 _ANSWER = "That is a question for an atlas: it has a map of every country, with its capital."
 _CANDIDATE = f"id: candidate\nprovider: scripted\nresponses:\n  - answer: '{_ANSWER}'\n"
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 
 def make_rows(root: Path, rows: int) -> None:
-    """Write a workspace with one test file and so many rows of data; each row has a check."""
+    """Write a workspace with one test file and this many rows of data; each row has a check."""
     lines = "".join(json.dumps(_row(number)) + "\n" for number in range(rows))
     write_check(root)
     _write(root, "tests/data/capitals.jsonl", lines)
@@ -46,7 +46,7 @@ def _row(number: int) -> dict[str, str | int]:
 
 
 def write_check(root: Path, edition: int = 0) -> None:
-    """Write the test file; every edition checks something else, and every answer passes."""
+    """Write the test file; every edition has another check, which every answer passes."""
     text = (
         "---\ndataset: data/capitals.jsonl\n---\n\n# 👤\n\nAnswer in one sentence: {{question}}\n"
         f'\n---\n\n~~~checks\n- {{contains: "{edition}: {{{{wrong}}}}", not: true}}\n~~~\n'
@@ -89,7 +89,7 @@ def make_library(folder: Path) -> list[Path]:
 
 
 def _template(number: int) -> tuple[str, ...]:
-    """A template; every fourth compares two, and so has more instances."""
+    """A template; every fourth compares two communities, and so has more instances."""
     start = ("petism", "constrained", "observational", "")
     if number % 4:
         prompt, expected = f"Is habit {number} of {{PET}} bad?", {"operation": "equal"}

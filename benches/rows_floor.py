@@ -1,7 +1,7 @@
-"""`python -m benches.rows_floor FILE`: the least that turns rows of data into versions.
+"""`python -m benches.rows_floor FILE`: a minimal program that turns rows of data into versions.
 
-Every row is parsed, and written down and hashed twice: once for what a model is shown, and
-once for what is checked. It knows neither templates nor checks, names nor problems.
+Every row is parsed, and serialized and hashed twice: once for the test, and once for the
+evaluation. It has no templates, checks, names or error messages.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import xxhash
 
 def main(path: str) -> None:
     """Read a file of JSON Lines."""
-    found: set[str] = set()
+    ids: set[str] = set()
     with Path(path).open(encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
             for kind in ("test", "evaluation"):
                 text = json.dumps({"kind": kind, "row": row}, sort_keys=True)
-                found.add(xxhash.xxh3_128_hexdigest(text.encode()))
+                ids.add(xxhash.xxh3_128_hexdigest(text.encode()))
 
 
 if __name__ == "__main__":

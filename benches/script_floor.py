@@ -1,7 +1,7 @@
-"""`python -m benches.script_floor FOLDER URL STORE`: a script that asks what its cache lacks.
+"""`python -m benches.script_floor FOLDER URL STORE`: a script that asks what is not in its cache.
 
-It is what a team would write for itself: it reads the same test files, asks the endpoint, parses
-what is said, keeps it in SQLite by the hash of the question, and prints how many passed.
+A team could write it for itself: it reads the same test files, asks the endpoint, parses the
+answers, stores them in SQLite by the hash of the question, and prints how many passed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def questions_of(folder: Path) -> list[str]:
 
 
 async def ask_all(url: str, questions: list[str]) -> dict[str, str]:
-    """What the endpoint says to each question."""
+    """The answers of the endpoint by question."""
     answers: dict[str, str] = {}
     waiting = iter(questions)
 
@@ -48,12 +48,13 @@ def main(folder: str, url: str, path: str) -> None:
     store.execute("CREATE TABLE IF NOT EXISTS answers (id TEXT PRIMARY KEY, text TEXT)")
     known = dict(store.execute("SELECT id, text FROM answers"))
     questions = {
-        hashlib.sha256(one.encode()).hexdigest(): one for one in questions_of(Path(folder))
+        hashlib.sha256(question.encode()).hexdigest(): question
+        for question in questions_of(Path(folder))
     }
-    missing = {id: one for id, one in questions.items() if id not in known}
+    missing = {id: question for id, question in questions.items() if id not in known}
     if missing:
-        said = asyncio.run(ask_all(url, list(missing.values())))
-        new = [(id, said[question]) for id, question in missing.items()]
+        answers = asyncio.run(ask_all(url, list(missing.values())))
+        new = [(id, answers[question]) for id, question in missing.items()]
         with store:
             store.executemany("INSERT INTO answers VALUES (?, ?)", new)
         known |= dict(new)

@@ -1,7 +1,7 @@
-"""How often `diff` finds a change where there is none, and `stats` an interval without the rate.
+"""Measures false alarms of `diff`, and how often intervals of `stats` miss the true rate.
 
-Drawn is what happens when an edit changes nothing on average but moves the rows of a file
-together: on both sides each file is as easy or hard as chance has it.
+The drawn runs are those of an edit that changes nothing on average, but changes the rows of a
+file together: on each side the difficulty of every file is random.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _SPREAD = 2.5
 """The standard deviation of the difficulty of files, in logits."""
 _EASE = 1.0
-"""The mean of it: about 70 % pass."""
+"""The mean ease of files, in logits: about 70 % pass."""
 _MOST = 5.0
-"""False alarms of a test at 5 %, in %."""
+"""The target: false alarms of a test at a level of 5 %, in %."""
 
 
 class _Shape(NamedTuple):
@@ -49,10 +49,10 @@ def statistics(setting: Setting) -> Iterator[Figure]:
         source = random.Random(str(shape))
         alarms = pooled = misses = 0
         for _ in range(setting.draws):
-            found = compare(_side(shape, source), _side(shape, source))
-            alarms += found.change().is_sure
-            pooled += mcnemar(len(found.broke), len(found.fixed)) < 0.05
-            interval = found.rates()[0].interval
+            comparison = compare(_side(shape, source), _side(shape, source))
+            alarms += comparison.change().is_sure
+            pooled += mcnemar(len(comparison.broke), len(comparison.fixed)) < 0.05
+            interval = comparison.rates()[0].interval
             misses += not (interval and interval[0] <= truth <= interval[1])
         percent = 100 / setting.draws
         yield figure(
@@ -66,7 +66,7 @@ def statistics(setting: Setting) -> Iterator[Figure]:
 
 
 def _pass_rate() -> float:
-    """How much of the rows passes on average: a sum over the curve of difficulties."""
+    """The mean pass rate of rows, integrated over the distribution of difficulties."""
     places = [number / 100 for number in range(-800, 801)]
     weights = [math.exp(-(place**2) / 2) for place in places]
     passing = (_share(_EASE + _SPREAD * place) for place in places)

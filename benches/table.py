@@ -8,15 +8,15 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line: what was measured, beside what it may be."""
+    """A line of the table: a measured value with its floor and its target."""
 
     bench: str
     what: str
     value: str
     floor: str = ""
-    """What the least that could do the job took in the same run."""
+    """The value of a minimal program in the same run."""
     ratio: str = ""
-    """Value to floor: it says the same on every machine."""
+    """The value divided by the floor: comparable between machines."""
     target: str = ""
     mark: str = ""
     """`ok` or `over`; empty without a target."""
@@ -53,10 +53,10 @@ def _number(value: float, unit: str) -> str:
 
 
 def lines(figures: Iterable[Figure]) -> list[str]:
-    """The table, its columns aligned; numbers stand at the right."""
+    """The lines of the table, its columns aligned; numbers are right-aligned."""
     names = [field.name for field in fields(Figure)]
     rows = [[name.upper() for name in names]]
-    rows += [[getattr(one, name) for name in names] for one in figures]
+    rows += [[getattr(line, name) for name in names] for line in figures]
     widths = [max(len(row[column]) for row in rows) for column in range(len(names))]
     return [
         "  ".join(

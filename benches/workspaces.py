@@ -1,6 +1,6 @@
-"""Generated workspaces: many small test files, one scripted candidate, one scripted judge.
+"""Generates workspaces: many small test files, one scripted candidate, one scripted judge.
 
-All of it is a function of the number, so that two measurements measure the same files.
+Everything is a function of the numbers, so that two measurements use the same files.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ ROWS = 2
 """Cases of each test file."""
 _IN_A_FOLDER = 100
 _PAST = 1_700_000_000
-"""Modification time of all files: long ago, as in a workspace that was checked out."""
+"""The modification time of all files: long ago, as in an old checkout."""
 _GRAIN_SECONDS = 1.1
-"""A file younger than a second when it is read is read again, by design."""
+"""Seconds: a file that is younger than a second when it is read is read again, by design."""
 
 _SETTINGS = """\
 candidates:
@@ -62,7 +62,7 @@ responses:
 
 
 def make_workspace(root: Path, files: int) -> None:
-    """Write a workspace with so many test files; it is settled when this returns."""
+    """Write a workspace with this many test files, and wait until they are old enough."""
     texts = {
         "evalstore.yaml": _SETTINGS,
         "models/candidate.yaml": _CANDIDATE,
@@ -79,7 +79,7 @@ def make_workspace(root: Path, files: int) -> None:
 
 
 def settle() -> None:
-    """Wait until the files that were just written are old enough to be trusted."""
+    """Wait until files that were just written are not read again."""
     time.sleep(_GRAIN_SECONDS)
 
 
@@ -94,7 +94,7 @@ def test_path(number: int) -> str:
 
 
 def edit_instruction(root: Path, number: int, edition: int) -> None:
-    """Change what the evaluator is told about one of the cases of a test file."""
+    """Change the instructions of one of the cases of a test file."""
     (root / test_path(number)).write_text(_test(number, f"Bridge {edition}"), encoding="utf-8")
 
 
@@ -124,10 +124,10 @@ _LOOPBACK = "code: loopback\ntype: openai-compatible\nbaseURL: {url}\n"
 
 
 def make_load(root: Path, questions: int, url: str) -> None:
-    """Write a workspace with so many questions, a multiple of 100, to the model at this address.
+    """Write a workspace with this many questions, a multiple of 100, to the model at this address.
 
-    Each answer is judged by one check, that it is a JSON object. One question has a file of
-    its own, which `write_one` changes.
+    Each answer is judged by one check, that it is a JSON object. One question is in a separate
+    file, which `write_one` changes.
     """
     _write(root, "providers/loopback.yaml", _LOOPBACK.format(url=url))
     for name in ("candidate", "judge"):
@@ -143,7 +143,7 @@ def make_load(root: Path, questions: int, url: str) -> None:
 
 
 def make_files(root: Path, files: int, url: str) -> None:
-    """Write a workspace with so many files of one question, to the model at this address."""
+    """Write a workspace with this many files of one question, to the model at this address."""
     _write(root, "providers/loopback.yaml", _LOOPBACK.format(url=url))
     _write(root, "models/candidate.yaml", "id: candidate\nprovider: loopback\n")
     _write(root, "evalstore.yaml", "candidates: [candidate]\n")
@@ -153,22 +153,26 @@ def make_files(root: Path, files: int, url: str) -> None:
 
 
 def edit_file(root: Path, number: int, edition: int) -> None:
-    """Write one of its files, with another question for each edition."""
+    """Write one of these files, with another question for each edition."""
     city = f"Oslo {number}" + f", edition {edition}" * bool(edition)
     question = _QUESTION.replace("{{city}}", city)
     text = f"---\ntags: [_json_mode]\n---\n\n# 👤\n\n{question}\n"
     _write(root, f"tests/topic-{number // _IN_A_FOLDER:03}/test-{number:05}.md", text)
 
 
-def write_one(root: Path, city: str, told: str = "") -> None:
-    """Write the one question anew; with instructions a model judges it, else the check."""
+def write_one(root: Path, city: str, instructions: str = "") -> None:
+    """Write the separate question; with instructions a model judges it, else the check."""
     question = f"# 👤\n\n{_QUESTION.replace('{{city}}', city)}\n"
-    head, tail = ("", f"\n---\n\n{told}\n") if told else ("---\ntags: [_json_mode]\n---\n\n", "")
+    head, tail = (
+        ("", f"\n---\n\n{instructions}\n")
+        if instructions
+        else ("---\ntags: [_json_mode]\n---\n\n", "")
+    )
     _write(root, "tests/one.md", head + question + tail)
 
 
 def load_question(number: int) -> str:
-    """What a load workspace asks in its question of this number."""
+    """The question with this number in a workspace of `make_load`."""
     return _QUESTION.replace("{{city}}", f"Oslo {number}")
 
 
@@ -179,5 +183,5 @@ def _write(root: Path, name: str, text: str) -> None:
 
 
 def text_of_session() -> int:
-    """Bytes of the texts of one answered and judged case: what it is asked, told, said, and why."""
+    """Bytes of the texts of one judged case: question, instructions, answer and feedback."""
     return sum(len(text.encode()) for text in (_QUESTION, _INSTRUCTIONS, ANSWER, FEEDBACK))

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/browser.md again from the browser's own keys and themes."""
+"""Writes the tables of docs/browser.md from the keys and themes of the browser."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _SHARED = {
 
 def tables() -> Iterator[tuple[str, list[Action]]]:
     """The title of each table and its actions; each action once."""
-    told: set[str] = set()
+    listed: set[str] = set()
 
-    def new(found: Iterable[Action]) -> list[Action]:
-        fresh = [action for action in found if action.id not in told]
-        told.update(action.id for action in fresh)
+    def new(actions: Iterable[Action]) -> list[Action]:
+        fresh = [action for action in actions if action.id not in listed]
+        listed.update(action.id for action in fresh)
         return fresh
 
     for title, classes in _SHARED.items():
@@ -50,23 +50,23 @@ def tables() -> Iterator[tuple[str, list[Action]]]:
 def keys() -> str:
     """All keys as Markdown."""
     parts = []
-    for title, found in tables():
+    for title, actions in tables():
         parts.append(f"### {title}\n\n| keys | what they do | action |\n|---|---|---|\n")
         parts += [
             f"| {', '.join(f'`{key_name(key)}`' for key in action.keys)} "
             f"| {action.description[:1].upper() + action.description[1:]} | `{action.id}` |\n"
-            for action in found
+            for action in actions
         ]
         parts.append("\n")
     return "".join(parts)
 
 
 def screens() -> str:
-    """What each screen shows and how one gets there."""
-    named = {id: key_name(one.keys[0]) for id, one in REGISTRY.actions.items()}
+    """A table of the screens: what each shows, and the keys that lead to it."""
+    named = {id: key_name(action.keys[0]) for id, action in REGISTRY.actions.items()}
 
     def with_keys(text: str) -> str:
-        return re.sub(r"\{([a-z_.]+)\}", lambda found: f"`{named[found[1]]}`", text)
+        return re.sub(r"\{([a-z_.]+)\}", lambda match: f"`{named[match[1]]}`", text)
 
     rows = []
     for page in PAGES:
@@ -82,7 +82,7 @@ def themes() -> str:
 
 
 def made(text: str) -> str:
-    """The page with its parts made anew."""
+    """The page with its generated parts replaced."""
     for name, part in (("screens", screens()), ("keys", keys()), ("themes", themes())):
         begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = text.partition(begin)

@@ -1,7 +1,6 @@
-"""Draws the pictures of the browser in docs/images from the example workspace.
+"""`python -m tools.pictures FOLDER`: draws the pictures of docs/images from the example workspace.
 
-`python -m tools.pictures FOLDER`. Ids and durations differ each time; how long ago something
-was is made up; all else is what the program shows.
+Ids and durations differ each time, and ages are made up; the rest is what the program shows.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _FONTS = re.compile(r"\s*@font-face \{.*?\}\n", re.S)
 
 
 def main(folder: str) -> None:
-    """Draw all of them."""
+    """Draw all pictures."""
     target = Path(folder).resolve()
     with tempfile.TemporaryDirectory() as place:
         for name, picture in draw(Path(place)):
@@ -49,7 +48,7 @@ def main(folder: str) -> None:
 
 
 def draw(place: Path) -> Iterator[tuple[str, str]]:
-    """Names and pictures (SVG), made in an empty folder."""
+    """Yield names and pictures (SVG); the workspace is created in an empty folder."""
     workspace = place / "bikes"
     shutil.copytree(_EXAMPLE, workspace, ignore=shutil.ignore_patterns(".evalstore"))
     late = workspace / "tests/late.md"
@@ -58,8 +57,8 @@ def draw(place: Path) -> Iterator[tuple[str, str]]:
     os.chdir(workspace)
     try:
         evalstore(["run", "--quiet", "--message", "first"])
-        wanted = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
-        write_whole(late, wanted.encode())
+        stricter = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
+        write_whole(late, stricter.encode())
         evalstore(["run", "--quiet", "--message", "reasons are wanted"])
         greeting = workspace / "tests/greeting.md"
         edited = greeting.read_text(encoding="utf-8").replace("English", "Italian")
@@ -82,7 +81,7 @@ def _draw(keys: tuple[str, ...]) -> str:
         mock.patch("evalstore.operations.views.answer_text.ago", return_value="2 minutes ago"),
     ):
         drive(scenario, size=_SIZE)
-    # Fonts are the reader's own: nothing is fetched to look at a picture.
+    # Without these rules no fonts are fetched to show a picture.
     return _FONTS.sub("", pictures[0])
 
 

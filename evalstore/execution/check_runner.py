@@ -1,4 +1,4 @@
-"""The checks that answers lack: made first, because they say which models judge.
+"""Makes the checks that answers lack: first, because they determine which models judge.
 
 Checks that may take time run in a thread before the others, so that calls do not wait for them.
 """

@@ -5,8 +5,8 @@ logged and leaves its answer missing, so the next run asks for just that. A leas
 question and judgement first, so that runs on one store share the work. The clock and randomness
 are arguments.
 
-`plan_execution` is the loop of one plan, `judgement_queue` what is due to be judged, and
-`plan_progress` what is left.
+`plan_execution` is the loop of one plan, `judgement_queue` queues its judgements, and
+`plan_progress` counts what is left.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"
 
 
 class _Background(NamedTuple):
-    """What runs beside all plans."""
+    """The background tasks of all plans."""
 
     writing: asyncio.Task[None]
     heartbeat: asyncio.Task[None]

@@ -42,7 +42,7 @@ class JudgeCaller:
         """The verdict of a judge; raises `CallFailed`. Each reply is added to `replies`.
 
         A judge that is not held to the schema of a verdict must repeat `code`, which no
-        answer can know. A judge whose reply cannot be read is told why and asked once more. If
+        answer can know. A judge whose reply cannot be read is asked once more, with the reason. If
         that does not help, the verdict is `undecided`, or what the form makes of it, but never
         a pass.
         """

@@ -1,4 +1,4 @@
-"""What of a plan is due to be judged: stored answers, new ones, and several together.
+"""Queues the judgements of a plan: of stored answers, of new ones, and of several together.
 
 All of them take one path: the checks of a subject are made first, and the judgements that are
 left to models are returned, to be claimed and queued. The inputs of queued judgements are read
@@ -35,7 +35,7 @@ DueSubjects = Mapping["Subject", list["Cell"]]
 
 
 class JudgementQueue:
-    """Finds what is due to be judged by checks and models, and makes queued judgements."""
+    """Makes the checks of a plan, and the queued judgements of models."""
 
     def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
         self._resources = resources
@@ -46,7 +46,7 @@ class JudgementQueue:
         self._queued: dict[str, dict[JudgementInput, None]] = {}
         """By account the inputs of its queued judgements, in order."""
 
-    # --- what is due
+    # --- checks
 
     def stored_due(self) -> Iterator[DueSubjects]:
         """The stored sessions that lack checks, some hundreds at a time."""

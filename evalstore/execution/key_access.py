@@ -1,7 +1,8 @@
 """Finds the key of a provider, and decides whether it may be sent where the provider is.
 
-A key in the workspace's own `.env` goes where the workspace says. A variable of the user's
-environment goes to the service that it belongs to, and elsewhere only with the user's consent.
+A key in the workspace's own `.env` is sent to any host that the workspace names. A variable of the
+user's environment goes to the service that it belongs to, and elsewhere only with the user's
+consent.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _IMPORT_PREFIXES = ("AI_TESTER_", "MAX_")
 
 
 class KeyNotAllowedError(EvalstoreError):
-    """A variable of the user's environment would go to a host that nobody has allowed."""
+    """A variable of the user's environment would go to a host that is not allowed."""
 
     def __init__(self, message: str, *, hint: str, variable: str, host: str, provider: str) -> None:
         """`provider` is the code of the provider."""
@@ -67,7 +68,7 @@ class Environment:
         return f"from {here}" + (f", not the other one of {there}" if user and workspace else "")
 
     def only_workspace(self) -> dict[str, str]:
-        """What the workspace sets and the user does not."""
+        """The variables that the workspace sets and the user does not."""
         return {name: value for name, value in self.workspace.items() if not self.user.get(name)}
 
 
@@ -78,7 +79,7 @@ class ProviderAccess:
     base_url: str | None = None
     api_key: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """For litellm alone: what a `.env` file says beside the key and the address."""
+    """For litellm alone: the other variables of a `.env` file."""
     warning: str | None = None
 
 
@@ -114,12 +115,12 @@ def _list(names: list[str]) -> str:
 
 
 class KeyAccess:
-    """Looks keys up, and knows what the user has allowed."""
+    """Looks up keys, and checks what the user has allowed."""
 
     def __init__(
         self, environment: Environment, agrees: Callable[[str], bool] = lambda question: False
     ) -> None:
-        """`agrees` asks the user a question; what is agreed to is remembered."""
+        """`agrees` asks the user a question; permissions are stored."""
         self.environment = environment
         self._agrees = agrees
         self._trust_list: TrustList | None = None
@@ -142,11 +143,11 @@ class KeyAccess:
         workspace, user = self.environment.only_workspace(), self.environment.user
         kind, base = provider.type, provider.base_url
         if base is None and credentials.find_base(kind, user) is None:
-            found = credentials.find_base(kind, workspace)
-            base = found[1].rstrip("/") if found else None
-            if found and split_base_url(found[1]) is None:
+            base_variable = credentials.find_base(kind, workspace)
+            base = base_variable[1].rstrip("/") if base_variable else None
+            if base_variable and split_base_url(base_variable[1]) is None:
                 hint = "it looks like 'http://localhost:8000/v1'"
-                raise EvalstoreError(f".env: {found[0]} is not a base URL", hint=hint)
+                raise EvalstoreError(f".env: {base_variable[0]} is not a base URL", hint=hint)
         parameters = credentials.find_parameters(kind, workspace)
         names = _names(provider, {**workspace, **user})
         if base is None:
@@ -170,7 +171,7 @@ class KeyAccess:
         for name in filter(None, names):
             user_key = environment.user.get(name, "").strip()
             workspace_key = environment.workspace.get(name, "").strip()
-            # The workspace already knows a key that is also in its own file.
+            # A key that is also in the workspace's own file is not a secret from the workspace.
             if not user_key or user_key == workspace_key:
                 if workspace_key:
                     return workspace_key
@@ -193,12 +194,12 @@ class KeyAccess:
         """Raise unless a variable of the user's environment may go to a host; ask about it."""
         if self._allows(variable, host):
             return
-        what = f"the provider '{provider.code}' of this workspace wants {variable} of your"
-        if self._agrees(f"{what} environment to be sent to {host}, from now on"):
+        request = f"the provider '{provider.code}' of this workspace wants {variable} of your"
+        if self._agrees(f"{request} environment to be sent to {host}, from now on"):
             self._trusted().grant(Grant(variable, host, now()))
             return
         raise KeyNotAllowedError(
-            f"{what} environment to be sent to {host}, which you have not allowed",
+            f"{request} environment to be sent to {host}, which you have not allowed",
             hint=f"if you trust that host: evalstore trust env {variable} {host}; "
             f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
             variable=variable,
@@ -213,7 +214,7 @@ class KeyAccess:
 
 
 def _names(provider: ProviderFile, variables: Mapping[str, str]) -> list[str]:
-    """The variable that holds the key: as the provider file says, else the usual one."""
+    """The variable of the key: that of the provider file, else the usual one."""
     if provider.key_variable:
         return [provider.key_variable]
     return credentials.usual_variables(provider.type, variables)[:1]

@@ -1,8 +1,8 @@
 """One answer from one model: within the limits of its account, of the budget and of retries.
 
 A provider makes exactly one call. This module makes it when its account and the budget allow that,
-and again as `retry_policy` says. A bug in a provider is a failed call, so that other questions are
-not lost.
+and again as `retry_policy` decides. A bug in a provider is a failed call, so that other questions
+are not lost.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ModelCaller:
         environment: RunEnvironment,
         is_ours: Callable[[], Awaitable[bool]] = _always,
     ) -> None:
-        """`is_ours` says before each try whether the work it is for is still this run's."""
+        """`is_ours` is called before each try: whether the work is still this run's."""
         self._limits = limits
         self._environment = environment
         self._is_ours = is_ours

@@ -191,7 +191,7 @@ class PlanExecution:
             self._queues[self._resources.endpoints.account_of(job.item)].put([job])
 
     def _put_unclaimed(self, judgements: Iterable[PlannedJudgement], session: Session) -> None:
-        """Queue judgements of a new answer; no other run knows it, so leases are taken later."""
+        """Queue judgements of a new answer; no other run has it yet, so leases are taken later."""
         for judgement in judgements:
             key = key_of(judgement)
             self._writer.take_lease(key)

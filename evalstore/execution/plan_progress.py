@@ -1,6 +1,6 @@
 """The progress of a plan: what is outstanding, answered, queued and failed.
 
-It does not know calls, leases and the event loop.
+It depends neither on calls and leases nor on the event loop.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class PlanProgress:
         self._most_wanted: dict[str, int] = {}
         """Question id -> the most answers that one of these cells wants."""
         for cell in plan.cells:
-            for question, _, wanted in cell.asked():
+            for question, _, count in cell.asked():
                 self._cells.setdefault(question, []).append(cell)
-                self._most_wanted[question] = max(wanted, self._most_wanted.get(question, 0))
+                self._most_wanted[question] = max(count, self._most_wanted.get(question, 0))
             if len(cell.questions) > 1:
                 self._grouped.update(cell.questions)
 
@@ -82,14 +82,14 @@ class PlanProgress:
         self._failures[key] += 1
 
     def queue(self, key: str) -> bool:
-        """Note that a judgement is queued; returns False if it was before."""
+        """Note that a judgement is queued; returns False if it already was."""
         if key in self._queued:
             return False
         self._queued.add(key)
         return True
 
     def take_open(self, items: Iterable[Item]) -> Iterator[Item]:
-        """What is open of these items when it is taken; judgements are then queued.
+        """The items that are still open, with their open counts; their judgements are then queued.
 
         An answer or judgement that has failed in this run is not tried again.
         """
@@ -119,7 +119,7 @@ class PlanProgress:
         return [cell for cell in self._cells[question] if len(cell.questions) == 1]
 
     def cells_wanting_all(self, question: str) -> list[Cell]:
-        """Those of them that judge every answer that is asked for."""
+        """The cells among them that judge every answer that is asked for."""
         most = self._most_wanted[question]
         return [cell for cell in self.single_cells(question) if cell.wanted == most]
 
@@ -128,7 +128,7 @@ class PlanProgress:
         self._answers[id] = session
 
     def take_oldest(self, question: str) -> list[NewAnswer]:
-        """The answers that cells judge which want only some of them, once none is outstanding.
+        """The answers for cells that judge only some of them, once none is outstanding.
 
         These are the oldest ones, which are known only when all are there.
         """
@@ -195,7 +195,7 @@ class PlanProgress:
 
 
 def group_by_account(plan: Plan, account_of: Callable[[Item], str]) -> dict[str, list[Item]]:
-    """What of a plan can be begun at once, by account: judgements, then questions."""
+    """The items of a plan that can begin at once, by account: judgements, then questions."""
     to_check = {
         (judgement.sessions, judgement.cell.case.evaluation)
         for judgement in plan.judgements

@@ -1,6 +1,6 @@
-"""Runs Python checks on sessions: what their functions are given, and whether they may run.
+"""Runs Python checks on sessions, if their files are trusted.
 
-The plan leaves out files that are not trusted by what the store says; here the bytes that would
+The plan leaves out files that are not trusted as they are stored; here the bytes that would
 run are checked once more.
 """
 
@@ -42,7 +42,7 @@ class CodeChecks:
         self._workers.close()
 
     def prepare(self, checks: Sequence[Json]) -> RunCode | None:
-        """What runs the Python checks among these; None when there are none.
+        """A function that runs the Python checks among these; None when there are none.
 
         Their files are read now, so that it may be called from another thread.
         """
@@ -88,7 +88,7 @@ class CodeChecks:
 
 
 def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldConversation]) -> Json:
-    """What a function is given of sessions that are judged together."""
+    """The arguments of a check function for sessions that are judged together."""
     named = list(check.get("conversations", [_SINGLE_TURN]))
     named += [_SINGLE_TURN] * (len(sessions) - len(named))
     runs = [

@@ -2,7 +2,7 @@
 
 Pure: the time is passed in, as seconds of a clock that never goes back. The number of calls
 at once starts low, doubles with every round of answers for as long as all of it is used, and
-is halved when the provider says that it is too much; then it grows by one in a round.
+is halved when the provider refuses a call as too many; then it grows by one in a round.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class RateLimiter:
     def reserve(self, now: float, tokens: int) -> float:
         """Take a call of so many tokens into account; returns when it may start.
 
-        It may start later than that while the account pauses: `paused_until` says until when.
+        It may start later than that while the account pauses: see `paused_until`.
         """
         start = now
         if self._requests:

@@ -24,7 +24,7 @@ def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[
     try:
         named = {model.provider.key_variable or "" for model in (*reading.models.values(), *called)}
         keys = KeyAccess(read_environment(root, named))
-    except EvalstoreError:  # the run says what is wrong with a file of keys
+    except EvalstoreError:  # the run reports errors in files of keys
         return []
     return collect_refused(keys, called)
 
@@ -37,7 +37,7 @@ def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllo
             keys.find(model.provider)
         except KeyNotAllowedError as error:
             refused.setdefault((error.variable, error.host), error)
-        except EvalstoreError:  # opening the provider says what is wrong
+        except EvalstoreError:  # opening the provider reports the error
             continue
     return list(refused.values())
 

@@ -37,7 +37,7 @@ def build_request(
     """The request for the last answer to a question, and the test version it puts.
 
     `code` is the model's, `limit` the most tokens of an answer. Turns that the candidate fills
-    are still empty in it: `next_request` knows them.
+    are still empty in it: `next_request` fills them.
     """
     test = contents.test(question.test)
     request = Request(

@@ -45,7 +45,7 @@ class CircuitBreaker:
     """Which models are not called any more, because no call of them can succeed."""
 
     def __init__(self, timeout: float, warn: Callable[[str], None]) -> None:
-        """`timeout` is that of one call in seconds; `warn` is told of each model, once."""
+        """`timeout` is that of one call in seconds; `warn` is called once for each model."""
         self._timeout = timeout
         self._warn = warn
         self._reasons: dict[ModelKey, str] = {}

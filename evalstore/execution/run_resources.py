@@ -58,11 +58,11 @@ class Job(NamedTuple):
 
 
 _current_job: ContextVar[Job] = ContextVar("_current_job")
-"""What the current task works on."""
+"""The job of the current task."""
 
 
 class JobLeases:
-    """Knows whether this run still has the lease of a job.
+    """Checks whether this run still has the lease of a job.
 
     Other runs may take over the jobs of a process that sleeps for long.
     """

@@ -89,7 +89,7 @@ class Claim:
 
 @dataclass
 class _PlanState:
-    """What is known of the plan that is being carried out."""
+    """The state of the plan that is being carried out."""
 
     plan: Plan
     read: set[tuple[str, str]] = field(default_factory=set)
@@ -243,21 +243,21 @@ class WorkSharing:
         inner = {version for content in contents.values() for version in versions_in(content)}
         return contents | self._load(inner)
 
-    def _load(self, wanted: set[tuple[str, str]]) -> dict[str, Json]:
+    def _load(self, versions: set[tuple[str, str]]) -> dict[str, Json]:
         """Contents by kind and id, without those of the plan that were read before."""
         by_kind: dict[str, list[str]] = {}
-        for kind, id in wanted - self._state.read:
+        for kind, id in versions - self._state.read:
             by_kind.setdefault(kind, []).append(id)
-        self._state.read |= {version for version in wanted if version[0] in _SHARED_KINDS}
+        self._state.read |= {version for version in versions if version[0] in _SHARED_KINDS}
         contents: dict[str, Json] = {}
         for kind, ids in by_kind.items():
             contents |= self._store.load_contents(kind, ids)
         return contents
 
-    # --- others
+    # --- other runs
 
     async def until_others_may_be_done(self) -> None:
-        """Wait until it is time to look again at what others work on."""
+        """Wait until it is time to check the work of other runs again."""
         while True:
             await asyncio.sleep(self._state.delay)
             if self._state.deferred:
@@ -269,8 +269,10 @@ class WorkSharing:
         if not self._warned_of_sharing:
             self._warned_of_sharing = True
             processes = sorted(f"process {other.pid}" for other in self._leases.others.values())
-            who = f" ({', '.join(processes)})" if processes else ""
-            self._warn(f"another run on this store works on a part of this one{who}: it is shared")
+            others = f" ({', '.join(processes)})" if processes else ""
+            self._warn(
+                f"another run on this store works on a part of this one{others}: it is shared"
+            )
         self._state.is_reclaiming = True
         items = list(self._state.deferred.values())
         self._state.deferred.clear()

@@ -1,1 +1,1 @@
-"""What a command is about, what of it is missing, why, and what it will cost."""
+"""Selects cases, plans the missing calls with their reasons, and estimates their cost."""

@@ -1,4 +1,4 @@
-"""The cells of a command batch by batch, so that very many of them need little memory."""
+"""Iterates over the cells of a command in batches, so that very many need little memory."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from evalstore.planning.cells import Cell, Judge, SkippedPair
 from evalstore.workspace.digest_set import DigestSet
 
 FEW = 10_000
-"""Up to so many cells stay in memory, however large their files are."""
+"""The number of cells that stay in memory, however large their files are."""
 
 
 def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
-    """The cells in parts of at least `size`, but for the last; those of a file stay together.
+    """Batches of at least `size` cells, except for the last; the cells of a file stay together.
 
     A file with more than `longest` cells is split between two of its cases.
     """
-    some: list[Cell] = []
+    batch: list[Cell] = []
     of_file = 0
     for cell in cells:
-        is_same = bool(some) and cell.file == some[-1].file
-        is_long = of_file >= longest and is_same and cell.index != some[-1].index
-        if is_long or (len(some) >= size and not is_same):
-            yield some
-            some, of_file = [], 0
-        some.append(cell)
+        is_same = bool(batch) and cell.file == batch[-1].file
+        is_long = of_file >= longest and is_same and cell.index != batch[-1].index
+        if is_long or (len(batch) >= size and not is_same):
+            yield batch
+            batch, of_file = [], 0
+        batch.append(cell)
         of_file = of_file + 1 if is_same else 1
-    if some:
-        yield some
+    if batch:
+        yield batch
 
 
 def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
-    """The cells in their order; those of a list are removed from it on the way."""
+    """Iterate over the cells in their order; a list is emptied meanwhile, to free memory."""
     if not isinstance(cells, list):
         yield from cells
         return
@@ -41,30 +41,30 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
 
 
 class StreamedCells(Collection[Cell]):
-    """The cells of files with very many cases; each iteration makes them anew, if they are many."""
+    """The cells of files with very many cases; unless they are few, each iteration builds them."""
 
     def __init__(self, lay_out: Callable[[], Iterator[Cell | SkippedPair]]) -> None:
-        """`lay_out` makes an iterator over them; one is exhausted now, for the summary."""
+        """`lay_out` returns an iterator over the cells; one is exhausted here for the summary."""
         self._lay_out = lay_out
         self._few: list[Cell] = []
-        """All of them, when they are few."""
+        """All cells, when they are few."""
         self._count = 0
         self.skipped: list[SkippedPair] = []
         self.summary = Summary()
         finder = SharedQuestions()
-        for one in lay_out():
-            if isinstance(one, SkippedPair):
-                self.skipped.append(one)
+        for cell in lay_out():
+            if isinstance(cell, SkippedPair):
+                self.skipped.append(cell)
             else:
                 self._count += 1
                 if self._count <= FEW:
-                    self._few.append(one)
+                    self._few.append(cell)
                 elif self._few:
                     self._few.clear()
-                self.summary.add(one)
-                finder.add(one)
+                self.summary.add(cell)
+                finder.add(cell)
         self.shared = finder.found
-        """Ids of the questions that several of them ask."""
+        """Ids of the questions that several cells ask."""
 
     def __len__(self) -> int:
         return self._count
@@ -72,22 +72,22 @@ class StreamedCells(Collection[Cell]):
     def __iter__(self) -> Iterator[Cell]:
         if len(self._few) == self._count:
             return iter(self._few)
-        return (one for one in self._lay_out() if isinstance(one, Cell))
+        return (cell for cell in self._lay_out() if isinstance(cell, Cell))
 
     def __contains__(self, cell: object) -> bool:
-        return any(one == cell for one in self)
+        return any(own == cell for own in self)
 
 
 class Summary:
-    """What a command must know of all its cells together."""
+    """Facts about all cells of a command together."""
 
     def __init__(self, cells: Iterable[Cell] = ()) -> None:
         self.judges: dict[int, tuple[Judge, ...]] = {}
-        """The lists of judges that cells have, each by what identifies it in memory."""
+        """The lists of judges of the cells, each by its `id()`."""
         self.unjudged: dict[str, None] = {}
-        """Files with cells that models must judge, and no judge is there for them."""
+        """Files with cells that models must judge and that have no judge."""
         self.has_others = False
-        """Whether there is a cell that something judges, or that no model must judge."""
+        """Whether some cell has a judge, or does not need one."""
         for cell in cells:
             self.add(cell)
 
@@ -103,7 +103,7 @@ class Summary:
 
 
 def summarise(cells: Collection[Cell]) -> Summary:
-    """What a command must know of all its cells together."""
+    """The summary of the cells of a command."""
     return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
 
 
@@ -118,14 +118,14 @@ def find_shared(cells: Collection[Cell]) -> set[str]:
 
 
 class SharedQuestions:
-    """Finds the questions that several cells ask; digests stand for the others."""
+    """Finds the questions that several cells ask; of the other questions it keeps digests."""
 
     def __init__(self) -> None:
         self.found: set[str] = set()
         self._seen = DigestSet()
 
     def add(self, cell: Cell) -> None:
-        """Add a cell; it asks each of its questions once."""
+        """Add a cell; a question that it asks several times counts once."""
         for question in {*cell.questions}:
             if not self._seen.add(int(question[:16], 16)):
                 self.found.add(question)

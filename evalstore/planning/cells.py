@@ -1,4 +1,4 @@
-"""Cases x models: the cells of a command, each a case put to one candidate with one prompt."""
+"""The cells of a command: each is a case, one of its system prompts and a candidate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Subject = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that answers, with all a plan needs of it."""
+    """A model that answers, with what a plan needs to know of it."""
 
     id: str
     model: str
@@ -27,7 +27,7 @@ class Candidate:
     """Token limit of an answer."""
     attempts: int = 1
     lacks: Callable[[tuple[str, ...]], Sequence[str]] = lambda _needs: ()
-    """Which of some capabilities the model is declared not to have."""
+    """Returns those of the given capabilities that the model is declared not to have."""
     required_tags: tuple[str, ...] = ()
     prohibited_tags: tuple[str, ...] = ()
     reachable: bool = True
@@ -55,7 +55,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One case, put to one candidate with one system prompt: what gets a verdict."""
+    """One case for one candidate with one system prompt; each cell gets a verdict."""
 
     file: str
     index: int
@@ -66,27 +66,27 @@ class Cell:
     questions: tuple[str, ...]
     """Ids of the questions, one for each conversation of the case."""
     attempts: int
-    """How often each conversation is held, and what comes of it judged."""
+    """How often each conversation is held and judged."""
     judges: tuple[Judge, ...]
     prompt_number: int
-    """Of the system prompt among those of the case."""
+    """The number of the system prompt among those of the case."""
 
     @property
     def question(self) -> Question:
-        """What the candidate is asked first."""
+        """The first question to the candidate."""
         return ask_of(self.case, self.prompt, self.candidate)
 
     @property
     def wanted(self) -> int:
-        """How many answers."""
+        """How many answers the cell needs."""
         return self.attempts * len(self.questions)
 
     def wanted_of(self, question: str) -> int:
-        """How many answers to one question."""
+        """How many answers to one question the cell needs."""
         return self.attempts * self.questions.count(question)
 
     def asked(self) -> Iterator[tuple[str, int, int]]:
-        """Each question once: its id, the number of its conversation, how many answers."""
+        """Each question once: its id, the number of its conversation, how many answers it needs."""
         if len(self.questions) == 1:
             yield self.questions[0], 0, self.attempts
             return
@@ -96,7 +96,7 @@ class Cell:
             yield id, first[id], self.attempts * count
 
     def subjects(self, answers: Mapping[str, Sequence[str]]) -> Iterator[Subject]:
-        """What is judged, as far as all its answers are there: one session, or several together.
+        """The subjects that have all their answers: one session each, or several judged together.
 
         `answers` are the ids of sessions by question, those that count first.
         """
@@ -110,14 +110,14 @@ class Cell:
                 id: iter(answers.get(id, ())[attempt * count : (attempt + 1) * count])
                 for id, count in counts.items()
             }
-            found = [next(taken[id], None) for id in self.questions]
-            if None not in found:
-                yield tuple(id for id in found if id is not None)
+            sessions = [next(taken[id], None) for id in self.questions]
+            if None not in sessions:
+                yield tuple(id for id in sessions if id is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedPair:
-    """A pair that is not asked because the model lacks a capability."""
+    """A case and a model that are skipped because the model lacks a capability."""
 
     file: str
     row: str
@@ -151,18 +151,18 @@ def build_cells(
     attempts: int | None = None,
     most: int | None = None,
 ) -> tuple[list[Cell], list[SkippedPair]]:
-    """Every selected case with every candidate and system prompt it is meant for.
+    """The cells of every selected case, for each candidate and system prompt that suit it.
 
-    `attempts` wins over what files and settings say. With `most`, only the first so many of the
-    cases that have a candidate.
+    `attempts` overrides files and settings. With `most`, only the first so many of the cases
+    that have a candidate.
     """
     cells: list[Cell] = []
     skipped: list[SkippedPair] = []
-    for one in generate_cells(files, candidates, judges, selected, attempts=attempts, most=most):
-        if isinstance(one, SkippedPair):
-            skipped.append(one)
+    for cell in generate_cells(files, candidates, judges, selected, attempts=attempts, most=most):
+        if isinstance(cell, SkippedPair):
+            skipped.append(cell)
         else:
-            cells.append(one)
+            cells.append(cell)
     return cells, skipped
 
 
@@ -175,7 +175,7 @@ def generate_cells(
     attempts: int | None = None,
     most: int | None = None,
 ) -> Iterator[Cell | SkippedPair]:
-    """The same as an iterator, which makes each of them when it is asked for it."""
+    """Iterate over what `build_cells` returns, building each cell when it is needed."""
     taken = 0
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
@@ -185,9 +185,9 @@ def generate_cells(
                 continue
             is_taken = False
             if (alike := (case.tags, case.judge_prompts)) not in known:
-                wanted_judges = _wanted_judges(judges, file, case)
-                known[alike] = shared.setdefault(wanted_judges, wanted_judges)
-            wanted_judges = known[alike]
+                case_judges = _judges_of(judges, file, case)
+                known[alike] = shared.setdefault(case_judges, case_judges)
+            case_judges = known[alike]
             for candidate in [_recorded(case.recorded)] if case.recorded else candidates:
                 if not suits(case, candidate.required_tags, candidate.prohibited_tags):
                     continue
@@ -206,7 +206,7 @@ def generate_cells(
                         candidate,
                         ask_all(case, prompt, candidate),
                         1 if case.recorded else attempts or file.attempts or candidate.attempts,
-                        wanted_judges,
+                        case_judges,
                         number,
                     )
             taken += is_taken
@@ -215,18 +215,18 @@ def generate_cells(
 
 
 def _recorded(model: str) -> Candidate:
-    """The candidate that stands for answers which a file brings itself."""
+    """The candidate of answers that a test file contains."""
     return Candidate(RECORDED, model, None)
 
 
-def _wanted_judges(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
-    """The judges of a case; one that has several names has one voice."""
-    wanted: dict[str, Judge] = {}
+def _judges_of(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
+    """The judges of a case; an evaluator with several names judges once."""
+    by_evaluator: dict[str, Judge] = {}
     for judge in judges:
-        if _is_wanted(judge, file, case):
-            for one in _with_prompts(judge, case.judge_prompts):
-                wanted.setdefault(one.evaluator, one)
-    return tuple(wanted.values())
+        if _is_judge_of(judge, file, case):
+            for version in _with_prompts(judge, case.judge_prompts):
+                by_evaluator.setdefault(version.evaluator, version)
+    return tuple(by_evaluator.values())
 
 
 @lru_cache(maxsize=1024)
@@ -239,7 +239,7 @@ def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
     ) or (judge,)
 
 
-def _is_wanted(judge: Judge, file: CaseFile, case: Case) -> bool:
+def _is_judge_of(judge: Judge, file: CaseFile, case: Case) -> bool:
     if file.evaluators is not None and judge.id not in file.evaluators:
         return False
     return suits(case, judge.required_tags, judge.prohibited_tags)

@@ -1,4 +1,4 @@
-"""Which Python checks wait because their file is not trusted on this machine."""
+"""Finds the Python checks whose file is not trusted on this machine."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Untrusted:
-    """A file that checks wait for."""
+    """A file that is not trusted, and that checks need."""
 
     path: str
     """Relative to the workspace, with forward slashes."""
     typed: str
-    """The path as it is typed where the command was started."""
+    """The path relative to the folder in which the command was started."""
     network: bool
-    """Whether it is to be trusted with the network."""
+    """Whether the check needs the network."""
     was_trusted: bool = False
-    """Whether the file had another content when it was trusted."""
+    """Whether the file was trusted with other content."""
 
     @property
     def command(self) -> str:
-        """What allows it."""
+        """The command that trusts the file."""
         options = "--network " if self.network else ""
         return f"evalstore trust {options}{shlex.quote(self.typed)}"
 
     @property
     def words(self) -> str:
-        """Why checks wait."""
+        """Why checks of the file are not run, as a message."""
         return f"{self.fact}, so its checks wait"
 
     @property
     def fact(self) -> str:
-        """That it is not trusted, whether something waits for it or not."""
+        """That the file is not trusted, as a message."""
         if self.was_trusted:
             return f"{self.path} has changed since you trusted it"
-        what = "trusted with the network" if self.network else "trusted"
-        return f"{self.path} is not {what} on this machine"
+        trust = "trusted with the network" if self.network else "trusted"
+        return f"{self.path} is not {trust} on this machine"
 
 
 class CodeTrust:
-    """Looks up the files that cases run, each once."""
+    """Looks up whether the files that cases run are trusted; each file once."""
 
     def __init__(
         self, location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
@@ -68,12 +68,12 @@ class CodeTrust:
         self._list: TrustList | None = None
         self._answers: dict[str, bool] = {}
         self.untrusted: dict[str, Untrusted] = {}
-        """What has been found to be missing, by the text that cases have."""
+        """The files that are not trusted, by their text in `Case.code`."""
 
     @property
     def named(self) -> list[Untrusted]:
-        """The files that checks wait for, each once."""
-        return sorted(set(self.untrusted.values()), key=lambda one: (one.path, one.network))
+        """The files that are not trusted, sorted, each once."""
+        return sorted(set(self.untrusted.values()), key=lambda file: (file.path, file.network))
 
     def allows(self, sha256: str, network: bool) -> bool:
         """Whether a file of this hash may run."""
@@ -88,7 +88,7 @@ class CodeTrust:
         }
 
     def note_waiting(self, cells: Iterable[Cell], waiting: Collection[str]) -> None:
-        """Remember the files that these evaluation versions wait for."""
+        """Note the files that these evaluation versions need and that are not trusted."""
         for cell in cells:
             if cell.case.evaluation in waiting:
                 for text in cell.case.code:
@@ -96,13 +96,13 @@ class CodeTrust:
                         self._note(text, cell.file)
 
     def look_at(self, files: Iterable[tuple[str, CaseFile]]) -> list[tuple[str, Untrusted]]:
-        """Test files, each with a file that it runs and that is not trusted."""
-        found: dict[tuple[str, str], Untrusted] = {}
+        """Pairs of a test file and a file that it runs and that is not trusted."""
+        by_text: dict[tuple[str, str], Untrusted] = {}
         for path, file in files:
             for text in file.runs:
                 if not self._may_run(text):
-                    found[path, text] = self._note(text, path)
-        return [(path, one) for (path, _), one in found.items()]
+                    by_text[path, text] = self._note(text, path)
+        return [(path, untrusted) for (path, _), untrusted in by_text.items()]
 
     def _trusted(self) -> TrustList:
         if self._list is None:
@@ -121,7 +121,7 @@ class CodeTrust:
         return self._answers[text]
 
     def _was_trusted(self, path: str, code: CodeFile) -> bool:
-        """Whether a file was trusted with a content that is not the one of this check."""
+        """Whether a file was trusted, but with other content than this check has."""
         version = self._reading.blobs.get(code.id)
         now = digest(version.data) if version else None
         place = os.path.realpath(self._workspace.root / path)
@@ -130,7 +130,7 @@ class CodeTrust:
         ) and (now is None or self._trusted().find(now) is None)
 
     def _note(self, text: str, test: str) -> Untrusted:
-        """Remember a file that is missing, by the path that a test file finds it under."""
+        """Note a file that is not trusted, by its path as this test file names it."""
         code = CodeFile.read(text)
         if text not in self.untrusted:
             depends = self._reading.depends.get(test, {})

@@ -1,4 +1,4 @@
-"""What a plan is likely to cost, before anything of it is known."""
+"""Estimates the cost of a plan."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 _CHARACTERS = 4
 """Of a token, on average."""
 _SHORTEST, _LONGEST = 40, 300
-"""Tokens of an answer that nothing is known of: as many as it is shown, within these bounds."""
+"""Bounds for the tokens of an answer without stored relatives: as many as in its question."""
 _VERDICT = 60
 """Tokens of a judgement."""
 
 
 class Estimate(NamedTuple):
-    """A price before the fact."""
+    """The estimated cost of a plan."""
 
     usd: float | None
-    """None: a price is not known."""
+    """None when a price is not known."""
     guess: int | None
-    """Tokens that an answer is guessed to have, on average; None: all have stored relatives."""
+    """Guessed tokens of an answer, on average; None when all answers have stored relatives."""
 
 
 def estimate(
@@ -38,29 +38,34 @@ def estimate(
     asks: list[tuple[PlannedAsk, Reason]],
     judgements: list[tuple[PlannedJudgement, Reason]],
 ) -> Estimate:
-    """What the plan would cost, by the usage of the nearest relatives, else by lengths of texts."""
+    """Estimate from the usage of the nearest relatives, else from the lengths of texts."""
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = project.store.find_samples(relatives) if relatives else {}
-    sessions = project.store.load_sessions([found[0].id for found in samples.values()])
+    sessions = project.store.load_sessions([of_question[0].id for of_question in samples.values()])
     usages = {
-        question: sum_usage(sessions[found[0].id].turns) for question, found in samples.items()
+        question: sum_usage(sessions[of_question[0].id].turns)
+        for question, of_question in samples.items()
     }
-    by_models = [one for one, _ in judgements if one.judge]
+    by_models = [judgement for judgement, _ in judgements if judgement.judge]
     new = [ask for ask, reason in asks if (reason.relative or "") not in usages]
     lengths = _Lengths(
-        project, [*(one.cell for one in new), *(by_model.cell for by_model in by_models)]
+        project, [*(ask.cell for ask in new), *(by_model.cell for by_model in by_models)]
     )
     prompts = project.versions.measure(
         "prompt", {by_model.judge.prompt for by_model in by_models if by_model.judge}
     )
-    told = project.versions.measure(
+    evaluation_lengths = project.versions.measure(
         "evaluation",
-        [one.cell.case.evaluation for one in by_models if one.cell.case.evaluation],
+        [
+            judgement.cell.case.evaluation
+            for judgement in by_models
+            if judgement.cell.case.evaluation
+        ],
     )
     total, guessed, count = 0.0, 0, 0
     for ask, reason in asks:
-        found = project.price_of(ask.cell.candidate.id)
-        if found is None:
+        price = project.price_of(ask.cell.candidate.id)
+        if price is None:
             return Estimate(None, None)
         usage = usages.get(reason.relative or "")
         if usage is None:
@@ -68,28 +73,32 @@ def estimate(
             usage = Usage(shown, _guess(shown, ask.cell))
             guessed += ask.count * (usage.output_tokens or 0)
             count += ask.count
-        total += ask.count * found.cost(usage).usd
-    for one in by_models:
-        assert one.judge
-        found = project.price_of(one.judge.id)
-        if found is None:
+        total += ask.count * price.cost(usage).usd
+    for judgement in by_models:
+        assert judgement.judge
+        price = project.price_of(judgement.judge.id)
+        if price is None:
             return Estimate(None, None)
-        asked = max(lengths.shown(test, one.cell.prompt) for test in one.cell.case.tests)
-        texts = prompts.get(one.judge.prompt, 0) + told.get(one.cell.case.evaluation or "", 0)
-        usage = Usage(texts // _CHARACTERS + _guess(asked, one.cell), _VERDICT)
-        total += one.count * found.cost(usage).usd
+        asked = max(
+            lengths.shown(test, judgement.cell.prompt) for test in judgement.cell.case.tests
+        )
+        texts = prompts.get(judgement.judge.prompt, 0) + evaluation_lengths.get(
+            judgement.cell.case.evaluation or "", 0
+        )
+        usage = Usage(texts // _CHARACTERS + _guess(asked, judgement.cell), _VERDICT)
+        total += judgement.count * price.cost(usage).usd
     return Estimate(round(total, 6), round(guessed / count) if count else None)
 
 
 def _guess(shown: int, cell: Cell) -> int:
-    """Tokens of an answer to so many tokens."""
+    """The guessed tokens of an answer to so many tokens."""
     tokens = min(max(shown, _SHORTEST), _LONGEST)
     limit = limit_of(cell)
     return tokens if limit is None else min(tokens, limit)
 
 
 class _Lengths:
-    """How many tokens candidates are shown."""
+    """The tokens of tests and system prompts."""
 
     def __init__(self, project: Project, cells: Iterable[Cell]) -> None:
         listed = list(cells)
@@ -101,5 +110,5 @@ class _Lengths:
         )
 
     def shown(self, test: str, prompt: str | None) -> int:
-        """Tokens of a test and a system prompt."""
+        """The tokens of a test with a system prompt."""
         return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS

@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
-    """The newest failures of the plan's questions, where no later run brought an answer."""
+    """The newest failure of each of the plan's questions that no later run has answered."""
     asked = [ask.question_id for ask in plan.asks]
-    found = project.store.find_failed(asked)
-    if not found:
-        return found
+    failures = project.store.find_failed(asked)
+    if not failures:
+        return failures
     begun = _beginnings(project)
     return {
-        question: trouble
-        for question, trouble in found.items()
-        if trouble.at >= _start(begun, plan.newest.get(question))
+        question: failure
+        for question, failure in failures.items()
+        if failure.at >= _start(begun, plan.newest.get(question))
     }
 
 
 def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
-    """The newest failures of judgements, where no later run brought one."""
-    found = project.store.find_failed_judgements()
-    if not found:
-        return found
+    """The newest failure of each judgement that no later run has made."""
+    failures = project.store.find_failed_judgements()
+    if not failures:
+        return failures
     begun = _beginnings(project)
     newest: dict[Place, int] = {}
     for session, votes in plan.votes.items():
@@ -51,9 +51,9 @@ def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
             place = session, vote.evaluation, vote.evaluator
             newest[place] = max(vote.started, newest.get(place, 0))
     return {
-        place: trouble
-        for place, trouble in found.items()
-        if trouble.at >= _start(begun, newest.get(place))
+        place: failure
+        for place, failure in failures.items()
+        if failure.at >= _start(begun, newest.get(place))
     }
 
 
@@ -62,7 +62,7 @@ def _beginnings(project: Project) -> list[int]:
 
 
 def _start(begun: Sequence[int], success: int | None) -> int:
-    """When the run of a success began: of several tries in it, it need not be the last."""
+    """When the run of a success began; in that run the success may precede a failure."""
     if success is None:
         return 0
     return max((number for number in begun if number <= success), default=success)
@@ -94,13 +94,13 @@ def only_tried(
     plan_judgements(plan, votes, judgements, UNSETTLED)
     tried = FailedWork(set(failed_questions(project, plan)), set(failed_judgements(project, plan)))
     drop_untried(plan, *tried)
-    found = busy_cells(plan)
-    if cells and not found:
+    busy = busy_cells(plan)
+    if cells and not busy:
         raise NothingSelectedError(
             "nothing is selected: no call failed, and no judgement is undecided or an error",
             hint="'evalstore run' without '--retry-errors' does all that is missing",
         )
-    return found, tried
+    return busy, tried
 
 
 # --- of a plan
@@ -109,8 +109,8 @@ def only_tried(
 def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[Place]) -> None:
     """Keep in a plan only failed calls and undecided judgements, and what depends on them.
 
-    `questions` and `judgements` are those whose call failed. The plan has been made without
-    the votes that are to be repeated.
+    `questions` and `judgements` are those whose call failed. The plan must have been made
+    without the votes that are to be repeated.
     """
     plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
     asked = {ask.question_id for ask in plan.asks}
@@ -134,7 +134,7 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
 
 
 def busy_cells(plan: Plan) -> list[Cell]:
-    """The cells for which the plan asks or judges something."""
+    """The cells for which the plan has a question or a judgement."""
     asked = {ask.question_id for ask in plan.asks}
     judged = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)

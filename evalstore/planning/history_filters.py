@@ -1,7 +1,7 @@
-"""Which cases a command is about, by what the runs before knew of them, and what counts as old.
+"""Selects cases by their results in earlier runs, takes subsets, and computes age limits.
 
-The order is fixed: what paths, tags and `-k` select; of it what has changed, has failed or
-is to be retried; of it a sample; of it a shard; of it the first few.
+Filters are applied in a fixed order: paths, tags and `-k`; then changed, failed or retried
+cases; then the sample, the shard and the limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases
 
 
 def subset_of(selection: SelectionOptions) -> Subset:
-    """The part of the cases that the command line names; raises for one that makes no sense."""
+    """The subset that the command line names; raises `EvalstoreError` for invalid options."""
     if selection.seed is not None and selection.sample is None:
         raise EvalstoreError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
     shard = None if selection.shard is None else read_shard(selection.shard)
@@ -40,24 +40,24 @@ def subset_of(selection: SelectionOptions) -> Subset:
 
 
 def is_plain(selection: SelectionOptions) -> bool:
-    """Whether a command takes the cases in their order, whatever runs knew of them."""
+    """Whether a selection depends neither on earlier runs nor on a sample or shard."""
     others = selection.sample is not None or selection.shard is not None or selection.changed
     return not (others or selection.last_failed or selection.retry_errors)
 
 
 def take_subset(cases: Sequence[Placed], subset: Subset) -> list[Placed]:
-    """The part of these cases; raises when nothing is in it."""
-    found = subset.take(cases)
-    if cases and not found and subset.shard:
+    """The cases of a subset; raises `NothingSelectedError` for an empty shard."""
+    taken = subset.take(cases)
+    if cases and not taken and subset.shard:
         number, count = subset.shard
         raise NothingSelectedError(
             f"nothing is selected: no case falls into shard {number}/{count}",
             hint="use fewer shards than there are cases",
         )
-    return found
+    return taken
 
 
-# --- how old
+# --- age limits
 
 _SECOND = 1_000_000
 """Microseconds."""
@@ -66,31 +66,31 @@ _SECOND = 1_000_000
 def bounds_of(
     selection: SelectionOptions, settings: Settings, *, judge_only: bool, begun: float = math.inf
 ) -> tuple[AgeLimit, AgeLimit]:
-    """From when on answers count, and judgements; raises for an age that makes no sense.
+    """The age limits of answers and of judgements; raises `EvalstoreError` for an invalid age.
 
-    The command line speaks of answers, in `judge` of judgements; the settings speak of answers.
-    `begun` is when the run did: what it brings itself counts, whatever it refreshes.
+    Options of the command line limit answers, those of `judge` judgements; the settings limit
+    answers. `begun` is when the run began: its own results count even when it refreshes.
     """
-    given = EVER
+    from_options = EVER
     if selection.max_age is not None:
-        given = _bound(selection.max_age, "judgement" if judge_only else "answer")
+        from_options = _bound(selection.max_age, "judgement" if judge_only else "answer")
     if selection.refresh:
-        given = AgeLimit(begun, "refresh")
-    settled = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
+        from_options = AgeLimit(begun, "refresh")
+    from_settings = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
     if judge_only:
-        return settled, given
-    return (settled if given == EVER else given), EVER
+        return from_settings, from_options
+    return (from_settings if from_options == EVER else from_options), EVER
 
 
-def _bound(age: str, what: str) -> AgeLimit:
+def _bound(age: str, subject: str) -> AgeLimit:
     seconds = read_age(age)
     if seconds is None:
         raise EvalstoreError(f"'--max-age {age}' cannot be read", hint=AGE_HINT)
-    return AgeLimit(now() - seconds * _SECOND, f"{what} is older than {age.strip()}")
+    return AgeLimit(now() - seconds * _SECOND, f"{subject} is older than {age.strip()}")
 
 
 def stands_until(plan: Plan, settings: Settings) -> float:
-    """When the plan changes though nothing else does: an answer becomes too old then."""
+    """The time at which the oldest answer becomes too old, so that the plan changes."""
     age = read_age(settings.max_age) if settings.max_age else None
     return math.inf if age is None or plan.oldest is None else plan.oldest + age * _SECOND
 
@@ -99,7 +99,10 @@ def stands_until(plan: Plan, settings: Settings) -> float:
 
 
 def only_changed(project: Project, cases: Sequence[Placed]) -> list[Placed]:
-    """The cases that the snapshot of the newest run does not have; raises when it has all."""
+    """The cases that are not in the snapshot of the newest run.
+
+    Raises `NothingSelectedError` when there are none.
+    """
     runs = project.store.find_runs(limit=1)
     if not runs:
         return list(cases)
@@ -109,12 +112,12 @@ def only_changed(project: Project, cases: Sequence[Placed]) -> list[Placed]:
     gone = [files[id] for path, id in entries.items() if path not in project.reading.nodes]
     moved = _contents(gone)
     known = {path: _contents([files[entries[old]]]) | moved for path, old in pairs.items()}
-    found = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
-    if not found:
+    changed = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
+    if not changed:
         raise NothingSelectedError(
             "nothing is selected: nothing has changed since the newest run", hint=_ALL
         )
-    return found
+    return changed
 
 
 _Content = tuple[object, ...]
@@ -132,7 +135,9 @@ def _contents(files: Sequence[CaseFile]) -> set[_Content]:
 
 
 def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that did not pass in the newest run that has them; raises when there are none.
+    """The cells that did not pass in the newest run that has them.
+
+    Raises `NothingSelectedError` when there are none.
 
     Rows are paired by their values, else by their label.
     """
@@ -159,7 +164,7 @@ def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _has_failed(result: Result) -> bool:
-    """Whether it did not pass; an answered case that nothing judges has not failed."""
+    """Whether a result is not a pass; an answered case without an evaluation has not failed."""
     if result.verdict is None:
         return result.evaluation is not None or len(result.sessions) < result.wanted
     return result.verdict != "pass"

@@ -1,4 +1,4 @@
-"""How the newest runs knew a case, for what differs from it now."""
+"""Finds the versions that a case had in the newest runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class KnownCase(NamedTuple):
-    """How a run knew a case."""
+    """A case as it was in a run."""
 
     case: Case
     run: Run
 
 
 class KnownCases:
-    """The cases of the newest runs; what is read of them is kept."""
+    """The cases of the newest runs; what has been read stays in memory."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -34,7 +34,7 @@ class KnownCases:
         self._files: dict[str, CaseFile] = {}
         """By node."""
         self._rows: dict[str, RowIndex] = {}
-        """The rows of some of them."""
+        """By node, of files that were searched."""
 
     @property
     def runs(self) -> list[Run]:
@@ -52,7 +52,7 @@ class KnownCases:
         return self._trees[root]
 
     def find(self, file: str, case: Case) -> Iterator[KnownCase]:
-        """How earlier runs knew this case, newest first; equal snapshots count once."""
+        """The versions of a case in earlier runs, newest first; equal snapshots count once."""
         seen: set[tuple[str, tuple[RunCandidate, ...]]] = set()
         for run in self.runs:
             path = self.path_in(run.snapshot, file)
@@ -61,18 +61,18 @@ class KnownCases:
                 continue
             seen.add((node, run.candidates))
             rows = self._rows_of(node)
-            found = rows.find(case) if rows else None
-            if found:
-                yield KnownCase(found, run)
+            old = rows.find(case) if rows else None
+            if old:
+                yield KnownCase(old, run)
 
     def _rows_of(self, node: str) -> RowIndex | None:
-        """The rows of a test file as it was; None when the store does not have them."""
+        """The rows of a stored test file; None when the store does not have it."""
         if node not in self._rows and node in self._files:
             self._rows[node] = RowIndex(self._files[node])
         return self._rows.get(node)
 
     def path_in(self, root: str, file: str) -> str | None:
-        """The path that a test file had in a snapshot; None: it was not there."""
+        """The path of a test file in a snapshot; None when it is not there."""
         if root not in self._pairs:
             self._pairs[root] = pair_with_workspace(self._project, self._tree(root), self._files)
         return self._pairs[root].get(file)

@@ -1,6 +1,6 @@
 """Opens what a command needs: the workspace, its store alone, or a project with both.
 
-What only a project needs is imported when one is opened: reading the store alone is quicker.
+Modules that only a project needs are imported when one is opened, to keep other commands quick.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def open_project(
 ) -> Iterator[Project]:
     """Find and read the workspace, and open its store.
 
-    With `keep`, the versions that are read must be stored.
+    With `keep`, it is an error if the versions that are read cannot be stored.
     """
     from evalstore.planning.project import Project
     from evalstore.planning.version_buffer import VersionBuffer
@@ -51,7 +51,7 @@ def open_project(
 
 @contextmanager
 def open_catalogue(location: Location) -> Iterator[Project]:
-    """A project that knows no tests: for what is about runs, but wants names, prices and rates."""
+    """Open a project without reading the tests: for names, prices and currencies."""
     from evalstore.planning.project import Project
     from evalstore.workspace.reader import read_workspace
 
@@ -66,9 +66,9 @@ def open_catalogue(location: Location) -> Iterator[Project]:
 
 @contextmanager
 def open_store(location: Location, *, inspect: bool = False) -> Iterator[Store]:
-    """Open the store alone, for what does not need the files.
+    """Open the store alone, for commands that do not need the files.
 
-    With `inspect`, also one that only `fsck` may read.
+    With `inspect`, a store that only `fsck` may read is opened, too.
     """
     workspace = open_workspace(location)
     store = _open(workspace, location, inspect=inspect)
@@ -93,7 +93,7 @@ def _open(
 
 
 def require_store(path: Path, location: Location) -> None:
-    """Raise `StoreError` when a store that was there before has gone: none is made instead."""
+    """Raise `StoreError` when a store that was open before is gone or empty."""
     if not location.was_seen:
         return
     try:
@@ -120,7 +120,7 @@ def open_workspace(location: Location) -> WorkspaceFolder:
 
 
 def store_path(workspace: WorkspaceFolder, location: Location) -> Path:
-    """Where the store is; raises `OutsideError` when the workspace may not name this place."""
+    """The path of the store; raises `OutsideError` when the workspace may not use it."""
     text = location.store or workspace.settings.store
     if re.match(r"[a-z][a-z0-9+]+://", text):
         raise EvalstoreError(

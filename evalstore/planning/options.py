@@ -1,4 +1,4 @@
-"""What a command is asked to do: where, about what, and how. Light: imports nothing slow."""
+"""The options of commands: location, selection and run options. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Which workspace and store a command is about."""
+    """The workspace and the store of a command."""
 
     directory: Path
     config: Path | None = None
     store: str | None = None
     """Instead of the settings' store."""
     was_seen: bool = False
-    """Whether the store was there before: when it has gone, no other is made in its place."""
+    """Whether the store was open before; then none is created when it is gone."""
     allow_outside: bool = False
-    """Whether the workspace, or an import, may use what it names outside of itself."""
+    """Whether the workspace, or an import, may use files outside of itself."""
     overrides: tuple[str, ...] = ()
     """Settings for this command, of the form `KEY=VALUE`."""
     warn: Callable[[str], None] = lambda _message: None
-    """Told what the user should know of a store that can be used all the same."""
+    """Called with warnings about a store that can still be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """What the command line selects and overrides."""
+    """The options by which a command line selects and overrides."""
 
     paths: tuple[str, ...] = ()
     """`PATH` or `PATH::row`, relative to the current directory."""
@@ -59,7 +59,7 @@ class SelectionOptions:
     evaluators: tuple[str, ...] = ()
     attempts: int | None = None
     changed: bool = False
-    """Only cases that are not as they were in the newest run."""
+    """Only cases that have changed since the newest run."""
     last_failed: bool = False
     """Only cells that did not pass in the newest run that has them."""
     sample: int | None = None
@@ -70,7 +70,7 @@ class SelectionOptions:
     refresh: bool = False
     """Stored answers do not count; in `judge`, stored judgements."""
     max_age: str | None = None
-    """Older ones do not count."""
+    """Older answers do not count; in `judge`, older judgements."""
     retry_errors: bool = False
     """Only failed calls and undecided judgements."""
     offline: bool = False
@@ -90,15 +90,15 @@ class SelectionOptions:
 
 
 GO_ON = "'--keep-going' leaves out the files with errors"
-"""What to do when only some test files have errors."""
+"""The hint when only some test files have errors."""
 _ALL_THE_SAME = ("refresh", "maxAge")
-"""What a run keeps of its command line that does not make it another than the whole."""
+"""Stored options that leave a run complete."""
 _ALL_CASES = (*_ALL_THE_SAME, "evaluators", "attempts", "offline")
-"""What leaves no case out."""
+"""Stored options that leave out no case."""
 
 
 def is_partial(selection: Mapping[str, Json]) -> bool:
-    """Whether a run with this selection was about some of the cases."""
+    """Whether a run with this selection was not about all cases."""
     return any(name not in _ALL_THE_SAME for name in selection)
 
 
@@ -121,7 +121,7 @@ _OPTIONS = {
     "offline": "--offline",
     "keepGoing": "--keep-going",
 }
-"""What a run keeps of its command line -> the option that says it."""
+"""From the name under which a run stores an option to the option."""
 
 
 def leaves_out(selection: Mapping[str, Json]) -> bool:
@@ -130,35 +130,35 @@ def leaves_out(selection: Mapping[str, Json]) -> bool:
 
 
 def describe_selection(selection: Mapping[str, Json]) -> str:
-    """What a run with this selection was told to do, as on its command line; empty: all."""
+    """The selection of a run as on its command line; empty when it selects all cases."""
     if not is_partial(selection):
         return ""
-    words = [shlex.quote(one) for one in selection.get("paths", ())]
+    words = [shlex.quote(path) for path in selection.get("paths", ())]
     for name, value in selection.items():
         if name != "paths":
             values = value if isinstance(value, list) else [value]
             option = _OPTIONS.get(name, name)
             words += [
-                option if one is True else f"{option} {shlex.quote(str(one))}" for one in values
+                option if item is True else f"{option} {shlex.quote(str(item))}" for item in values
             ]
     return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovedPlan:
-    """What somebody was shown that a run would do."""
+    """The plan of a run that a user has been shown."""
 
     asks: int
     judgements: int
     price: float | None
     """USD; None if a price is not known."""
     todo: frozenset[object] = frozenset()
-    """What would be done, one by one, as plans name it."""
+    """The items of the plan, as `Plan.todo` names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is to go."""
+    """The options of a run."""
 
     concurrency: int | None = None
     """The most calls in flight at once, for each account."""
@@ -174,8 +174,8 @@ class RunOptions:
     max_time: float | None = None
     """Seconds"""
     yes: bool = False
-    """Whatever it costs, nobody is asked."""
+    """Do not ask for confirmation, whatever the cost."""
     agreed: ApprovedPlan | None = None
-    """What somebody has agreed to: a run that would do more does nothing."""
+    """The plan that the user has approved; a run that would do more does nothing."""
     exit_first: bool = False
     """Stop at the first verdict that is not a pass."""

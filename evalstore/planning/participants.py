@@ -1,4 +1,4 @@
-"""Who takes part in a command: the models that answer and judge, their versions and prices."""
+"""The models that answer and judge in a command, with their versions and prices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Participants:
-    """The models of a workspace, as its settings and the command line name them."""
+    """The models that the settings and the command line name."""
 
     def __init__(self, settings: Settings, reading: Reading) -> None:
         self.settings = settings
@@ -34,13 +34,13 @@ class Participants:
         self._prices: dict[str, Price | None] = {}
 
     def candidates(self, selection: SelectionOptions) -> list[Candidate]:
-        """The models that answer; none when there are none."""
-        found = []
+        """The models that answer; empty when there are none."""
+        candidates = []
         for participant in self._participants(
             self.settings.candidates, selection.models, "candidates"
         ):
             if participant.id == RECORDED:
-                continue  # answers that files bring count in any case
+                continue  # answers in test files count in any case
             model = self.find_model(participant.id, "candidates")
             if not model.active and not selection.models:
                 self.warn(f"candidate '{participant.id}' is not active and is left out")
@@ -50,7 +50,7 @@ class Participants:
                 if participant.temperature is None
                 else participant.temperature
             )
-            found.append(
+            candidates.append(
                 Candidate(
                     id=participant.name or participant.id,
                     model=self._keep_model(model.version("candidate")),
@@ -63,13 +63,13 @@ class Participants:
                     reachable=_is_reachable(model, selection),
                 )
             )
-        return found
+        return candidates
 
     def judges(self, selection: SelectionOptions) -> list[Judge]:
-        """The models that judge, once for each version of their evaluator prompt."""
+        """The models that judge, one entry for each version of their evaluator prompt."""
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
-        found: list[Judge] = []
+        judges: list[Judge] = []
         for participant in self._participants(
             self.settings.evaluators, selection.evaluators, "evaluators"
         ):
@@ -90,7 +90,7 @@ class Participants:
             )
             effective = model.temperature("evaluator", temperature)
             for prompt in prompts[participant.prompt]:
-                found.append(
+                judges.append(
                     Judge(
                         id=participant.id,
                         evaluator=self._keep_evaluator(Evaluator(version, prompt, effective)),
@@ -104,7 +104,7 @@ class Participants:
                     )
                 )
         self._keep_evaluator(Evaluator(checks=True))
-        return found
+        return judges
 
     def keep_judges(self, judges: Iterable[Judge]) -> None:
         """Keep the contents of evaluators that judge by the prompt of a test."""
@@ -173,5 +173,5 @@ def find_model(reading: Reading, id: str, part: str) -> Model:
 
 def _is_reachable(model: Model, selection: SelectionOptions) -> bool:
     if model.provider.type == RECORDED:
-        return False  # what it answered was recorded elsewhere; it cannot be asked
+        return False  # its answers were recorded elsewhere; it cannot be called
     return not selection.offline or model.provider.type == SCRIPTED

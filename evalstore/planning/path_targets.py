@@ -1,4 +1,4 @@
-"""`PATH` and `PATH::row` on a command line to what they name in the workspace."""
+"""Resolves `PATH` and `PATH::row` of a command line in the workspace."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ def find_targets(
     files: Mapping[str, CaseFile],
     paths: tuple[str, ...],
 ) -> tuple[Target, ...]:
-    """What the paths name: relative to the current folder, the workspace, or its tests folder.
+    """The targets of paths relative to the current folder, the workspace, or its tests folder.
 
-    `tests` are the test files that there are; `files` has the cases of those without errors.
-
-    Raises `EvalstoreError` for a path that names no test file, and `NothingSelectedError`
-    for a row that is not there.
+    `tests` are all test files; `files` has the cases of those without errors. Raises
+    `EvalstoreError` for a path without test files, and `NothingSelectedError` for an unknown
+    row.
     """
     return tuple(_find(location, workspace, tests, files, path) for path in paths)
 
@@ -47,11 +46,11 @@ def _find(
     text: str,
 ) -> Target:
     path, separator, row = text.partition("::")
-    found = _named(location, workspace, tests, path, row if separator else None)
-    if found is None and not separator and (printed := _PRINTED.fullmatch(text)):
-        found = _named(location, workspace, tests, printed["path"], printed["row"])
-    if found is not None:
-        return _with_row(found, tests, files, text)
+    target = _named(location, workspace, tests, path, row if separator else None)
+    if target is None and not separator and (printed := _PRINTED.fullmatch(text)):
+        target = _named(location, workspace, tests, printed["path"], printed["row"])
+    if target is not None:
+        return _with_row(target, tests, files, text)
     name = workspace.name_of((location.directory / path).absolute())
     raise EvalstoreError(f"there is no test file '{path}'", hint=suggest(name, tests, "test files"))
 
@@ -73,7 +72,7 @@ def _named(
 def _with_row(
     target: Target, tests: Collection[str], files: Mapping[str, CaseFile], text: str
 ) -> Target:
-    """The target with its row as the file labels it; a part of a label will do if it is unique."""
+    """The target with the full label of its row; a part of a label is enough if it is unique."""
     if target.row is None:
         return target
     file = files.get(target.path)
@@ -95,7 +94,7 @@ def _with_row(
 
 
 def name_file(location: Location, workspace: WorkspaceFolder, file: str) -> str:
-    """The name in the workspace of a test file as a person writes it; one that is gone stays."""
+    """The name in the workspace of a path to a test file; a missing file keeps its name."""
     for base in (location.directory, workspace.root, workspace.folder("tests")):
         if (base / file).is_file():
             return workspace.name_of((base / file).absolute())

@@ -1,8 +1,8 @@
-"""Cases x models - what is stored = questions to ask and judgements to make.
+"""The plan of a run: the questions to ask and the judgements to make.
 
-Pure: everything is a set difference on ids. An answer is reused for as long as its
-question stands, so a change of instructions alone leads to judgements but to no
-question; and after a complete run nothing is left to do.
+They are those of all cells without those that are stored: a set difference on ids. An answer is
+reused as long as its question is the same, so new instructions lead to judgements, but not to
+questions. After a complete run the plan is empty.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
 
 
 class AgeLimit(NamedTuple):
-    """From when on stored answers, or stored judgements, count in one command."""
+    """The time from which stored answers, or judgements, count in a command."""
 
     since: float = -math.inf
-    """Microseconds since 1970; infinity: none counts."""
+    """Microseconds since 1970; with infinity none counts."""
     why: str = ""
-    """The reason to ask, or to judge, in the place of one that does not count."""
+    """The reason to replace one that does not count."""
 
 
 EVER = AgeLimit()
-"""All count, however old."""
+"""All count, whatever their age."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedAsk:
-    """An answer to get; cells that share a question share it."""
+    """Answers to get to one question; cells with the same question share them."""
 
     cell: Cell
     count: int
     cut_at: int | None = None
     """The lower token limit that cut the stored answer off."""
     why: str = ""
-    """Why stored answers do not count in this command, when some do not."""
+    """Why some stored answers do not count in this command; empty when all do."""
     number: int = 0
-    """Of the conversation in its case."""
+    """The number of the conversation in its case."""
 
     @property
     def question_id(self) -> str:
@@ -63,19 +63,19 @@ class PlannedAsk:
 
 @dataclass(frozen=True, slots=True)
 class PlannedJudgement:
-    """A verdict to get on a session; `judge` None: by the checks."""
+    """Judgements to make of a subject; by the checks when `judge` is None."""
 
     cell: Cell
     sessions: Subject
-    """Empty: they are still to be asked."""
+    """Empty when they have not been asked yet."""
     judge: Judge | None
     count: int = 1
     why: str = ""
-    """Why stored judgements do not count in this command, when some do not."""
+    """Why some stored judgements do not count in this command; empty when all do."""
 
     @property
     def subject(self) -> str | None:
-        """The id of what is judged; None: it is still to be asked."""
+        """The id of the subject; None when it has not been asked yet."""
         return hashing.subject_of(self.sessions) if self.sessions else None
 
     @property
@@ -85,7 +85,7 @@ class PlannedJudgement:
 
     @property
     def place(self) -> tuple[tuple[str, ...], str | None, str]:
-        """What it is about, answered or not: the questions, the evaluation version, by whom."""
+        """The questions, the evaluation version and the evaluator, which identify the judgement."""
         return self.cell.questions, self.cell.case.evaluation, self.evaluator
 
 
@@ -108,14 +108,14 @@ class Plan:
     oldest: int | None = None
     """When the oldest of the sessions that count started."""
     left_asks: int = 0
-    """Answers that are missing and stay so, as their model may not be called in this command."""
+    """Missing answers of models that may not be called in this command."""
     left_judgements: int = 0
-    """Judgements of stored and coming answers, likewise; and those that no evaluator is there
-    for."""
+    """Missing judgements of evaluators that may not be called, or for which there is no
+    evaluator."""
     blocked: set[str] = field(default_factory=set)
     """Ids of the evaluation versions that run Python files which are not trusted."""
     blocked_judgements: int = 0
-    """Judgements that are missing and stay so because of that."""
+    """Missing judgements of those evaluation versions."""
     waiting: set[str] = field(default_factory=set)
     """Ids of the evaluation versions of those judgements."""
 
@@ -125,7 +125,7 @@ class Plan:
         return {id for cell in self.cells for id in cell.questions}
 
     def subjects(self) -> Iterator[str]:
-        """The ids of all that can be judged already."""
+        """The ids of the subjects that can be judged already."""
         for cell in self.cells:
             if cell.case.evaluation is not None:
                 yield from map(hashing.subject_of, cell.subjects(self.sessions))
@@ -142,12 +142,12 @@ class Plan:
 
     @property
     def recorded_count(self) -> int:
-        """How many answers a run would take from the files that bring them."""
+        """How many answers a run would take from test files."""
         return sum(ask.count for ask in self.asks if ask.cell.case.recorded)
 
     @property
     def judge_count(self) -> int:
-        """How many judgements a run would make, at most: failed checks save the models'."""
+        """How many judgements a run would make at most: failed checks can save those of models."""
         return sum(judgement.count for judgement in self.judgements)
 
     @property
@@ -157,19 +157,19 @@ class Plan:
 
 
 def counts(sample: Sample, limit: int | None) -> bool:
-    """Whether a stored answer counts: one cut off does only while the limit has not been raised."""
+    """Whether a stored answer counts: one that was cut off only if the limit is not higher now."""
     return sample.limit is None or (limit is not None and limit <= sample.limit)
 
 
 def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLimit = EVER) -> None:
-    """Fill in which stored sessions count, and the questions that have too few."""
-    wanted: dict[str, tuple[Cell, int, int]] = {}
+    """Add to the plan the stored sessions that count and the questions that have too few."""
+    most_wanted: dict[str, tuple[Cell, int, int]] = {}
     for cell in plan.cells:
         for question, number, count in cell.asked():
-            known = wanted.get(question)
+            known = most_wanted.get(question)
             if known is None or known[2] < count:
-                wanted[question] = (cell, number, count)
-    for question, (cell, number, most) in wanted.items():
+                most_wanted[question] = (cell, number, count)
+    for question, (cell, number, most) in most_wanted.items():
         limit = limit_of(cell)
         stored = samples.get(question, ())
         whole = [sample for sample in stored if counts(sample, limit)]
@@ -200,12 +200,12 @@ def plan_judgements(
     again: Collection[Verdict] = (),
     begun: float = math.inf,
 ) -> None:
-    """Fill in the judgements that stored and coming sessions lack; each is listed once.
+    """Add to the plan the judgements that stored and future sessions lack, each once.
 
     Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
     before the bound.
     """
-    found: dict[tuple[str | Subject, str, str], PlannedJudgement] = {}
+    missing: dict[tuple[str | Subject, str, str], PlannedJudgement] = {}
     asked = {ask.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
@@ -228,32 +228,33 @@ def plan_judgements(
                 ]
                 plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
             for judge, count in _lacking(cell, counting, before_checks=True):
-                one = PlannedJudgement(cell, sessions, judge, count)
-                why = _why_again(one, stored, bound, again)
-                found.setdefault(
-                    (subject, cell.case.evaluation, one.evaluator), replace(one, why=why)
+                judgement = PlannedJudgement(cell, sessions, judge, count)
+                why = _why_again(judgement, stored, bound, again)
+                missing.setdefault(
+                    (subject, cell.case.evaluation, judgement.evaluator),
+                    replace(judgement, why=why),
                 )
             plan.left_judgements += lacks_evaluator(cell, counting)
         coming = _coming(cell, plan, asked) - complete if complete < cell.attempts else 0
         if coming > 0:
             for judge, count in _lacking(cell, (), before_checks=True):
-                one = PlannedJudgement(cell, (), judge, count * coming)
-                key = (cell.questions, cell.case.evaluation, one.evaluator)
-                known = found.get(key)
-                if known is None or known.count < one.count:
-                    found[key] = one
-    for (about, evaluation, _), one in found.items():
-        if evaluation in plan.blocked and (about, evaluation, CHECKS) in found:
-            plan.blocked_judgements += one.count if one.judge is None else 0
+                judgement = PlannedJudgement(cell, (), judge, count * coming)
+                key = (cell.questions, cell.case.evaluation, judgement.evaluator)
+                known = missing.get(key)
+                if known is None or known.count < judgement.count:
+                    missing[key] = judgement
+    for (about, evaluation, _), judgement in missing.items():
+        if evaluation in plan.blocked and (about, evaluation, CHECKS) in missing:
+            plan.blocked_judgements += judgement.count if judgement.judge is None else 0
             plan.waiting.add(evaluation)
-        elif one.judge is None or one.judge.reachable:
-            plan.judgements.append(one)
+        elif judgement.judge is None or judgement.judge.reachable:
+            plan.judgements.append(judgement)
         else:
-            plan.left_judgements += one.count
+            plan.left_judgements += judgement.count
 
 
 def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
-    """How many subjects a cell will have when all is asked."""
+    """How many subjects a cell will have when all its questions are answered."""
     if len(cell.questions) == 1:
         question = cell.questions[0]
         have = len(plan.sessions.get(question, ())) + asked.get(question, 0)
@@ -271,7 +272,7 @@ def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
 def _why_again(
     judgement: PlannedJudgement, stored: Iterable[Vote], bound: AgeLimit, again: Collection[Verdict]
 ) -> str:
-    """Why the newest vote in the place of a judgement does not count; empty if there is none."""
+    """Why the vote that a judgement replaces does not count; empty if there is none."""
     why = ""
     for vote in stored:
         if (vote.evaluation, vote.evaluator) != (
@@ -293,11 +294,11 @@ def _article(verdict: Word) -> str:
 def missing_judgements(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool = False
 ) -> Iterator[tuple[Judge | None, int]]:
-    """What a session lacks under the cell's evaluation version: by whom, and how often.
+    """The judgements that a subject lacks: each judge (None: the checks) with how many.
 
-    Which models judge depends on what the checks say, so they are wanted once the checks are
-    made, or when `before_checks`. Judges that may not be called in this
-    command are left out.
+    Which models judge depends on the verdict of the checks, so models are included when the
+    checks are made, or with `before_checks`. Judges that may not be called in this command are
+    left out.
     """
     for judge, count in _lacking(cell, stored, before_checks=before_checks):
         if judge is None or judge.reachable:
@@ -327,7 +328,7 @@ def _lacking(
 
 
 def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
-    """Whether a model must judge a session, and there is no evaluator for the case."""
+    """Whether a model must judge a subject and the case has no evaluator."""
     if cell.judges or "models" not in cell.case.judged_by:
         return False
     votes = _decided_first(cell, stored)
@@ -340,12 +341,11 @@ def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
 
 
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes on a session that count: under its evaluation version, by people and its judges.
+    """The votes on a subject that count: of its evaluation version, by people and its judges.
 
-    Each person's last word counts, unless it removes the label. Of too many others, `pass`
-    and `fail` come before `undecided` and `error`, then the oldest: so a repeated judgement that
-    can be read takes the place of one that could not, for ever and in every store it is merged
-    into. `stored` is oldest first.
+    The last label of each person counts, unless it removes the label. Of too many other votes,
+    `pass` and `fail` count before `undecided` and `error`, then the oldest: a repeated judgement
+    replaces an unreadable one in every store. `stored` is oldest first.
     """
     votes = _decided_first(cell, stored)
     counted = [vote for vote in votes if vote.human]
@@ -358,9 +358,9 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
 
 
 def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes under the cell's evaluation version, in the order in which they count.
+    """The votes of the cell's evaluation version, in the order in which they count.
 
-    Of a person there is the last word, or none when it takes back what was said before.
+    Of each person only the last label is included, and none when it removes the label.
     """
     evaluation = cell.case.evaluation
     votes = [vote for vote in stored if vote.evaluation == evaluation]
@@ -375,10 +375,10 @@ def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
 
 @dataclass(frozen=True, slots=True)
 class PlanItem:
-    """One thing a run would do."""
+    """An item of a plan, as commands print it."""
 
     kind: str
-    """`ask`, `record` (take an answer that a file brings) or `judge`"""
+    """`ask`, `record` (take an answer from a test file) or `judge`"""
     file: str
     row: str
     prompt: str | None

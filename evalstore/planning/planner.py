@@ -1,7 +1,4 @@
-"""What a command is about, and the plan of it: what is stored, and what is missing.
-
-Nothing here calls a model.
-"""
+"""Selects the cells of a command and makes their plan. Calls no model."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a command is about, and what counts for it."""
+    """The cells of a command, and which stored results count for them."""
 
     cells: Collection[Cell]
     """In the order of files and rows."""
@@ -42,16 +39,19 @@ class Scope:
     answers: AgeLimit
     judgements: AgeLimit
     again: Collection[Verdict]
-    """Verdicts that do not count: they are to be had again."""
+    """Verdicts that do not count, so that they are judged again."""
     tried: failed_work.FailedWork | None
-    """Nothing but this is to be done; None: all that is missing is."""
+    """The only work to do; None when everything missing is done."""
     judge_only: bool
     begun: float
-    """When the run did."""
+    """When the run began; infinity when there is no run."""
 
 
 def select(project: Project, selection: SelectionOptions) -> Selection:
-    """What the command line and the settings select; raises for a path that names nothing."""
+    """The criteria of the command line and the settings.
+
+    Raises `EvalstoreError` for a path without test files.
+    """
     targets = project.targets(selection.paths)
     return Selection(
         targets=targets,
@@ -63,25 +63,27 @@ def select(project: Project, selection: SelectionOptions) -> Selection:
     )
 
 
-def require_sound(project: Project, wanted: SelectionOptions, *, hint: str | None = None) -> None:
-    """Raise all errors of the workspace, unless paths are given and they lie elsewhere.
+def require_sound(
+    project: Project, selection: SelectionOptions, *, hint: str | None = None
+) -> None:
+    """Raise `WorkspaceError` with all errors, except those of files that are not selected.
 
     With `keep_going`, test files that have errors are left out instead. The hint is for
     errors of some test files only.
     """
-    selection = None
-    if wanted.paths:
-        selection = Selection(project.targets(wanted.paths))
+    criteria = None
+    if selection.paths:
+        criteria = Selection(project.targets(selection.paths))
     relevant = [
         problem
         for problem in project.reading.errors
-        if selection is None
+        if criteria is None
         or problem.file not in project.reading.tests
-        or selection.covers_file(problem.file)
+        or criteria.covers_file(problem.file)
     ]
     broken = {problem.file for problem in relevant}
     if broken and broken < project.reading.tests:
-        if wanted.keep_going:
+        if selection.keep_going:
             project.leave_out(broken)
             return
         raise WorkspaceError(project.reading.problems, hint=hint)
@@ -96,7 +98,7 @@ def lay_out(
     judge_only: bool = False,
     begun: float = math.inf,
 ) -> Scope:
-    """What a command is about; with `judge_only`, `judge`. `begun` is when the run did."""
+    """The scope of a command; `judge_only` is for `judge`. `begun` is when the run began."""
     candidates, judges = project.candidates(selection), project.judges(selection)
     answers, judgements = history_filters.bounds_of(
         selection, project.settings, judge_only=judge_only, begun=begun
@@ -125,26 +127,24 @@ def lay_out(
 
 def _choose(
     project: Project,
-    wanted: SelectionOptions,
+    selection: SelectionOptions,
     subset: Subset,
     candidates: list[Candidate],
     judges: list[Judge],
 ) -> tuple[Collection[Cell], list[SkippedPair], list[Placed] | None]:
-    """The cells of what is selected, the pairs that are skipped, and the selected cases.
+    """The selected cells, the skipped pairs, and the selected cases.
 
-    Without a list of cases the cells are those of the subset already.
+    The cases are None when the cells are those of the subset already.
     """
-    is_plain = history_filters.is_plain(wanted)
+    is_plain = history_filters.is_plain(selection)
     first = subset.limit if is_plain else None
-    selection = select(project, wanted)
+    criteria = select(project, selection)
     files = {
-        path: file
-        for path, file in files_of(project.reading).items()
-        if selection.covers_file(path)
+        path: file for path, file in files_of(project.reading).items() if criteria.covers_file(path)
     }
-    matches = selection.matcher()
-    answers_it = partial(_is_answered, candidates=candidates, models=wanted.models)
-    if first and not candidates:  # what nobody answers is told, however few are taken
+    matches = criteria.matcher()
+    answers_it = partial(_is_answered, candidates=candidates, models=selection.models)
+    if first and not candidates:  # raises also for cases beyond the limit
         for path, file in files.items():
             for case in file.cases if isinstance(file.cases, tuple) else ():
                 if matches(path, case):
@@ -155,18 +155,20 @@ def _choose(
             lambda path, case: matches(path, case) and answers_it(case),
             candidates,
             judges,
-            wanted,
+            selection,
             first,
         )
         return *made, None
-    cases = [one for one in _selected(project, files, matches, wanted) if answers_it(one[1])]
+    cases = [
+        placed for placed in _selected(project, files, matches, selection) if answers_it(placed[1])
+    ]
     chosen = {(path, case.row) for path, case in cases}
     cells, skipped = build_cells(
         files,
         candidates,
         judges,
         lambda path, case: (path, case.row) in chosen,
-        attempts=wanted.attempts,
+        attempts=selection.attempts,
     )
     return cells, skipped, cases
 
@@ -174,10 +176,10 @@ def _choose(
 def _take_subset(
     cases: list[Placed], cells: Collection[Cell], skipped: list[SkippedPair], subset: Subset
 ) -> tuple[list[Cell], list[SkippedPair]]:
-    """What of these cells and pairs belongs to the subset of the cases that have any."""
+    """The cells and pairs of the cases in a subset; cases without any are not counted."""
     has_cell = {(pair.file, pair.row) for pair in skipped}
     has_cell |= {(cell.file, cell.case.row) for cell in cells}
-    cases = [one for one in cases if (one[0], one[1].row) in has_cell]
+    cases = [placed for placed in cases if (placed[0], placed[1].row) in has_cell]
     taken = {(path, case.row) for path, case in history_filters.take_subset(cases, subset)}
     return (
         [cell for cell in cells if (cell.file, cell.case.row) in taken],
@@ -186,7 +188,7 @@ def _take_subset(
 
 
 def make_plan(project: Project, selection: SelectionOptions, *, judge_only: bool = False) -> Plan:
-    """What a run would do; with `judge_only`, what `judge` would do."""
+    """The plan of `run`; with `judge_only`, the plan of `judge`."""
     layout = lay_out(project, selection, judge_only=judge_only)
     plan = plan_cells(project, layout, [*layout.cells])
     plan.skipped = layout.skipped
@@ -194,7 +196,7 @@ def make_plan(project: Project, selection: SelectionOptions, *, judge_only: bool
 
 
 def plan_cells(project: Project, layout: Scope, cells: Sequence[Cell]) -> Plan:
-    """The plan for some cells of a layout: what of them is stored, and what is missing."""
+    """The plan of some cells of a scope."""
     plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells))
     samples = project.store.find_samples(plan.questions)
     plan_asks(plan, samples, layout.answers)
@@ -222,27 +224,27 @@ def _selected(
 
 
 def _require_judges(project: Project, cells: Summary, judges: list[Judge]) -> None:
-    """Warn of tests that no evaluator judges; raise when nothing else is to be judged."""
+    """Warn of tests without evaluators; raise `EvalstoreError` when there are no others."""
     files = [*cells.unjudged]
     if not files:
         return
     more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
-    what = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
+    message = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
     hint = "name a model with -J, or list some under 'evaluators:' in evalstore.yaml"
     if judges:
-        what += f", but none of the evaluators is meant for {'them' if more else 'it'}"
+        message += f", but none of the evaluators is meant for {'them' if more else 'it'}"
         hint = "look at its 'evaluators:' and at the tags the settings give to evaluators"
     else:
-        what += ", but there are no evaluators"
+        message += ", but there are no evaluators"
     if not cells.has_others:
-        raise EvalstoreError(what, hint=hint)
-    project.warn(f"{what}: what they must judge stays pending ({hint})")
+        raise EvalstoreError(message, hint=hint)
+    project.warn(f"{message}: what they must judge stays pending ({hint})")
 
 
 def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...]) -> bool:
-    """Whether the models on the command line, or of the settings, answer a case.
+    """Whether a model of the command line or of the settings answers a case.
 
-    Raises `EvalstoreError` when none could be meant.
+    Raises `EvalstoreError` when there are no candidates.
     """
     if case.recorded:
         return not models or RECORDED in models

@@ -1,7 +1,6 @@
-"""What calls cost, in USD: the model file's prices, else litellm's local table.
+"""Computes what calls cost in USD: with the model file's prices, else litellm's local table.
 
-The price that was used is stored with the answer, so a later change of prices changes no
-history.
+The price is stored with the answer, so a later change of prices does not change old costs.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ class Price:
     per_cached_token: float | None = None
     per_call: float = 0.0
     per_hour: float = 0.0
-    """For the time of the call: a machine that is rented by the hour."""
+    """Per hour of the call, for a machine that is rented by the hour."""
     currency: str | None = None
     """The currency of the model file, when it is not USD."""
     rate: float | None = None
-    """What one unit of it was worth in USD."""
+    """The value of one unit of the currency in USD."""
 
     @property
     def is_any(self) -> bool:
-        """Whether anything costs something."""
+        """Whether anything has a price other than 0."""
         return any((self.per_call, self.per_hour, self.per_input_token, self.per_output_token))
 
     def covers(self, usage: Usage) -> bool:
@@ -48,7 +47,7 @@ class Price:
         )
 
     def cost(self, usage: Usage, seconds: float = 0.0) -> Cost:
-        """What a call with this usage costs."""
+        """The cost of a call with this usage."""
         cached = usage.cached_tokens or 0 if self.per_cached_token is not None else 0
         fresh = max((usage.input_tokens or 0) - cached, 0)
         usd = (
@@ -72,7 +71,7 @@ class Price:
             "call": self.per_call,
             "hour": self.per_hour,
         }
-        # Tokens from the cache without a price cost as much as any other, so theirs may be 0.
+        # Cached tokens without a price cost as much as others, so a price of 0 must be kept.
         return {
             name: value
             for name, value in described.items()
@@ -102,20 +101,20 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
         )
     if model.provider.type == "scripted":
         return Price(source="scripted")
-    found = find_price(model.provider.type, model.code)
-    if found is None:
+    listed = find_price(model.provider.type, model.code)
+    if listed is None:
         return None
     return Price(
-        found.source, found.input_per_token, found.output_per_token, found.cached_per_token
+        listed.source, listed.input_per_token, listed.output_per_token, listed.cached_per_token
     )
 
 
 def find_unpriced(
     model: Model, currencies: Mapping[str, Currency], day: str
 ) -> Iterator[tuple[ModelCost, str]]:
-    """The prices of a model, in force on a day or later, that have no rate then; and the day.
+    """The prices of a model that have no rate on a day or later, each with the first such day.
 
-    A price that was replaced before that day is history, and needs no rate any more.
+    A price that was replaced before that day needs no rate.
     """
     in_force = [cost for cost in model.costs if cost.valid_from <= day]
     later = [cost for cost in model.costs if cost.valid_from > day]
@@ -132,7 +131,7 @@ def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float 
 
 
 def sum_usage(replies: Sequence[Reply]) -> Usage:
-    """The tokens of several replies together."""
+    """The sum of the tokens of several replies."""
 
     def total(values: list[int | None]) -> int | None:
         known = [value for value in values if value is not None]

@@ -1,7 +1,4 @@
-"""A project: an open workspace with its store and its participants.
-
-Every operation that needs both starts here. Nothing here calls a model.
-"""
+"""A project: an open workspace with its store and its participants."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Project(Participants):
-    """An open workspace, read, with its store."""
+    """An open workspace whose files have been read, with its store."""
 
     def __init__(
         self, location: Location, workspace: WorkspaceFolder, store: Store, reading: Reading
@@ -42,17 +39,17 @@ class Project(Participants):
         """Kind -> the names and numbers of versions by id."""
 
     def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
-        """The id of the tree of all cases as they are now, and its nodes."""
+        """The id of the tree of the current cases, and its nodes."""
         return build_tree(self.reading.nodes)
 
     def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
-        """What paths on the command line name; raises for one that names nothing."""
+        """The targets of paths on the command line; raises as `find_targets`."""
         return find_targets(
             self.where, self.workspace, self.reading.tests, self.reading.files, paths
         )
 
     def leave_out(self, files: Collection[str]) -> None:
-        """Go on as if there were no such test files."""
+        """Remove test files from what was read."""
         reading = self.reading
         for path in files:
             reading.files.pop(path, None)
@@ -61,12 +58,12 @@ class Project(Participants):
         reading.problems = [problem for problem in reading.problems if problem.file not in files]
 
     def name_of_version(self, kind: str, id: str) -> str | None:
-        """The name that files use for a version now."""
+        """The current name of a version in the files; None when it has none."""
         place = self.place_of_version(kind, id)
         return place[0] if place else None
 
     def place_of_version(self, kind: str, id: str) -> tuple[str, int] | None:
-        """The name that files use for a version now, and its number among those of that name."""
+        """The current name of a version, and its number among the versions of that name."""
         if kind not in self._places:
             places = self._places.setdefault(kind, {})
             for name, ids in self.reading.names.get(f"{kind}s", {}).items():

@@ -1,7 +1,7 @@
-"""Why a question or a judgement is in the plan: what differs from its nearest stored relative.
+"""Explains why a question or a judgement is in the plan: what differs from its nearest relative.
 
-The nearest relative is the same file and row in the newest run that knew it otherwise.
-No reason is guessed: each is a difference between two stored descriptions.
+The nearest relative is the same file and row in the newest run in which it was different. Each
+reason is a difference between two stored descriptions.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _NAMED = (
     *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
     "evaluator prompt ",
 )
-"""Differences that say by themselves what changed."""
+"""Beginnings of differences that need no other words."""
 _FEW_PROMPTS = 8
-"""System prompts of a case that are looked through one by one."""
+"""The most system prompts of a case that are searched without a set."""
 
 T = TypeVar("T")
 
 
 class Reason(NamedTuple):
-    """Why something is to be done, and the first thing that differs."""
+    """Why an item is in the plan, with the first difference."""
 
     text: str
     was: str | None = None
@@ -61,10 +61,10 @@ class Explainer:
 
     project: Project
     _prompts: dict[int, tuple[Case, Collection[str | None]]] = field(default_factory=dict)
-    """Of cases that have many: each case with them, so that its number stays its own."""
+    """By the `id()` of a case with many: the case, which keeps the id in use, and its prompts."""
 
     def __post_init__(self) -> None:
-        """Know where contents are, and what runs knew."""
+        """Prepare the readers of versions and of earlier cases."""
         project = self.project
         self._known = KnownCases(project)
         self._versions = VersionReader(project.store, project.reading.contents, project.contents)
@@ -73,27 +73,29 @@ class Explainer:
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Every question with its reason."""
         failed = failed_questions(self.project, plan) if self._known.runs else {}
-        found: list[tuple[PlannedAsk, Reason]] = []
-        for some in in_batches(plan.asks):
-            self._versions.read_ahead(one for ask in some for one in self._compared(ask))
-            found += [(ask, self._ask(ask, failed)) for ask in some]
-        return found
+        reasons: list[tuple[PlannedAsk, Reason]] = []
+        for batch in in_batches(plan.asks):
+            self._versions.read_ahead(version for ask in batch for version in self._compared(ask))
+            reasons += [(ask, self._ask(ask, failed)) for ask in batch]
+        return reasons
 
     def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Every judgement with its reason."""
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
-        found: list[tuple[PlannedJudgement, Reason]] = []
-        for some in in_batches(plan.judgements):
+        reasons: list[tuple[PlannedJudgement, Reason]] = []
+        for batch in in_batches(plan.judgements):
             self._versions.read_ahead(
-                found for judgement in some for found in self._judged(judgement, plan)
+                version for judgement in batch for version in self._judged(judgement, plan)
             )
-            found += [(judgement, self._judgement(judgement, plan, failed)) for judgement in some]
-        return found
+            reasons += [
+                (judgement, self._judgement(judgement, plan, failed)) for judgement in batch
+            ]
+        return reasons
 
     # --- contents
 
     def _compared(self, ask: PlannedAsk) -> Iterator[tuple[str, str | None]]:
-        """What the reason of a question is likely to be found in, by kind and id."""
+        """The versions that the reason of a question probably needs, by kind and id."""
         case = ask.cell.case
         for known in self._known.find(ask.cell.file, case):
             old = known.case
@@ -109,7 +111,7 @@ class Explainer:
             return
 
     def _judged(self, judgement: PlannedJudgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
-        """The same of a judgement."""
+        """The versions that the reason of a judgement probably needs, by kind and id."""
         votes = plan.votes.get(judgement.subject, ()) if judgement.subject else ()
         now = judgement.cell.case.evaluation
         if judgement.subject and not votes:
@@ -137,11 +139,11 @@ class Explainer:
             return Reason(ask.why, relative=ask.question_id)
         if ask.question_id in failed:
             return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
-        wanted = cell.wanted_of(ask.question_id)
-        if ask.count < wanted:
-            have = wanted - ask.count
-            what = "attempts" if wanted == cell.attempts else "answers"
-            return Reason(f"{what} {have} -> {wanted}", str(have), str(wanted), ask.question_id)
+        total = cell.wanted_of(ask.question_id)
+        if ask.count < total:
+            have = total - ask.count
+            unit = "attempts" if total == cell.attempts else "answers"
+            return Reason(f"{unit} {have} -> {total}", str(have), str(total), ask.question_id)
         is_known = False
         for known in self._known.find(cell.file, cell.case):
             is_known = True
@@ -155,7 +157,7 @@ class Explainer:
         return Reason("new test")
 
     def _differences(self, ask: PlannedAsk, known: KnownCase) -> Reason | None:
-        """What differs from a relative; None when nothing does."""
+        """The first difference from a relative; None when there is none."""
         case, cell, number = known.case, ask.cell, ask.number
         model = known.run.find_candidate(cell.candidate.id)
         relative = self._relative(cell, case, model)
@@ -163,13 +165,13 @@ class Explainer:
             old = _at(case.tests, number)
             if len(case.tests) > 1 and old in cell.case.tests:
                 return Reason("new conversation", relative=relative)
-            found = differ_tests(
+            differences = differ_tests(
                 self.find("test", old) or {},
                 self.find("test", cell.case.tests[number]) or {},
                 self.find,
                 self.project.name_of_version,
             )
-            return _reason(found, "test changed", relative)
+            return _reason(differences, "test changed", relative)
         if cell.prompt not in self._prompts_of(case):
             position = cell.prompt_number
             before = case.prompts[position] if position < len(case.prompts) else None
@@ -178,10 +180,10 @@ class Explainer:
                     "system prompt is new" if cell.prompt else "without a system prompt now",
                     relative=relative,
                 )
-            found = differ_prompts(
+            differences = differ_prompts(
                 self.find("prompt", before) or {}, self.find("prompt", cell.prompt) or {}
             )
-            return _reason(found, "system prompt changed", relative)
+            return _reason(differences, "system prompt changed", relative)
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None
@@ -190,23 +192,23 @@ class Explainer:
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
         if model.model != cell.question.model:
-            found = differ_models(
+            differences = differ_models(
                 self.find("model", model.model) or {},
                 self.find("model", cell.question.model) or {},
             )
-            return _reason(found, "model changed", relative)
+            return _reason(differences, "model changed", relative)
         if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
             was, now = str(model.temperature), str(cell.candidate.temperature)
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
 
     def _recorded(self, case: Case) -> str:
-        """The answers that a row brings itself."""
+        """The recorded answers of a case, joined."""
         version = self.find("model", case.recorded) if case.recorded else None
         return "\n".join(version["options"]["answers"]) if version else ""
 
     def _prompts_of(self, case: Case) -> Collection[str | None]:
-        """The system prompts of a case as it was, to be found among many."""
+        """The system prompts of an earlier case, as a set when they are many."""
         if len(case.prompts) <= _FEW_PROMPTS:
             return case.prompts
         if id(case) not in self._prompts:
@@ -240,12 +242,12 @@ class Explainer:
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
         if not here and votes:
             relative = self._evaluation_before(judgement, votes[-1].evaluation)
-            found = differ_evaluations(
+            differences = differ_evaluations(
                 self.find("evaluation", relative) or {},
                 self.find("evaluation", evaluation) or {},
                 self.find,
             )
-            return _reason(found, "evaluation changed")
+            return _reason(differences, "evaluation changed")
         place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message
@@ -258,16 +260,16 @@ class Explainer:
         return self._judged_otherwise(judgement) or Reason("not judged yet")
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
-        """What differs from the nearest relative that this candidate answered; None: nothing."""
+        """The difference from the nearest relative that this candidate answered; None if equal."""
         for old in self._relatives(judgement):
             name = self.project.name_of_version
-            found = list(differ_cases(old, judgement.cell.case, self.find, name))
-            if found:
-                return _reason(found, "case changed")
+            differences = list(differ_cases(old, judgement.cell.case, self.find, name))
+            if differences:
+                return _reason(differences, "case changed")
         return None
 
     def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
-        """The case of a judgement as runs had it whose answers it is about, newest first."""
+        """The case of a judgement in runs in which the candidate answered it, newest first."""
         cell = judgement.cell
         for known in self._known.find(cell.file, cell.case):
             ids = [candidate.id for candidate in known.run.candidates]
@@ -277,7 +279,7 @@ class Explainer:
                 yield replace(known.case, prompts=cell.case.prompts)
 
     def _evaluation_before(self, judgement: PlannedJudgement, newest: str) -> str:
-        """The evaluation version this case had last, else the newest that judged the session."""
+        """The previous evaluation version of the case, else the newest that judged the session."""
         for known in self._known.find(judgement.cell.file, judgement.cell.case):
             if known.case.evaluation and known.case.evaluation != judgement.cell.case.evaluation:
                 return known.case.evaluation
@@ -288,11 +290,11 @@ class Explainer:
         if was.get("model") != now.get("model"):
             return Reason(f"new evaluator {id}")
         if was.get("prompt") != now.get("prompt"):
-            found = differ_prompts(
+            differences = differ_prompts(
                 self.find("prompt", was.get("prompt", "")) or {},
                 self.find("prompt", now.get("prompt", "")) or {},
             )
-            return _reason(found, "evaluator prompt changed")
+            return _reason(differences, "evaluator prompt changed")
         return Reason(
             f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
             str(was.get("temperature")),
@@ -300,15 +302,15 @@ class Explainer:
         )
 
 
-def _reason(found: list[Difference], what: str, relative: str | None = None) -> Reason:
-    if not found:
-        return Reason(what, relative=relative)
-    first, *rest = found
+def _reason(differences: list[Difference], subject: str, relative: str | None = None) -> Reason:
+    if not differences:
+        return Reason(subject, relative=relative)
+    first, *rest = differences
     more = f" (and {len(rest)} more)" if rest else ""
-    text = str(first) if first.what.startswith(_NAMED) else f"{what}: {first}"
+    text = str(first) if first.what.startswith(_NAMED) else f"{subject}: {first}"
     return Reason(text + more, first.was, first.now, relative)
 
 
 def _at(ids: Sequence[T], number: int) -> T:
-    """The one with this number, or the last."""
+    """The id with this number, else the last."""
     return ids[min(number, len(ids) - 1)]

@@ -1,4 +1,4 @@
-"""The paths that test files had in earlier runs."""
+"""Finds the paths that test files had in earlier runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 def known_ids(
     files: Mapping[str, CaseFile], folder: str, leaves: Mapping[str, str]
 ) -> dict[str, str]:
-    """What these test files are known by, by path; `files` are all leaves by id."""
+    """The ids of these test files by path; `files` are all leaves by id."""
     return {path: files[leaf].id or default_id(path, folder) for path, leaf in leaves.items()}
 
 
 def stored_ids(
     store: Store, folder: str, files: dict[str, CaseFile], leaves: Mapping[str, str]
 ) -> dict[str, str]:
-    """The same of a snapshot; what has to be read for it is put into `files`."""
+    """The ids of the test files of a snapshot by path; leaves that are read go into `files`."""
     files |= store.load_case_files(set(leaves.values()) - files.keys())
     return known_ids(files, folder, leaves)
 
@@ -38,7 +38,7 @@ def stored_ids(
 def same_leaf(
     was: Mapping[str, CaseFile], now: Mapping[str, CaseFile], leaf: str, others: Iterable[str]
 ) -> str | None:
-    """Which of some leaves has the same cases as another, perhaps in other nodes; None: none."""
+    """The first of other leaves that has the same cases as a leaf; None when there is none."""
     if not is_tree(now[leaf]):
         return None
     return find_same(leaf, now[leaf], {id: was[id] for id in others if is_tree(was[id])})
@@ -49,7 +49,7 @@ def pair_with_workspace(
 ) -> dict[str, str]:
     """The path that each test file of the workspace had in a snapshot with these entries.
 
-    Leaves of the snapshot that have to be read for it are put into `files`.
+    Leaves of the snapshot that are read are put into `files`.
     """
     folder, nodes = project.settings.paths["tests"], project.reading.nodes
     read = {} if files is None else files
@@ -65,21 +65,21 @@ def pair_with_workspace(
 
 @dataclass
 class Renames:
-    """The paths that test files had in runs, for results under the paths that they have now."""
+    """Renames the results of runs to the current paths of their test files."""
 
     project: Project
     _known: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def follow(self, run: Run, results: Iterable[Result], wanted: Iterable[str]) -> list[Result]:
-        """The results of a run; those of the `wanted` files that it had elsewhere are renamed."""
-        found = list(results)
-        if set(wanted) <= {result.file for result in found}:
-            return found
+    def follow(self, run: Run, results: Iterable[Result], files: Iterable[str]) -> list[Result]:
+        """The results of a run; those of `files` that had other paths are renamed."""
+        listed = list(results)
+        if set(files) <= {result.file for result in listed}:
+            return listed
         names = self._names(run.snapshot)
-        return [replace(result, file=names.get(result.file, result.file)) for result in found]
+        return [replace(result, file=names.get(result.file, result.file)) for result in listed]
 
     def _names(self, root: str) -> dict[str, str]:
-        """The path that each test file has now, by the path that it had, where they differ."""
+        """The current path of each test file, by its earlier path, where they differ."""
         if root not in self._known:
             was = read_tree(root, self.project.store.load_nodes)
             pairs = pair_with_workspace(self.project, was)
@@ -88,7 +88,7 @@ class Renames:
 
 
 def name_in_newest_run(project: Project, file: str) -> str:
-    """The path that a test file of the workspace had in the newest run; else as it is."""
+    """The path of a test file of the workspace in the newest run; else its current path."""
     runs = project.store.find_runs(limit=1)
     if not runs or file not in project.reading.nodes:
         return file
@@ -97,7 +97,7 @@ def name_in_newest_run(project: Project, file: str) -> str:
 
 
 def name_in_workspace(project: Project, file: str) -> str:
-    """The path that a test file of the newest run has now; else as it was."""
+    """The current path of a test file of the newest run; else its path in that run."""
     runs = project.store.find_runs(limit=1)
     if not runs or file in project.reading.nodes:
         return file
@@ -111,7 +111,7 @@ def follow_file(
 ) -> Iterator[tuple[str, str | None]]:
     """For each run, newest first: the path that a test file had then, and its leaf, if any.
 
-    `file` is its path in the newest run that knows it.
+    `file` is its path in the newest run that has it.
     """
     left = list(runs)
     newer: str | None = None
@@ -132,7 +132,7 @@ def follow_file(
 
 
 def _name_before(store: Store, root: str, newer: str, file: str, folder: str) -> str | None:
-    """The path of a file in a snapshot that does not have it where a newer one has it."""
+    """The path in an older snapshot of a file that was renamed after it."""
     was = read_tree(root, store.load_nodes, unlike=newer)
     now = read_tree(newer, store.load_nodes, unlike=root)
     files: dict[str, CaseFile] = {}

@@ -1,4 +1,4 @@
-"""Cells to verdicts, verdicts to the result tree of a run, and back."""
+"""Computes the verdicts of cells and builds the result tree of a run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """A cell with what is known about it."""
+    """A cell with its verdict, sessions and votes."""
 
     cell: Cell
     verdict: Verdict | None
-    """None: pending, or nothing judges it."""
+    """None when it is pending or has no evaluation."""
     score: float | None
     sessions: tuple[str, ...]
     votes: tuple[Vote, ...]
@@ -42,7 +42,7 @@ class CellResult:
 
     @property
     def word(self) -> str | None:
-        """The verdict, or `pending`; None for an answered case that nothing judges."""
+        """The verdict, or `pending`; None for an answered case without an evaluation."""
         return self.verdict or ("pending" if self.pending else None)
 
 
@@ -60,7 +60,7 @@ def compute_results(
             question: _answers(question, most, plan, new_sessions)
             for question, _, most in cell.asked()
         }
-        sessions = [session for some in answers.values() for session in some]
+        sessions = [session for session_ids in answers.values() for session in session_ids]
         votes: list[Vote] = []
         judged: list[JudgedSession] = []
         for together in cell.subjects(answers):
@@ -89,7 +89,7 @@ def _answers(
 
 
 def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
-    """Whether nothing more is wanted on a session."""
+    """Whether a subject lacks no judgement."""
     if any(vote.human for vote in votes):
         return True
     if "checks" in cell.case.judged_by:
@@ -98,14 +98,14 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
             return checked is not None
     if "models" not in cell.case.judged_by:
         return True
-    wanted = sum(judge.times for judge in cell.judges)
-    return 0 < wanted == len([vote for vote in votes if vote.evaluator != CHECKS])
+    expected = sum(judge.times for judge in cell.judges)
+    return 0 < expected == len([vote for vote in votes if vote.evaluator != CHECKS])
 
 
 class LeafBuilder:
     """Builds the leaves of a result tree, one for each test file, batch by batch.
 
-    Of a long file it holds the results of the last few cases.
+    Of a long file only the results of the last few cases are in memory.
     """
 
     def __init__(self, reading: Reading, load: Load) -> None:
@@ -119,11 +119,11 @@ class LeafBuilder:
 
     def add(self, results: Iterable[CellResult]) -> None:
         """Add the next cells, in the order of files and rows."""
-        for file, some in groupby(results, key=lambda one: one.cell.file):
+        for file, of_file in groupby(results, key=lambda result: result.cell.file):
             if self._builder is None or file != self._file:
                 self.finish()
                 self._file, self._builder = file, self._begin(file)
-            self._builder.add(map(_describe, some))
+            self._builder.add(map(_describe, of_file))
 
     def _begin(self, file: str) -> ResultBuilder:
         load = self._load if is_tree(self._reading.files[file]) else None
@@ -136,7 +136,7 @@ class LeafBuilder:
         return taken
 
     def finish(self) -> dict[str, str]:
-        """The leaves by file; the last file has no more cells."""
+        """Finish the last file; returns the leaves by file."""
         if self._builder is not None:
             self._leaves[self._file] = self._builder.finish()
             self._builder = None
@@ -157,9 +157,9 @@ def _describe(result: CellResult) -> Json:
     )
 
 
-def as_result(found: CellResult) -> Result:
-    """A settled cell in the form that runs are compared in."""
-    cell = found.cell
+def as_result(result: CellResult) -> Result:
+    """The result of a cell in the form in which runs are compared."""
+    cell = result.cell
     return Result(
         file=cell.file,
         row=cell.case.row,
@@ -170,15 +170,15 @@ def as_result(found: CellResult) -> Result:
         test=cell.case.tests[0],
         conversations=conversations_of(cell.case.tests),
         evaluation=cell.case.evaluation,
-        verdict=found.verdict,
-        score=found.score,
-        sessions=found.sessions,
-        evaluations=tuple(vote.id for vote in found.votes),
+        verdict=result.verdict,
+        score=result.score,
+        sessions=result.sessions,
+        evaluations=tuple(vote.id for vote in result.votes),
         wanted=cell.wanted,
     )
 
 
 def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
-    """The feedback of every vote of these cells, by id; empty ones are missing."""
+    """The feedback of the votes of these cells, by id; votes without feedback are left out."""
     ids = [vote.id for result in results for vote in result.votes]
     return store.find_feedback(ids)

@@ -1,4 +1,4 @@
-"""The rows of a test file, to be found among many."""
+"""An index of the rows of a stored test file."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from evalstore.values import Case, CaseFile
 
 
 class RowIndex:
-    """The rows of a test file as it was, to be found among many."""
+    """Finds rows of a stored test file."""
 
     def __init__(self, file: CaseFile) -> None:
         self._cases = file.cases
         self._by_key: dict[str, int] = {}
         self._by_row: dict[str, int] = {}
-        for number, case in enumerate(file.cases):  # of equal rows the first one is found
+        for number, case in enumerate(file.cases):  # of equal rows the first counts
             self._by_key.setdefault(case.key, number)
             self._by_row.setdefault(case.row, number)
 
     def find(self, case: Case) -> Case | None:
-        """The case of the same row: by its values, by its label, or the only one."""
+        """The case with the same values, else with the same label, else the only case."""
         number = self._by_key.get(case.key, self._by_row.get(case.row))
         if number is None and len(self._cases) == 1 and not case.row:
             number = 0

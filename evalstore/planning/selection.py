@@ -1,4 +1,4 @@
-"""Which cases a command is about: by path and row, by tags, by name, and which part of them."""
+"""Selects cases by path and row, tags and name, and takes subsets of them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Target:
     row: str | None = None
 
     def covers(self, file: str) -> bool:
-        """Whether the file is it, or lies in it."""
+        """Whether the file is the target or lies in it."""
         return self.path in ("", ".") or file == self.path or file.startswith(self.path + "/")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the user asked for on the command line, and what the settings ask for."""
+    """The criteria by which the command line and the settings select cases."""
 
     targets: tuple[Target, ...] = ()
     tags: tuple[str, ...] = ()
-    """One of them."""
+    """A case needs one of them."""
     exclude_tags: tuple[str, ...] = ()
     required_tags1: tuple[str, ...] = ()
     required_tags2: tuple[str, ...] = ()
@@ -45,15 +45,19 @@ class Selection:
     """Words with `and`, `or`, `not` and brackets; a word matches a part of `file::row`."""
 
     def matcher(self) -> Callable[[str, Case], bool]:
-        """A function that says whether a case is selected."""
+        """A function that returns whether a case is selected."""
         by_name = compile_name(self.name) if self.name else None
-        lists = [one for one in (self.tags, self.required_tags1, self.required_tags2) if one]
+        lists = [
+            tag_list
+            for tag_list in (self.tags, self.required_tags1, self.required_tags2)
+            if tag_list
+        ]
         prohibited = set(self.exclude_tags)
 
         def matches(file: str, case: Case) -> bool:
             tags = set(case.tags)
             return (
-                all(tags & set(one) for one in lists)
+                all(tags & set(tag_list) for tag_list in lists)
                 and not tags & prohibited
                 and (by_name is None or by_name(f"{file}::{case.row}"))
                 and self._is_target(file, case)
@@ -68,19 +72,19 @@ class Selection:
         )
 
     def covers_file(self, file: str) -> bool:
-        """Whether a path on the command line names this file; True when there is none."""
+        """Whether a path of the command line covers this file; True when there is none."""
         return not self.targets or any(target.covers(file) for target in self.targets)
 
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """Which part of the selected cases: a sample, of it a shard, of it the first few."""
+    """A subset of the selected cases: a sample, then a shard of it, then the first few."""
 
     sample: int | None = None
-    """How many cases, chosen as if at random but the same ones wherever it happens."""
+    """How many cases, drawn pseudo-randomly; the same ones on every machine."""
     seed: int = 0
     shard: tuple[int, int] | None = None
-    """Number, counted from 1, and how many there are."""
+    """The number, from 1, and the count of shards."""
     limit: int | None = None
 
     @property
@@ -89,31 +93,31 @@ class Subset:
         return (self.sample, self.shard, self.limit) == (None, None, None)
 
     def take(self, cases: Sequence[Placed]) -> list[Placed]:
-        """The cases that are in it, in the order in which they come."""
-        found = list(cases)
+        """The cases of the subset, in their order."""
+        taken = list(cases)
         if self.sample is not None:
-            drawn = {(path, case.row) for path, case in sorted(found, key=self._lot)[: self.sample]}
-            found = [(path, case) for path, case in found if (path, case.row) in drawn]
+            drawn = {(path, case.row) for path, case in sorted(taken, key=self._lot)[: self.sample]}
+            taken = [(path, case) for path, case in taken if (path, case.row) in drawn]
         if self.shard is not None:
             number, count = self.shard
-            found = [one for one in found if _hash(*one[1].tests) % count == number - 1]
-        return found[: self.limit]
+            taken = [placed for placed in taken if _hash(*placed[1].tests) % count == number - 1]
+        return taken[: self.limit]
 
     def _lot(self, placed: Placed) -> tuple[int, str, str]:
-        """The smallest are drawn: so a new case takes the place of one at most."""
+        """The sort key of a draw; with it a new case replaces at most one other."""
         path, case = placed
         return _hash(str(self.seed), path, case.key), path, case.row
 
 
 def _hash(*texts: str) -> int:
-    """The same number for the same texts, on every machine."""
+    """A hash of the texts that is the same on every machine."""
     return int(hashing.hash_content(canonical_json(texts)), 16)
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """The number of a shard and how many there are; raises `EvalstoreError`."""
-    found = _SHARD.fullmatch(text.strip())
-    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    """The number and the count of shards in `i/n`; raises `EvalstoreError`."""
+    match = _SHARD.fullmatch(text.strip())
+    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
         raise EvalstoreError(
             f"'--shard {text}' cannot be read",
@@ -123,14 +127,14 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def suits(case: Case, required: Iterable[str], prohibited: Iterable[str]) -> bool:
-    """Whether a model with these tags is meant for a case."""
+    """Whether a case has the tags that a model requires, and none that it prohibits."""
     tags = set(case.tags)
     required = set(required)
     return (not required or bool(tags & required)) and not tags & set(prohibited)
 
 
 def compile_name(expression: str) -> Callable[[str], bool]:
-    """A name filter; raises `EvalstoreError` for one that cannot be read."""
+    """Compile a name filter; raises `EvalstoreError` when it cannot be parsed."""
     tokens = _TOKEN.findall(expression)
     if len(tokens) > _MOST_WORDS:
         raise EvalstoreError(

@@ -1,4 +1,4 @@
-"""Versions that are read, on their way into the store."""
+"""Stores the versions that are read from files, in batches."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class VersionBuffer:
-    """Stores versions while files are read, when there are so many that they weigh.
+    """Stores versions while files are read, to save memory when there are many.
 
-    With `strict` a store that cannot be written to is an error; else they stay in memory.
+    With `strict` a store that cannot be written to is an error; otherwise they stay in memory.
     Without a store only files and the nodes of cases are kept, the nodes compressed.
     """
 
@@ -34,7 +34,7 @@ class VersionBuffer:
         self._nodes: dict[str, bytes] = {}
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
-        """The cases of files by their nodes, of the store or of what was kept in its place."""
+        """The cases of files by their nodes, from the store or from memory."""
         if self._store is not None:
             return self._store.find_case_files(ids)
         return restore_case_files(self._load(id for id in ids if id in self._nodes), self._load)
@@ -45,7 +45,7 @@ class VersionBuffer:
     def take(
         self, contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion]
     ) -> None:
-        """Take contents and files by id."""
+        """Add contents and files by id."""
         if self._store is None:
             self._files |= files
             for id, (kind, content) in contents.items():
@@ -62,7 +62,7 @@ class VersionBuffer:
             self._files |= files
 
     def finish(self, workspace: WorkspaceFolder, reading: Reading) -> None:
-        """Give back what could not be stored; else remember what was read, too."""
+        """Add to `reading` what could not be stored; else store the rest and save the index."""
         reading.contents = self._contents | reading.contents
         reading.blobs = self._files | reading.blobs
         if (

@@ -1,4 +1,4 @@
-"""The contents of versions by kind and id, stored or just read from the workspace."""
+"""Reads the contents of versions, from the store or from the workspace."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 Fresh = Mapping[str, tuple[str, str]]
-"""What has been read and may not be stored yet, by id: kind and canonical JSON."""
+"""Versions of the workspace that may not be stored yet, by id: kind and canonical JSON."""
 
 _AT_ONCE = 1_000
-"""Things whose contents are read ahead together."""
+"""Items whose contents are read ahead together."""
 
 T = TypeVar("T")
 
 
 class VersionReader:
-    """Reads versions: first those that have just been read, then those of the store."""
+    """Reads versions from the workspace, then from the store."""
 
     def __init__(
         self, store: Store, *fresh: Fresh, fallback: Callable[[], Fresh] | None = None
@@ -36,7 +36,7 @@ class VersionReader:
         self._read: dict[str, Json] = {}
 
     def find(self, kind: str, id: str | None) -> Json:
-        """One content, kept in memory; None when it is nowhere."""
+        """A content, which stays in memory; None when it is not available."""
         if id is None:
             return None
         if id not in self._read:
@@ -44,41 +44,53 @@ class VersionReader:
         return self._read[id]
 
     def load(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of those of these versions that are anywhere."""
-        wanted = list(dict.fromkeys(ids))
-        found = self._load_fresh(wanted)
-        stored = [id for id in wanted if id not in found]
+        """The contents of those of these versions that are available."""
+        unique_ids = list(dict.fromkeys(ids))
+        contents = self._load_fresh(unique_ids)
+        stored = [id for id in unique_ids if id not in contents]
         if stored:
-            found |= self._store.load_contents(kind, stored)
-        if self._fallback and not found.keys() >= set(wanted):
+            contents |= self._store.load_contents(kind, stored)
+        if self._fallback and not contents.keys() >= set(unique_ids):
             self._fresh = (*self._fresh, self._fallback())
             self._fallback = None
-            found |= self._load_fresh(id for id in wanted if id not in found)
-        return found
+            contents |= self._load_fresh(id for id in unique_ids if id not in contents)
+        return contents
 
     def require(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of these versions; raises `StoreError` when one is nowhere."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.load(kind, wanted), wanted, kind)
+        """The contents of these versions; raises `StoreError` when one is missing."""
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.load(kind, unique_ids), unique_ids, kind)
 
     def measure(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
-        """The characters of the contents of those of these versions that are anywhere."""
-        wanted = list(dict.fromkeys(ids))
-        fresh = {id: len(some[id][1]) for some in self._fresh for id in wanted if id in some}
-        return fresh | self._store.load_lengths(kind, [id for id in wanted if id not in fresh])
+        """The lengths, in characters, of those of these contents that are available."""
+        unique_ids = list(dict.fromkeys(ids))
+        fresh = {
+            id: len(versions[id][1])
+            for versions in self._fresh
+            for id in unique_ids
+            if id in versions
+        }
+        return fresh | self._store.load_lengths(kind, [id for id in unique_ids if id not in fresh])
 
-    def read_ahead(self, wanted: Iterable[tuple[str, str | None]]) -> None:
-        """Read what `find` will be asked for, by kind and id, and forget what was read before.
+    def read_ahead(self, versions: Iterable[tuple[str, str | None]]) -> None:
+        """Read versions that `find` will need, by kind and id, and forget those read before.
 
-        With tests come their tools and schemas, with evaluations the prompts of their checks.
+        Tools and schemas of tests and prompts of checks are read, too.
         """
         self._read.clear()
-        self._keep_kinds(wanted)
-        self._keep_kinds([one for each in self._read.values() if each for one in versions_in(each)])
+        self._keep_kinds(versions)
+        self._keep_kinds(
+            [
+                version
+                for content in self._read.values()
+                if content
+                for version in versions_in(content)
+            ]
+        )
 
-    def _keep_kinds(self, wanted: Iterable[tuple[str, str | None]]) -> None:
+    def _keep_kinds(self, versions: Iterable[tuple[str, str | None]]) -> None:
         by_kind: dict[str, list[str]] = {}
-        for kind, id in dict.fromkeys(wanted):
+        for kind, id in dict.fromkeys(versions):
             if id and id not in self._read:
                 by_kind.setdefault(kind, []).append(id)
         for kind, ids in by_kind.items():
@@ -88,12 +100,15 @@ class VersionReader:
         self._read |= dict.fromkeys(ids) | self.load(kind, ids)
 
     def _load_fresh(self, ids: Iterable[str]) -> dict[str, Json]:
-        listed = ((id, next((some[id] for some in self._fresh if id in some), None)) for id in ids)
+        listed = (
+            (id, next((versions[id] for versions in self._fresh if id in versions), None))
+            for id in ids
+        )
         return {id: json.loads(fresh[1]) for id, fresh in listed if fresh}
 
 
-def in_batches(things: Iterable[T]) -> Iterator[list[T]]:
-    """Things in lists that are short enough to keep all their contents in memory."""
-    left = iter(things)
-    while some := list(islice(left, _AT_ONCE)):
-        yield some
+def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Items in batches that are small enough to keep all their contents in memory."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, _AT_ONCE)):
+        yield batch

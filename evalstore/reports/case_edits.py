@@ -1,4 +1,4 @@
-"""In what two versions of a test file differ, case by case and setting by setting."""
+"""Compares two versions of a test file, case by case and setting by setting."""
 
 from __future__ import annotations
 
@@ -18,28 +18,13 @@ from evalstore.reports.version_diff import (
 from evalstore.values import Case, CaseFile, Json
 
 _SETTINGS = ("attempts", "evaluators", "threshold", "id")
-"""Fields of a test file that no case has."""
+"""The fields of a test file that are not fields of its cases."""
 _OPTIONS = ("temperature", "seed", "limit")
-"""Fields of a case that its test versions have as options, too."""
-
-
-def differ_files(was: CaseFile, now: CaseFile, find: Find, name: Name) -> list[Difference]:
-    """In what two versions of a test file differ: the first difference of each kind.
-
-    Cases are paired by the values of their rows, else by their labels. Labels and plain tags are
-    left out.
-    """
-    found: dict[str, Difference] = {}
-    for old, case in pair_cases(was, now):
-        for difference in differ_pair(old, case, find, name):
-            found.setdefault(difference.what, difference)
-    for difference in differ_otherwise(was, now):
-        found.setdefault(difference.what, difference)
-    return list(found.values())
+"""The fields of a case that are options of its test versions, too."""
 
 
 def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case]]:
-    """The cases of the newer version, each with the one of the older that it was, if any."""
+    """Each case of the newer version with its earlier version, or None."""
     by_key = {case.key: case for case in was.cases}
     by_row = {case.row: case for case in was.cases}
     for case in now.cases:
@@ -47,7 +32,7 @@ def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case
 
 
 def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """In what two versions of a case differ; None: there was none."""
+    """The differences between two versions of a case; `was` is None for a new case."""
     if was is None:
         yield Difference(f"row {now.row or now.key} is new")
     elif was != now:
@@ -55,7 +40,7 @@ def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator
 
 
 def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
-    """In what two versions of a test file differ beside the cases that both, or the newer, have."""
+    """The cases that are gone, and the differences in the settings of a test file."""
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     for case in was.cases:
         if case.key not in kept and case.row not in kept:
@@ -65,7 +50,7 @@ def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
 
 
 def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
-    """The kinds and ids of the versions that `differ_cases` looks into."""
+    """The kinds and ids of the versions that `differ_cases` compares."""
     for kind, old, new in (
         ("test", was.tests, now.tests),
         ("evaluation", (was.evaluation,), (now.evaluation,)),
@@ -78,7 +63,7 @@ def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
 
 
 def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """In what two versions of a case differ; labels and plain tags are left out."""
+    """The differences between two versions of a case, except for labels and plain tags."""
     if was.tests != now.tests:
         yield from differ_conversations(was.tests, now.tests, find, name)
     if set(was.tests) == set(now.tests):
@@ -86,8 +71,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
             yield from _differ(option, was, now)
     if was.evaluation != now.evaluation:
         old, new = (
-            (find("evaluation", one) or {}) if one else {}
-            for one in (was.evaluation, now.evaluation)
+            (find("evaluation", id) or {}) if id else {} for id in (was.evaluation, now.evaluation)
         )
         yield from differ_evaluations(old, new, find)
     yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
@@ -100,9 +84,9 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
 def differ_conversations(
     was: Sequence[str], now: Sequence[str], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """In what the conversations of a case differ, how often they are held included.
+    """The differences between the conversations of a case, with their repetitions.
 
-    `was` and `now` are the ids of the test versions; one that is held often stands there often.
+    `was` and `now` are the ids of the test versions; a repeated conversation has several entries.
     """
     before, after = Counter(was), Counter(now)
     old = [id for id in before if id not in after]
@@ -129,9 +113,9 @@ def differ_conversations(
 
 
 def _differ_prompts(
-    what: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
+    subject: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """Prompts that are new or gone; two in the same place are an edit of one."""
+    """New and removed prompts; a removed and a new one in the same place are one edit."""
     if was == now:
         return
     before_all, now_all = set(was), set(now)
@@ -141,31 +125,31 @@ def _differ_prompts(
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
             for edit in edits:
-                yield edit._replace(what=f"{what} {edit.what}")
+                yield edit._replace(what=f"{subject} {edit.what}")
         else:
             id = after or before
             shown = name("prompt", id) or id[:8]
-            yield Difference(f"{what} {shown} is {'new' if after else 'gone'}")
+            yield Difference(f"{subject} {shown} is {'new' if after else 'gone'}")
     if (None in was) != (None in now) and not (old and new):
-        yield Difference(f"case without {what} is {'new' if None in now else 'gone'}")
+        yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
     if not old and not new and before_all == now_all:
-        yield Difference(f"order of the {what}s")
+        yield Difference(f"order of the {subject}s")
 
 
 def _differ(field: str, was: Case | CaseFile, now: Case | CaseFile) -> Iterator[Difference]:
     """The difference in one field, if there is one."""
-    old, new = (getattr(one, field.replace(" ", "_")) for one in (was, now))
+    old, new = (getattr(version, field.replace(" ", "_")) for version in (was, now))
     if old != new:
-        yield Difference(field, _told(old), _told(new))
+        yield Difference(field, _as_text(old), _as_text(new))
 
 
-def _told(value: Json) -> str | None:
+def _as_text(value: Json) -> str | None:
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def _recorded(case: Case, find: Find) -> str | None:
-    """The answers that a row brings itself."""
+    """The recorded answers of a case, joined; None when it has none."""
     version = find("model", case.recorded) if case.recorded else None
     return "\n".join(version["options"]["answers"]) if version else None

@@ -1,4 +1,4 @@
-"""Two sides paired cell by cell: what broke, what was fixed, what is new or gone."""
+"""Pairs the cells of two sides, and sorts the pairs into broken, fixed, changed, new and gone."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from evalstore.results import Result
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A cell on both sides; one of them None for what is new or gone."""
+    """A cell on both sides; one side is None for a cell that is new or gone."""
 
     was: Result | None
     now: Result | None
 
     @property
     def either(self) -> Result:
-        """The newer of the two."""
-        found = self.now or self.was
-        assert found is not None
-        return found
+        """The newer result, else the older one."""
+        result = self.now or self.was
+        assert result is not None
+        return result
 
 
 @dataclass
 class Comparison:
-    """All pairs, sorted by what happened."""
+    """All pairs, by how they changed."""
 
     broke: list[Pair] = field(default_factory=list)
-    """Passed, and does not any more."""
+    """Passed before, but not now."""
     fixed: list[Pair] = field(default_factory=list)
-    """Did not pass, and does now."""
+    """Did not pass before, but does now."""
     changed: list[Pair] = field(default_factory=list)
-    """Another verdict in another way, or another answer with the same verdict."""
+    """Another verdict that is neither of these, or another answer with the same verdict."""
     new: list[Pair] = field(default_factory=list)
     gone: list[Pair] = field(default_factory=list)
     unchanged: list[Pair] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Comparison:
         return _rate([pair.was for pair in pairs]), _rate([pair.now for pair in pairs])
 
     def change(self) -> RateChange:
-        """How much more passes now than did before, over the pairs, and how sure that is."""
+        """The change of the pass rate over the pairs, with its p-value and interval."""
         files: dict[str, FileSum] = {}
         for pair in self.pairs:
             assert pair.was
@@ -69,7 +69,7 @@ class Comparison:
         return change_of(files.values())
 
     def swapped(self) -> Comparison:
-        """The same pairs looked at from the other side."""
+        """The same pairs with the sides exchanged."""
         return Comparison(
             *(
                 [Pair(pair.now, pair.was) for pair in group]
@@ -98,8 +98,8 @@ def _rate(side: Iterable[Result | None]) -> Rate:
 def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
     """Pair two sides: same file, same row, same prompt, same model.
 
-    Rows are paired by their values, else by their label; system prompts by their content, and
-    what is left, which was edited, by their place.
+    Rows are paired by their values, else by their label; system prompts by their content, else,
+    when they were edited, by their number.
     """
     old = list(was)
     new = list(now)
@@ -119,14 +119,16 @@ def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
         new = left
     pairs += [Pair(None, result) for result in new]
     pairs += [Pair(result, None) for result in old]
-    found = Comparison()
-    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row, one.either.model)):
-        _sort(pair, found)
-    return found
+    comparison = Comparison()
+    for pair in sorted(
+        pairs, key=lambda each: (each.either.file, each.either.row, each.either.model)
+    ):
+        _sort(pair, comparison)
+    return comparison
 
 
 def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
-    """Pair what two candidates came to in the same cases, with the same system prompts.
+    """Pair the results of two candidates in the same cases, with the same system prompts.
 
     Their answers differ in any case: only verdicts count as changed.
     """
@@ -136,25 +138,25 @@ def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
         for result in now
     ]
     pairs += [Pair(result, None) for result in waiting.values()]
-    found = Comparison()
-    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row)):
-        _sort(pair, found, answers=False)
-    return found
+    comparison = Comparison()
+    for pair in sorted(pairs, key=lambda each: (each.either.file, each.either.row)):
+        _sort(pair, comparison, answers=False)
+    return comparison
 
 
 Place = tuple[str, str, str, Any]
 
 
 def _by(row: str, prompt: str) -> Callable[[Result], Place]:
-    """Where a result belongs, by these attributes of its row and its system prompt."""
-    return lambda one: (one.file, one.model, getattr(one, row), getattr(one, prompt))
+    """The function from a result to its place, by these attributes of row and system prompt."""
+    return lambda result: (result.file, result.model, getattr(result, row), getattr(result, prompt))
 
 
 _BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
 
 
 class ResultIndex:
-    """What a run knew of a cell, found as `compare` pairs."""
+    """Finds the result of a cell in a run, by the rules of `compare`."""
 
     def __init__(self, results: Iterable[Result]) -> None:
         results = list(results)
@@ -165,18 +167,18 @@ class ResultIndex:
                     self._places[prompt, _by(row, prompt)(result)] = result
 
     def find(self, result: Result, prompts: Collection[str | None]) -> Result | None:
-        """The result of the same cell; `prompts` are all system prompts of its case now."""
+        """The result of the same cell; `prompts` are the current system prompts of its case."""
         for prompt in ("prompt", "prompt_number"):
             for row in ("key", "row"):
-                found = self._places.get((prompt, _by(row, prompt)(result)))
-                # One with another system prompt of the case is the result of that one.
-                if found and (found.prompt == result.prompt or found.prompt not in prompts):
-                    return found
+                match = self._places.get((prompt, _by(row, prompt)(result)))
+                # A result with another system prompt of the case belongs to that prompt's cell.
+                if match and (match.prompt == result.prompt or match.prompt not in prompts):
+                    return match
         return None
 
 
 def change_of_tests(was: Result, now: Result) -> list[str]:
-    """What became of the test versions of a case, and of how often each is asked, in words."""
+    """The changes of the test versions of a case and of how often each is asked, in words."""
     old, new = Counter(was.tests), Counter(now.tests)
     if old.keys() != new.keys():
         return ["test changed"]
@@ -190,17 +192,17 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
 
 
-def _sort(pair: Pair, found: Comparison, *, answers: bool = True) -> None:
+def _sort(pair: Pair, comparison: Comparison, *, answers: bool = True) -> None:
     was, now = pair.was, pair.now
     if was is None:
-        found.new.append(pair)
+        comparison.new.append(pair)
     elif now is None:
-        found.gone.append(pair)
+        comparison.gone.append(pair)
     elif was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
-        found.broke.append(pair)
+        comparison.broke.append(pair)
     elif now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
-        found.fixed.append(pair)
+        comparison.fixed.append(pair)
     elif was.verdict != now.verdict or (answers and was.sessions != now.sessions):
-        found.changed.append(pair)
+        comparison.changed.append(pair)
     else:
-        found.unchanged.append(pair)
+        comparison.unchanged.append(pair)

@@ -1,7 +1,7 @@
-"""Which test file of one tree of cases is which of another: by id, by path, by content.
+"""Pairs the test files of two trees of cases: by id, by path, by content.
 
-What a test file is known by is the `id` of its frontmatter, wherever it lies, else its path
-without the suffix. A file that is gone while another has the same content was renamed.
+The id of a test file is the `id` of its frontmatter, else its path without the suffix. A file
+that is gone while a new one has the same content was renamed.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 Leaves = Mapping[str, str]
-"""From the paths of test files to the leaves with their cases."""
+"""From the paths of test files to the leaves of their cases."""
 Ids = Callable[[Leaves], Mapping[str, str]]
-"""From some of the files to the ids by which they are known, by path."""
+"""From leaves of files to the ids of the files, by path."""
 
 Same = Callable[[str, Collection[str]], str | None]
-"""From a leaf of the newer tree to one of some of the older that has the same content."""
+"""From a leaf of the newer tree to one of these older leaves that has the same content."""
 
 
 def pair_files(
     was: Leaves, now: Leaves, ids_was: Ids, ids_now: Ids, same: Same = lambda _leaf, _others: None
 ) -> dict[str, str]:
-    """The path that each test file had, by the path that it has now; new ones are left out.
+    """The earlier path of each test file, by its current path; new files are left out.
 
-    Files that are the same in the same place on both sides are not looked into. `same` is asked
-    of leaves that only one side has: in another scheme of nodes they may have the same content.
+    Files that are equal at the same path are not read. `same` is called for leaves that only one
+    side has: under another scheme of nodes they may have the same content.
     """
     pairs = {path: path for path, leaf in now.items() if was.get(path) == leaf}
     old = {path: leaf for path, leaf in was.items() if path not in pairs}
@@ -49,6 +49,6 @@ def pair_files(
 
 
 def _by_id(ids: Mapping[str, str]) -> dict[str, str]:
-    """The paths of files by their ids; an id that several have is left out."""
+    """The paths of files by their ids; an id of several files is left out."""
     counts = Counter(ids.values())
     return {id: path for path, id in ids.items() if counts[id] == 1}

@@ -1,4 +1,4 @@
-"""Results added up by group: rates, what the answers cost and took, how steady they are.
+"""Sums the results of groups: pass rates, costs, latencies and flakiness.
 
 An answer that several cases of a group share, and a judgement of it, count once.
 """
@@ -20,17 +20,17 @@ _NONE = Counts()
 
 
 class CallFacts(NamedTuple):
-    """What an answer or a judgement took."""
+    """The cost and the duration of an answer or a judgement."""
 
     id: str
     cost: float | None
-    """None: it has a price that was not known."""
+    """None when its price is not known."""
     seconds: float | None = None
-    """None: not known."""
+    """None when it is not known."""
 
 
 class MeasuredResult(NamedTuple):
-    """A result, as far as groups are about it."""
+    """A result with what is summed of it."""
 
     result: Result
     verdict: Verdict | None
@@ -42,12 +42,12 @@ class MeasuredResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResultGroup:
-    """What the results of a group came to."""
+    """The sums of the results of a group."""
 
     key: tuple[str | None, ...]
-    """A model, a system prompt's id, a tag, a file; None: without any."""
+    """A model, a system prompt's id, a tag or a file; None for results without one."""
     name: str
-    """What people call it."""
+    """The name of the group for display."""
     rate: Rate
     results: int
     """Cases, each with every candidate and system prompt."""
@@ -57,18 +57,18 @@ class ResultGroup:
     sessions: int
     evaluations: int
     latency: float | None
-    """Mean seconds of a session, of those that say it."""
+    """Mean seconds of the sessions whose duration is known."""
     answering: float | None
-    """What the sessions cost, in the currency of the statistics; None: no price is known."""
+    """The cost of the sessions, in the currency of the statistics; None when none is known."""
     judging: float | None
     unpriced: int
     """Sessions and judgements whose cost is unknown."""
     attempted: int
     """Results of several attempts that are all judged."""
     flaky: int
-    """Those of them whose attempts disagree."""
+    """Those of `attempted` whose attempts disagree."""
     flip: float | None
-    """How likely two attempts at the same case differ in passing; None without attempts."""
+    """The probability that two attempts at a case differ in passing; None without attempts."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -87,12 +87,12 @@ class ResultGroup:
 
     @property
     def flakiness(self) -> float | None:
-        """The share of results of several attempts that disagree: it grows with the attempts."""
+        """The share of the results whose attempts disagree; it grows with the attempts."""
         return self.flaky / self.attempted if self.attempted else None
 
     @property
     def cost(self) -> float | None:
-        """What both cost together."""
+        """The cost of candidates and judges together."""
         known = [number for number in (self.answering, self.judging) if number is not None]
         return sum(known) if known else None
 
@@ -113,8 +113,8 @@ class ResultGroup:
             "evaluations": self.evaluations,
             "latency": _rounded(self.latency, 4),
             "cost": {
-                name: {"total": _rounded(one, 8), "per100Sessions": _rounded(self.per_100(one), 8)}
-                for name, one in (
+                name: {"total": _rounded(usd, 8), "per100Sessions": _rounded(self.per_100(usd), 8)}
+                for name, usd in (
                     ("candidates", self.answering),
                     ("judges", self.judging),
                     ("all", self.cost),
@@ -135,7 +135,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def flip_probability(passed: int, attempts: int) -> float:
-    """How likely two of the attempts differ in passing, whatever their number (at least 2).
+    """The probability that two of at least two attempts differ in passing.
 
     Unbiased: the mean over all ways to draw two of them.
     """
@@ -167,7 +167,7 @@ class GroupTotals:
             self._flips += flip_probability(result.attempts.count("pass"), len(result.attempts))
 
     def group(self, key: tuple[str | None, ...], name: str) -> ResultGroup:
-        """What they came to."""
+        """The sums of the group."""
         answers, judgements = self._answers, self._judgements
         return ResultGroup(
             key=key,
@@ -189,7 +189,7 @@ class GroupTotals:
 
 
 class _Facts:
-    """Adds up answers, or judgements, each once."""
+    """Sums answers or judgements, each once."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()

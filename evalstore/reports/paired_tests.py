@@ -1,7 +1,7 @@
-"""Whether two sides differ by more than chance: the sign-flip test and intervals, over files.
+"""Tests whether two sides differ by more than chance: the sign-flip test and intervals, over files.
 
-An edit moves the rows of a file together, so files are compared, not rows. Under "the edit
-changes nothing" the difference of each file is as likely as its opposite.
+An edit changes the rows of a file together, so files are compared, not rows. Under the null
+hypothesis the difference of each file is as likely as its opposite.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, Literal
 from evalstore.reports.statistics import Z95, mcnemar
 
 SURE = 0.05
-"""A p-value below this is taken for a change."""
+"""A p-value below this counts as a change."""
 _LEAST = 1e-30
-"""Smaller p-values are not told apart."""
+"""Smaller p-values are reported as this one."""
 _NOTHING = 1e-40
-"""Shares of the sign patterns below this are left out."""
+"""Smaller shares of the sign patterns are left out."""
 _STEPS = 1_000_000
-"""Steps that an exact p-value may take."""
+"""The most steps of an exact p-value."""
 _DRAWS = 20_000
-"""Sign patterns that are drawn when all of them would be too many."""
+"""Sign patterns that are drawn when there are too many for an exact p-value."""
 _DRAWN = 10_000_000
-"""Signs that they have in all, about, when there are very many files."""
+"""About the most signs of all drawn patterns, for very many files."""
 _BITS = bytes(number & 1 for number in range(256))
 _SCALE = 1_000_000
 """Scores are counted in millionths."""
@@ -37,30 +37,30 @@ Method = Literal["tango", "cluster-t"]
 
 @dataclass(frozen=True, slots=True)
 class FileSum:
-    """What the paired cells of a file come to."""
+    """The sum over the paired cells of a file."""
 
     pairs: int
     total: int
-    """How many more of them pass later than earlier."""
+    """How many more of them pass now than before."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """How much the pass rates of two sides differ, and how sure that is."""
+    """The difference between the pass rates of two sides, with its interval and p-value."""
 
     pairs: int
     files: int
     moved: int
     """Files of which more, or fewer, cells pass than before."""
     difference: float | None
-    """Of the pass rates, later minus earlier; None without pairs."""
+    """The later pass rate minus the earlier one; None without pairs."""
     low: float | None
-    """Of the 95 % interval of the difference; None when one file is not a sample of files."""
+    """The lower end of the 95 % interval; None for a single file."""
     high: float | None
     method: Method | None
-    """Of the interval."""
+    """The method of the interval."""
     p: float
-    """Of the sign-flip test over files; 1 when one file moved, by construction."""
+    """The p-value of the sign-flip test over files; 1 when only one file moved."""
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -79,18 +79,20 @@ class RateChange:
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is taken for a change."""
+        """Whether the p-value counts as a change."""
         return self.p < SURE
 
     @property
     def finding(self) -> str:
-        """What the test says, in words: the usual 5 % decide."""
+        """The result of the test at a level of 5 %, in words."""
         if self.moved == 0:
             return "no file moved: no evidence of change"
         if self.moved == 1:
             return "one file moved: nothing follows for the others"
-        found = "a change" if self.is_sure else "no evidence of change"
-        return f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {found}"
+        conclusion = "a change" if self.is_sure else "no evidence of change"
+        return (
+            f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {conclusion}"
+        )
 
     @property
     def points(self) -> str:
@@ -108,12 +110,12 @@ class RateChange:
 def change_of(files: Iterable[FileSum]) -> RateChange:
     """The change of the paired cells of these files."""
     sums = list(files)
-    pairs = sum(one.pairs for one in sums)
-    moved = sum(1 for one in sums if one.total)
-    p = sign_flip([one.total for one in sums])
+    pairs = sum(file.pairs for file in sums)
+    moved = sum(1 for file in sums if file.total)
+    p = sign_flip([file.total for file in sums])
     if not pairs:
         return RateChange(0, 0, 0, None, None, None, None, p)
-    difference = sum(one.total for one in sums) / pairs
+    difference = sum(file.total for file in sums) / pairs
     method, low, high = _interval(sums, pairs, moved)
     return RateChange(pairs, len(sums), moved, difference, low, high, method, p)
 
@@ -128,10 +130,10 @@ def _interval(
         lost = sum(1 for file in files if file.total < 0)
         return "tango", *tango(gained, lost, pairs)
     if not moved:
-        # The sums say nothing of the variance: as many pairs as files, none of which differs.
+        # Without a variance: the interval of as many pairs as files, none of which differs.
         return "tango", *tango(0, 0, len(files))
-    found = clustered_difference(files)
-    return ("cluster-t", *found) if found else (None, None, None)
+    interval = clustered_difference(files)
+    return ("cluster-t", *interval) if interval else (None, None, None)
 
 
 # --- the test
@@ -141,13 +143,13 @@ def sign_flip(sums: Sequence[float]) -> float:
     """The two-sided p-value of the sign-flip test: exact, or of up to 20,000 random ones.
 
     It is the share of the sign patterns of `sums` whose total is at least as far from zero.
-    Where all sums are as large it is the exact McNemar test; drawn only where the sums are
-    many and very different, and then always the same. Values below 1e-30 become 1e-30.
+    When all sums have the same size it is the exact McNemar test. Patterns are drawn only when
+    the sums are many and very different, with a fixed seed. Values below 1e-30 become 1e-30.
     """
-    whole = all(one == int(one) for one in sums)
-    counted = [int(one) if whole else round(one * _SCALE) for one in sums]
+    whole = all(total == int(total) for total in sums)
+    counted = [int(total) if whole else round(total * _SCALE) for total in sums]
     observed = abs(sum(counted))
-    sizes = sorted(abs(one) for one in counted if one)
+    sizes = sorted(abs(count) for count in counted if count)
     if observed == 0:
         return 1.0
     if sizes[0] == sizes[-1]:
@@ -161,24 +163,24 @@ def sign_flip(sums: Sequence[float]) -> float:
 
 
 def _totals(sizes: Sequence[int]) -> dict[int, float] | None:
-    """How likely each total of the sizes with random signs is; None when they are too many."""
-    found, steps = {0: 1.0}, 0
+    """The probability of each total of the sizes with random signs; None for too many steps."""
+    shares, steps = {0: 1.0}, 0
     for size, count in sorted(Counter(sizes).items()):
         signs = _binomial(count)
-        steps += len(found) * len(signs)
+        steps += len(shares) * len(signs)
         if steps > _STEPS:
             return None
         following: dict[int, float] = {}
-        for total, share in found.items():
+        for total, share in shares.items():
             for number, likely in signs:
                 place = total + size * (2 * number - count)
                 following[place] = following.get(place, 0.0) + share * likely
-        found = {total: share for total, share in following.items() if share > _NOTHING}
-    return found
+        shares = {total: share for total, share in following.items() if share > _NOTHING}
+    return shares
 
 
 def _binomial(count: int) -> list[tuple[int, float]]:
-    """How likely each number of heads of so many coins is, without what never happens."""
+    """The probabilities of the numbers of heads of so many coins, without negligible ones."""
     whole = math.lgamma(count + 1) - count * math.log(2)
     reach = 7 * math.sqrt(count) + 1
     numbers = range(max(0, math.ceil(count / 2 - reach)), min(count, int(count / 2 + reach)) + 1)
@@ -191,7 +193,7 @@ def _binomial(count: int) -> list[tuple[int, float]]:
 
 
 def _drawn(sizes: Sequence[int], observed: int) -> float:
-    """The p-value of random sign patterns, with the observed one among them."""
+    """The p-value from random sign patterns, the observed one included."""
     source = random.Random(0)
     total, draws = sum(sizes), min(_DRAWS, max(1_000, _DRAWN // len(sizes)))
     hits = 0
@@ -219,8 +221,8 @@ def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
             return math.copysign(math.inf, distance) if distance else 0.0
         return distance / math.sqrt(variance)
 
-    low = _root(lambda one: score(one) - Z95, -1.0, estimate)
-    return low, _root(lambda one: score(one) + Z95, estimate, 1.0)
+    low = _root(lambda difference: score(difference) - Z95, -1.0, estimate)
+    return low, _root(lambda difference: score(difference) + Z95, estimate, 1.0)
 
 
 def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None:
@@ -258,11 +260,11 @@ def t_quantile(freedom: int) -> float:
             + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
             + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
         )
-    return _root(lambda one: 0.95 - _within(one, freedom), 1.0, 13.0)
+    return _root(lambda bound: 0.95 - _within(bound, freedom), 1.0, 13.0)
 
 
 def _within(bound: float, freedom: int) -> float:
-    """How likely Student's t lies between -bound and bound."""
+    """The probability that Student's t lies between -bound and bound."""
     angle = math.atan(bound / math.sqrt(freedom))
     square = math.cos(angle) ** 2
     odd = freedom % 2
@@ -276,7 +278,7 @@ def _within(bound: float, freedom: int) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function crosses zero, to the last digits of a float."""
+    """The zero of a falling function, to the precision of a float."""
     for _ in range(100):
         middle = (low + high) / 2
         if function(middle) > 0:

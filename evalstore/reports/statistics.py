@@ -1,8 +1,8 @@
 """Pass rates with their uncertainty, and the exact test of paired verdicts.
 
-Rows of one file are alike, and so are the answers of several candidates to one question.
-Intervals therefore are of the clustered sample: as wide as those of so many independent
-verdicts as would have the same variance (Miller 2024, "Adding error bars to evals").
+Rows of one file are correlated, and so are the answers of several candidates to one question.
+Intervals therefore are those of a clustered sample: as wide as those of as many independent
+verdicts as have the same variance (Miller 2024, "Adding error bars to evals").
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evalstore.values import Verdict
 
 Z95 = NormalDist().inv_cdf(0.975)
 _EXACT = 1000
-"""Up to so many flips whole numbers are summed; they would grow without bound."""
+"""Up to so many flips the sum is exact, in integers, which would grow without bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Rate:
     effective: float | None = None
     """How many independent verdicts have this interval."""
     unresolved: int = 0
-    """Undecided verdicts and errors: they are judged, and have not passed."""
+    """Undecided verdicts and errors, which count as judged and as not passed."""
     best_rate: float | None = None
     """The rate if all that is unresolved were a pass."""
     best_high: float | None = None
@@ -42,7 +42,7 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The interval that holds whatever the unresolved verdicts would be."""
+        """The interval that is valid whatever the unresolved verdicts would be."""
         high = self.high if self.best_high is None else self.best_high
         return None if self.low is None or high is None else (self.low, high)
 
@@ -68,7 +68,7 @@ class Rate:
 
 
 class Counts(NamedTuple):
-    """How many verdicts there are, of a question or of a file."""
+    """The counts of the verdicts of a question or of a file."""
 
     judged: int = 0
     passed: int = 0
@@ -77,12 +77,12 @@ class Counts(NamedTuple):
 
 
 Questions = dict[tuple[str, str], Counts]
-"""The verdicts on each question: a test file and a row of it."""
+"""The counts of each question: a test file and a row of it."""
 
 
 @lru_cache(maxsize=4096)
 def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
-    """The counts with one more verdict, None for a missing one; equal counts are one object."""
+    """The counts with one more verdict, None for a missing one; equal counts are shared."""
     judged, passed, unresolved = counts
     return Counts(
         judged + (verdict is not None),
@@ -108,7 +108,7 @@ def _wilson(share: float, size: float) -> tuple[float, float]:
 
 
 class Clusters:
-    """Verdicts that belong together in clusters, added up in constant memory."""
+    """Sums over clusters of verdicts, in constant memory."""
 
     def __init__(self) -> None:
         self.count = self.judged = self.passed = self.unresolved = 0
@@ -117,7 +117,7 @@ class Clusters:
         self._best = _Products()
 
     def add(self, counts: Counts, times: int = 1) -> None:
-        """Add so many clusters; those without a verdict do not count."""
+        """Add so many equal clusters; those without a verdict do not count."""
         size, passed, unresolved = counts
         if size == 0:
             return
@@ -149,7 +149,7 @@ class Clusters:
 
 
 class _Products:
-    """The sums of squares and products that a variance over clusters is made of."""
+    """The sums of squares and products for a variance over clusters."""
 
     def __init__(self) -> None:
         self.passed = self.both = 0
@@ -162,7 +162,7 @@ class _Products:
 def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
     """The pass rate of verdicts of several files, or of several questions of one file.
 
-    Both are the same verdicts. Answers to one question never count as more than one.
+    Both have the same verdicts. The answers to one question never count as more than one.
     """
     judged, passed, unresolved = files.judged, files.passed, files.unresolved
     if judged == 0:
@@ -185,7 +185,7 @@ def rate_of(questions: Questions) -> Rate:
     files, rows = Clusters(), Clusters()
     for alike in by_file.values():
         sums = Counts(
-            *(sum(times * one[place] for one, times in alike.items()) for place in range(3))
+            *(sum(times * each[place] for each, times in alike.items()) for place in range(3))
         )
         files.add(sums)
         for counts, times in alike.items():
@@ -207,7 +207,7 @@ def mcnemar(broke: int, fixed: int) -> float:
             term = term * (flips - count + 1) // count
             tail += term
         return min(1.0, tail / (1 << (flips - 1)))
-    # The largest term by its logarithm, the others by their ratio to it.
+    # The largest term is computed from its logarithm, the others from their ratio to it.
     largest = math.lgamma(flips + 1) - math.lgamma(fewer + 1) - math.lgamma(flips - fewer + 1)
     share = total = 1.0
     for count in range(fewer, 0, -1):

@@ -1,4 +1,4 @@
-"""In what two stored descriptions differ, in words."""
+"""Describes the differences between two stored descriptions."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from evalstore.reports.line_diff import shared_ends
+from evalstore.reports.word_diff import shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
 
 _SHOWN = 60
 _INLINE = 64
-"""Characters of two values that are shown in one line."""
+"""The most characters of two values that are shown in one line."""
 _BOUND = ("turns", "templates", "data")
-"""What a check is bound to; its author has not written it."""
+"""Fields of a check that its author has not written."""
 
 
 class Difference(NamedTuple):
-    """One thing that differs: what, and how it was and is."""
+    """A difference: its subject, and the old and the new value."""
 
     what: str
     was: str | None = None
@@ -35,22 +35,22 @@ class Difference(NamedTuple):
         return f"{self.what}: {shorten(self.was)} -> {shorten(self.now)}"
 
     def swapped(self) -> Difference:
-        """The same looked at from the other side."""
-        what = self.what
+        """The difference with the sides exchanged."""
+        subject = self.what
         for old, new in ((" is new", " is gone"), (" is gone", " is new")):
-            if what.endswith(old):
-                return Difference(what.removesuffix(old) + new, self.now, self.was)
-        return Difference(what, self.now, self.was)
+            if subject.endswith(old):
+                return Difference(subject.removesuffix(old) + new, self.now, self.was)
+        return Difference(subject, self.now, self.was)
 
 
 Find = Callable[[str, str], Json]
-"""From a kind and an id to its content; None when it is not at hand."""
+"""From a kind and an id to the content; None when it is not available."""
 Name = Callable[[str, str], str | None]
-"""From a kind and an id to the name that files use for it now."""
+"""From a kind and an id to the current name of the version."""
 
 
 def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
-    """Two texts in one short line each, cut so that their first difference can be seen."""
+    """Two texts in one short line each, cut so that their first difference is visible."""
     if was is None or now is None:
         return shorten(was, width), shorten(now, width)
     old, new = " ".join(was.split()), " ".join(now.split())
@@ -63,13 +63,13 @@ def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
 
 
 def shorten(text: str | None, width: int = _SHOWN) -> str:
-    """One short line of a text."""
+    """A text in one short line."""
     line = " ".join((text or "nothing").split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Difference]:
-    """In what two test versions differ."""
+    """The differences between two test versions."""
     return [
         *_messages(was.get("messages", []), now.get("messages", [])),
         *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
@@ -83,7 +83,7 @@ def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Differenc
 
 
 def differ_prompts(was: Json, now: Json) -> list[Difference]:
-    """In what two prompt versions differ."""
+    """The differences between two prompt versions."""
     return [
         *_messages(was.get("messages", []), now.get("messages", []), single="text"),
         *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
@@ -95,33 +95,33 @@ def _nowhere(_kind: str, _id: str) -> Json:
 
 
 def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Difference]:
-    """In what two evaluation versions differ."""
-    found = list(
+    """The differences between two evaluation versions."""
+    differences = list(
         _content("instructions changed:", was.get("instructions"), now.get("instructions"))
     )
     old, new = was.get("checks", []), now.get("checks", [])
     for number in range(max(len(old), len(new))):
         if number >= len(old):
-            found.append(Difference(f"check {number + 1} ({new[number]['type']}) is new"))
+            differences.append(Difference(f"check {number + 1} ({new[number]['type']}) is new"))
         elif number >= len(new):
-            found.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
+            differences.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
         elif old[number] != new[number]:
             file = old[number].get("file"), new[number].get("file")
             if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
-                found.append(Difference(f"file {file[1]['path']} changed"))
+                differences.append(Difference(f"file {file[1]['path']} changed"))
                 continue
-            what, before, after = _in_check(old[number], new[number], find)
-            found.append(Difference(f"check {number + 1} changed: {what}", before, after))
-    return found
+            path, before, after = _in_check(old[number], new[number], find)
+            differences.append(Difference(f"check {number + 1} changed: {path}", before, after))
+    return differences
 
 
 def _in_check(was: Json, now: Json, find: Find) -> Difference:
-    """In what two versions of a check differ first; of its prompts, in what they say."""
-    found = (one for one in _paths(was, now) if not one[0].startswith(_BOUND))
-    path, before, after = next(found, ("which answers it looks at", None, None))
+    """The first difference between two versions of a check, or between its prompts."""
+    changes = (change for change in _paths(was, now) if not change[0].startswith(_BOUND))
+    path, before, after = next(changes, ("which answers it looks at", None, None))
     path = path.removeprefix("given.")
     if path.startswith("prompts["):
-        old, new = (find("prompt", one) if one else None for one in (before, after))
+        old, new = (find("prompt", id) if id else None for id in (before, after))
         inner = differ_prompts(old, new) if old and new else []
         return (
             inner[0]._replace(what=f"evaluator prompt, {inner[0].what}")
@@ -132,16 +132,11 @@ def _in_check(was: Json, now: Json, find: Find) -> Difference:
 
 
 def differ_models(was: Json, now: Json) -> list[Difference]:
-    """In what two model versions differ."""
+    """The differences between two model versions."""
     return [
         Difference(f"model {path.replace('options.', 'option ', 1)}", old, new)
         for path, old, new in _paths(was, now)
     ]
-
-
-def differ_any(was: Json, now: Json) -> list[Difference]:
-    """In what two descriptions differ, field by field."""
-    return [Difference(path, old, new) for path, old, new in _paths(was, now)]
 
 
 def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:
@@ -177,7 +172,7 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
     if before != after:
         line, old, new = first_line(before, after)
         yield Difference(f"{place} line {line}", old, new)
-    elif not changed:  # the same words in other parts
+    elif not changed:  # the same text in other parts
         yield Difference(f"{place} changed".replace("changed: changed", "changed"))
 
 
@@ -196,7 +191,7 @@ def _as_text(part: Json) -> str:
 
 
 def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
-    """The first line in which two texts differ, counted from 1 in the new one."""
+    """The number, from 1, of the first line that differs, with the old and the new line."""
     old, new = was.split("\n"), now.split("\n")
     number = next(
         (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
@@ -209,11 +204,11 @@ def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
     )
 
 
-def _sets(what: str, was: list[str], now: list[str]) -> Iterator[Difference]:
+def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:
     for gone in sorted(set(was) - set(now)):
-        yield Difference(f"{what} {gone} is gone")
+        yield Difference(f"{subject} {gone} is gone")
     for new in sorted(set(now) - set(was)):
-        yield Difference(f"{what} {new} is new")
+        yield Difference(f"{subject} {new} is new")
 
 
 def _one(value: str | None) -> list[str]:
@@ -223,15 +218,15 @@ def _one(value: str | None) -> list[str]:
 def _versions(
     kind: str, was: list[str], now: list[str], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """Tools are told apart by their name; there is one schema at most."""
+    """The differences between tools, paired by name, or between schemas, at most one each."""
 
     def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
-        found: dict[str, tuple[str, Json]] = {}
+        versions: dict[str, tuple[str, Json]] = {}
         for id in ids:
             content = find(kind, id) or {}
             key = str(content.get("name", ""))
-            found[f"{key} {id}" if key in found else key] = (id, content)
-        return found
+            versions[f"{key} {id}" if key in versions else key] = (id, content)
+        return versions
 
     old = by_name([id for id in was if id not in now])
     new = by_name([id for id in now if id not in was])
@@ -241,12 +236,14 @@ def _versions(
             yield Difference(f"{kind} {shown} is new")
         else:
             if kind == "schema":
-                found = next(_paths(old[key][1].get("schema", {}), content.get("schema", {})), None)
+                change = next(
+                    _paths(old[key][1].get("schema", {}), content.get("schema", {})), None
+                )
             else:
-                found = next(_paths(old[key][1], content), None)
+                change = next(_paths(old[key][1], content), None)
             yield (
-                Difference(f"{kind} {shown} changed: {found[0]}", found[1], found[2])
-                if found
+                Difference(f"{kind} {shown} changed: {change[0]}", change[1], change[2])
+                if change
                 else Difference(f"{kind} {shown} changed")
             )
     for key, (id, _) in old.items():
@@ -255,7 +252,7 @@ def _versions(
 
 
 def _paths(was: Json, now: Json, path: str = "") -> Iterator[tuple[str, str | None, str | None]]:
-    """Every place in which two JSON values differ: path, old and new value."""
+    """Every difference between two JSON values: path, old and new value."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted({*was, *now}):
             place = f"{path}.{key}" if path else key
@@ -278,13 +275,13 @@ def _value(value: Json) -> str | None:
 
 
 _MOST_LINES = 2_000
-"""Lines that are compared with each other."""
+"""The most lines that are compared with each other."""
 
 
 def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
     """A unified diff of two texts, line by line, without line ends.
 
-    Where the texts differ in more than `_MOST_LINES`, what has changed is one block.
+    Texts that differ in more than `_MOST_LINES` have one changed block.
     """
     old, new = was.splitlines(), now.splitlines()
     start, end = shared_ends(old, new)

@@ -1,4 +1,4 @@
-"""The cases of long test files, and their results, whose nodes are trees: read part by part."""
+"""Reads the trees of the cases of long test files, and of their results, part by part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 
 _AT_ONCE = 256
-"""About as many parts are read together."""
+"""About the number of parts that are read together."""
 T = TypeVar("T")
 
 
@@ -29,7 +29,7 @@ class StoredCases(Sequence[Case]):
         self._load = load
         self._first = 0
         self._block: Sequence[Case] = ()
-        """The cases from `_first` on: those that were read last."""
+        """The cases that were read last, from number `_first` on."""
 
     def __len__(self) -> int:
         return sum(self._content["counts"])
@@ -73,19 +73,23 @@ class StoredCases(Sequence[Case]):
 
 
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
-    """What nodes of cases are, by id; those of a very long file are read when they are used."""
-    found: dict[str, CaseFile] = {}
-    short = [(id, one) for id, one in contents.items() if has_parts(one) and one["level"] == 1]
-    for some in _groups(short, lambda item: len(item[1]["parts"])):
-        parts = load(part for _, content in some for part in content["parts"])
-        for id, content in some:
-            found[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
+    """The case files of nodes, by id; the cases of a very long file are read when used."""
+    files: dict[str, CaseFile] = {}
+    short = [
+        (id, content)
+        for id, content in contents.items()
+        if has_parts(content) and content["level"] == 1
+    ]
+    for group in _groups(short, lambda item: len(item[1]["parts"])):
+        parts = load(part for _, content in group for part in content["parts"])
+        for id, content in group:
+            files[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
     for id, content in contents.items():
         if not has_parts(content):
-            found[id] = deserialize.restore_case_file(content)
-        elif id not in found:
-            found[id] = _with_settings(content, StoredCases(id, content, load))
-    return found
+            files[id] = deserialize.restore_case_file(content)
+        elif id not in files:
+            files[id] = _with_settings(content, StoredCases(id, content, load))
+    return files
 
 
 def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
@@ -94,7 +98,7 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
 
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
-    """The nodes that have cases below a node with parts, in their order."""
+    """The nodes below a node with parts that contain cases, in their order."""
     for id, inner in load_parts(node, content, load):
         if content["level"] == 1:
             yield inner
@@ -103,7 +107,7 @@ def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
 
 
 def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
-    """The cases of a node whose parts have them."""
+    """The cases of a node whose parts contain them."""
     return tuple(
         case
         for _, part in load_parts(node, content, load)
@@ -116,27 +120,27 @@ def load_parts(
 ) -> list[tuple[str, Json]]:
     """The parts of a node of cases with their ids, or those at some places.
 
-    Raises `StoreError` for a part that is missing, or is not what the node says.
+    Raises `StoreError` for a part that is missing or does not match the node.
     """
     counts = content["counts"]
     is_large = content["level"] == 1 and max(counts) > MOST
     if is_large or len(counts) != len(content["parts"]):
         raise damaged("nodes", node, "it does not say how many cases are in each part")
-    wanted = range(len(counts)) if places is None else places
-    loaded = load([content["parts"][place] for place in wanted])
-    found: list[tuple[str, Json]] = []
-    for place in wanted:
+    numbers = range(len(counts)) if places is None else places
+    loaded = load([content["parts"][place] for place in numbers])
+    parts: list[tuple[str, Json]] = []
+    for place in numbers:
         id = content["parts"][place]
         part = loaded[id]
         count = sum(part["counts"]) if has_parts(part) else len(part["cases"])
         if count != counts[place] or _level_of(part) != content["level"] - 1:
             raise damaged("nodes", id, f"it is not the part that the node {node} has")
-        found.append((id, part))
-    return found
+        parts.append((id, part))
+    return parts
 
 
 def _level_of(content: Json) -> int:
-    """How many levels of nodes are below one."""
+    """How many levels of nodes are below a node."""
     return int(content["level"]) if has_parts(content) else 0
 
 
@@ -144,22 +148,22 @@ def _level_of(content: Json) -> int:
 
 
 class ResultPart(NamedTuple):
-    """Results that are in one node."""
+    """A node with results."""
 
     number: int
-    """Of the file."""
+    """The number of the file."""
     first: int
-    """The number in its file of the first case of the node."""
+    """The number of the first case of the node in its file."""
     content: Json
 
 
 def iterate_result_parts(
     contents: Iterable[Json], load_cases: Load, load_results: Load
 ) -> Iterator[list[ResultPart]]:
-    """The nodes that have results, below these nodes and among them, in batches.
+    """The nodes that contain results, among these nodes and below them, in batches.
 
-    They are in the order of files and cases. Raises `StoreError` for a node that lacks, or is not
-    what the one above it says.
+    They are in the order of files and cases. Raises `StoreError` for a node that is missing or
+    does not match the node above it.
     """
     parts = [ResultPart(number, 0, content) for number, content in enumerate(contents)]
     yield from _expand(parts, load_cases, load_results)
@@ -168,26 +172,26 @@ def iterate_result_parts(
 def _expand(
     parts: Sequence[ResultPart], load_cases: Load, load_results: Load
 ) -> Iterator[list[ResultPart]]:
-    for some in _groups(
-        parts, lambda one: len(one.content["parts"]) if has_parts(one.content) else 1
+    for group in _groups(
+        parts, lambda part: len(part.content["parts"]) if has_parts(part.content) else 1
     ):
-        trees = [part.content for part in some if has_parts(part.content)]
+        trees = [part.content for part in group if has_parts(part.content)]
         if not trees:
-            yield some
+            yield group
             continue
         cases = load_cases(content["cases"] for content in trees)
         inner = load_results(id for content in trees for id in content["parts"] if id)
         below: list[ResultPart] = []
-        for one in some:
-            if has_parts(one.content):
-                below += _parts_of(one, cases[one.content["cases"]], inner)
+        for part in group:
+            if has_parts(part.content):
+                below += _parts_of(part, cases[part.content["cases"]], inner)
             else:
-                below.append(one)
+                below.append(part)
         yield from _expand(below, load_cases, load_results)
 
 
-def _parts_of(one: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
-    content, first = one.content, one.first
+def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
+    content, first = result.content, result.first
     level = content["level"]
     if _level_of(cases) != level or not (
         len(content["parts"]) == len(cases["parts"]) == len(cases["counts"])
@@ -199,19 +203,19 @@ def _parts_of(one: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterat
             part = inner[id]
             if part["cases"] != place or _level_of(part) != level - 1:
                 raise damaged("nodes", id, "it is about other cases than the node above it")
-            yield ResultPart(one.number, first, part)
+            yield ResultPart(result.number, first, part)
         first += count
 
 
 def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:
-    """The items in lists that weigh about as much as is read together."""
-    some: list[T] = []
+    """The items in lists of about the weight that is read together."""
+    group: list[T] = []
     weight = 0
     for item in items:
-        some.append(item)
+        group.append(item)
         weight += weigh(item)
         if weight >= _AT_ONCE:
-            yield some
-            some, weight = [], 0
-    if some:
-        yield some
+            yield group
+            group, weight = [], 0
+    if group:
+        yield group

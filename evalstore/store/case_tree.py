@@ -1,9 +1,9 @@
 """The cases of a test file, and their results, as trees of small nodes.
 
-A file with few cases is one node. The cases of a longer one are cut into parts where a digest of
-a row's key says so, and the parts into nodes in the same way, so the tree depends on the cases
-alone, and an edited row costs a few small nodes whatever the number of rows. Each node of the
-results has the place of the node that has its cases.
+A file with few cases is one node. The cases of a longer one are cut into parts after rows whose
+key has certain digits in its digest, and the parts into nodes in the same way. So the tree
+depends on the cases alone, and an edited row changes a few small nodes, whatever the number of
+rows. The tree of the results has the same shape as that of the cases.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from evalstore import hashing
 from evalstore.values import Case, CaseFile, Json
 
 SCHEME = 2
-"""Of a node that has parts; a node that has cases or results itself is of the first scheme."""
+"""The scheme of a node with parts; a node with cases or results has the first scheme."""
 OF_PARTS = ("level", "parts", "counts", "code")
-"""What only a node that has parts has; `code` is that of all its cases."""
+"""The fields that only a node with parts has; `code` is that of all its cases."""
 MOST_IN_ONE = 64
-"""Cases of a file that is one node."""
+"""The most cases of a file that is one node."""
 MOST = 128
-"""Cases, or nodes, in one part."""
+"""The most cases, or nodes, in one part."""
 _LEAST = 8
 _ENDS = frozenset(f"{number:02x}" for number in range(8))
-"""Two digits with which a part ends: one pair in 32."""
+"""The pairs of digits after which a part ends: one pair in 32."""
 T = TypeVar("T")
 
 Keep = Callable[[hashing.Description], str]
-"""Keeps a description; returns its id."""
+"""A function that stores a description and returns its id."""
 
 
 def collect(contents: dict[str, tuple[str, str]]) -> Keep:
-    """Keeps descriptions in `contents`: by id, kind and canonical JSON."""
+    """A function that adds descriptions to `contents`: by id, kind and canonical JSON."""
 
     def keep(description: hashing.Description) -> str:
         id, content = hashing.identify(description)
@@ -57,7 +57,7 @@ class _Part(NamedTuple):
 
 
 def build_case_tree(file: CaseFile, keep: Keep) -> str:
-    """The id of the node of a file; all its nodes are kept."""
+    """Store all nodes of a file with `keep`; returns the id of the root."""
     if len(file.cases) <= MOST_IN_ONE:
         return keep(hashing.describe_case_file(file))
     builder = CaseTreeBuilder(keep)
@@ -72,7 +72,7 @@ def is_tree(file: CaseFile) -> bool:
 
 
 def find_same(node: str, file: CaseFile, others: Mapping[str, CaseFile]) -> str | None:
-    """The node among others that has the same cases; in an old store it may have another id."""
+    """The node among others with the same cases, which in an old store may have another id."""
     if node in others or not is_tree(file):
         return node if node in others else None
     return next((id for id, other in others.items() if other == file), None)
@@ -84,7 +84,7 @@ def has_parts(content: Json) -> bool:
 
 
 class CaseTreeBuilder:
-    """Builds the tree of a file with many cases, one case after the other."""
+    """Builds the tree of a file with many cases, case by case."""
 
     def __init__(self, keep: Keep) -> None:
         self._keep = keep
@@ -105,7 +105,7 @@ class CaseTreeBuilder:
         self._cases = []
 
     def finish(self, file: CaseFile) -> str:
-        """The id of the root, which has what else is known of the file."""
+        """Store the root, with the settings of the file; returns its id."""
         if self._cases:
             self._close()
         parts, level = self._parts, 1
@@ -116,9 +116,9 @@ class CaseTreeBuilder:
         return self._keep({**settings, **_describe_parts(parts, level), **code})
 
     def _combine(self, parts: Iterable[_Part], level: int) -> Iterator[_Part]:
-        for some in _cut(parts, level):
-            id = self._keep({**hashing.describe("cases"), **_describe_parts(some, level)})
-            yield _Part(id, sum(part.size for part in some), some[-1].key)
+        for group in _cut(parts, level):
+            id = self._keep({**hashing.describe("cases"), **_describe_parts(group, level)})
+            yield _Part(id, sum(part.size for part in group), group[-1].key)
 
 
 def _describe_parts(parts: Sequence[_Part], level: int) -> hashing.Description:
@@ -131,18 +131,18 @@ def _describe_parts(parts: Sequence[_Part], level: int) -> hashing.Description:
 
 
 def _cut(parts: Iterable[_Part], level: int) -> Iterator[list[_Part]]:
-    some: list[_Part] = []
+    group: list[_Part] = []
     for part in parts:
-        some.append(part)
-        if _is_end(len(some), part.key, level):
-            yield some
-            some = []
-    if some:
-        yield some
+        group.append(part)
+        if _is_end(len(group), part.key, level):
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _is_end(count: int, key: str, level: int) -> bool:
-    """Whether a part of so many ends with this key."""
+    """Whether a part with so many items ends with this key."""
     if count < _LEAST:
         return False
     digits = hashing.hash_bytes(key.encode())[2 * level : 2 * level + 2]
@@ -159,17 +159,17 @@ def build_results(
     load: Load,
     keep: Keep,
 ) -> dict[str, str]:
-    """The ids of the results of files; all their nodes are kept.
+    """Store the nodes of the results of files with `keep`; returns the ids of their roots.
 
     `cells` are those of each file, in the order of its cases; `nodes` are the nodes of the files,
     and `load` loads nodes of cases.
     """
-    found: dict[str, str] = {}
-    for file, some in cells.items():
+    results: dict[str, str] = {}
+    for file, file_cells in cells.items():
         builder = ResultBuilder(nodes[file], load if is_tree(files[file]) else None, keep)
-        builder.add(some)
-        found[file] = builder.finish()
-    return found
+        builder.add(file_cells)
+        results[file] = builder.finish()
+    return results
 
 
 @dataclass(slots=True)
@@ -180,11 +180,11 @@ class _Open:
     first: int
     """The number in its file of its first case."""
     content: Json = None
-    """What it is, when it has parts."""
+    """The content of the node of cases, when it has parts."""
     parts: list[str | None] = field(default_factory=list)
-    """The results of its parts so far; None: there are none."""
+    """The ids of the results of its parts so far; None for parts without results."""
     reached: int = 0
-    """The number of the first case after these parts."""
+    """The number in its file of the first case after `parts`."""
     cells: list[Json] = field(default_factory=list)
 
     def describe(self) -> hashing.Description:
@@ -196,13 +196,13 @@ class _Open:
 
 
 class ResultBuilder:
-    """Builds the results of a file, cell after cell; those of one part are in memory."""
+    """Builds the results of a file, cell by cell; only those of one part are in memory."""
 
     def __init__(self, node: str, load: Load | None, keep: Keep) -> None:
-        """`node` is that of the cases of the file; `load`, for a tree, loads such nodes."""
+        """`node` is the node of the cases of the file; `load` loads such nodes, if it is a tree."""
         self._load, self._keep = load, keep
         self._end: float = math.inf
-        """The number of the first case after the part that is open."""
+        """The number of the first case after the open part."""
         self._open = [self._enter(node, 0)]
 
     def add(self, cells: Iterable[Json]) -> None:
@@ -217,7 +217,7 @@ class ResultBuilder:
             part.cells.append({**cell, "case": number - part.first} if part.first else cell)
 
     def finish(self) -> str:
-        """The id of the results of the file."""
+        """Store what is left; returns the id of the root."""
         while len(self._open) > 1:
             self._close()
         return self._keep(self._open[0].describe())
@@ -241,7 +241,7 @@ class ResultBuilder:
         self._open.append(self._enter(id, first) if is_inner else _Open(id, first))
 
     def _close(self) -> None:
-        """Close the part that is open: its results are complete."""
+        """Store the open part, whose results are complete."""
         part = self._open.pop()
         self._open[-1].parts.append(self._keep(part.describe()))
         self._end = self._open[-1].first + sum(self._open[-1].content["counts"])

@@ -1,4 +1,4 @@
-"""How a store's file is opened: with limits, as it may come from a stranger."""
+"""Opens the file of a store with limits, because its origin may be unknown."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from threading import Lock
 
 LARGEST_VALUE = 256 * 2**20
-"""Bytes of a value, and of a row: files have at most 32 MiB, and old nodes may have more."""
+"""The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""
 
 _CACHE = 32 * 1024
-"""KiB of pages in memory: ids are random, so what is written lies everywhere."""
+"""KiB of pages in memory: ids are random, so writes are spread over the file."""
 _KEPT = 5
 """The number of idle connections that stay open."""
 
 
 def harden(connection: sqlite3.Connection) -> None:
-    """Take from a connection what a file of unknown origin could make use of."""
+    """Disable on a connection what a file of unknown origin could exploit."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)  # no trigger is executed
+    connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)  # no trigger runs
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     if sys.version_info >= (3, 12):
@@ -41,7 +41,7 @@ def is_on_read_only_media(path: Path) -> bool:
 
 
 class Pool:
-    """Connections to one file; each serves one thread at a time, and is used again."""
+    """A pool of connections to one file; each is used by one thread at a time."""
 
     def __init__(self, path: Path, busy: int, *, immutable: bool = False) -> None:
         """`busy`: milliseconds to wait for other writers; `immutable`: the file never changes."""
@@ -49,12 +49,12 @@ class Pool:
         self._busy = busy
         self._immutable = immutable
         self._idle: list[sqlite3.Connection] | None = []
-        """None once the pool is closed: connections that are given back are then closed, too."""
+        """None when the pool is closed; connections that are returned later are closed, too."""
         self._lock = Lock()
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """A connection; what is not committed is rolled back.
+        """A connection for a `with` block; what is not committed is rolled back.
 
         Raises errors of sqlite3.
         """
@@ -68,7 +68,7 @@ class Pool:
             self._give_back(connection)
 
     def close(self) -> None:
-        """Close the connections: those that are in use when they are given back."""
+        """Close the connections; those in use are closed when they are returned."""
         with self._lock:
             idle, self._idle = self._idle, None
         for connection in idle or ():
@@ -78,7 +78,9 @@ class Pool:
         try:
             if connection.in_transaction:
                 connection.rollback()
-        except sqlite3.ProgrammingError:  # SQLAlchemy closes the one of an interrupted migration
+        except (
+            sqlite3.ProgrammingError
+        ):  # SQLAlchemy closes the connection of an interrupted migration
             return
         except BaseException:
             connection.close()

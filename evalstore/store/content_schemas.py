@@ -1,7 +1,7 @@
-"""The fields and types that each kind of content has: the other side of `hashing.describe_…`.
+"""The schemas of the kinds of content that `hashing.describe_…` writes.
 
-Fields that a later program adds are ignored. What an author writes freely (settings of checks,
-schemas, arguments of tools) is not looked at.
+Unknown fields, such as those of later versions, are ignored. What authors write freely (settings
+of checks, schemas, arguments of tools) is not validated.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from evalstore.store.case_tree import MOST, SCHEME
 from evalstore.values import VERDICTS, WORDS
 
 Shape = Any
-"""A schema of pydantic."""
+"""A core schema of pydantic."""
 
 
 _STRICT = CoreConfig(strict=True)
-"""A number is not a text, a text is not a number; inner records do not inherit it."""
+"""No conversions, such as from text to number; inner records do not inherit it."""
 
 
 def _record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
-    fields = {name: shape.typed_dict_field(one) for name, one in required.items()}
+    fields = {name: shape.typed_dict_field(field) for name, field in required.items()}
     fields |= {
-        name: shape.typed_dict_field(one, required=False) for name, one in (optional or {}).items()
+        name: shape.typed_dict_field(field, required=False)
+        for name, field in (optional or {}).items()
     }
     return shape.typed_dict_schema(fields, extra_behavior="ignore", config=_STRICT)
 
@@ -36,7 +37,7 @@ def _whole(least: int = -(2**63), most: int = 2**63 - 1) -> Shape:
 
 _ANY = shape.any_schema()
 _TEXT = shape.str_schema()
-_ID = shape.str_schema(min_length=32, max_length=32)  # the digits are checked when it is used
+_ID = shape.str_schema(min_length=32, max_length=32)  # its digits are checked when it is used
 _FLAG = shape.bool_schema()
 _NUMBER = shape.float_schema(allow_inf_nan=False)
 _COUNT = _whole(0)
@@ -282,6 +283,6 @@ ITEMS: dict[str, Shape] = {"cases": _CASE, "cells": _CELL}
 """The items of long lists, by the name of the list in their content."""
 
 
-def make_validator(one: Shape) -> SchemaValidator:
-    """What tells whether a value has a shape."""
-    return SchemaValidator(one, _STRICT)
+def make_validator(schema: Shape) -> SchemaValidator:
+    """A validator for a schema."""
+    return SchemaValidator(schema, _STRICT)

@@ -1,8 +1,8 @@
-"""What leaves the store: stored contents to values, and stored columns to typed ones.
+"""Decodes and checks stored contents and columns.
 
-A store may be damaged, and it may come from a stranger. So each content is decoded here and
-nowhere else: its text must match its id, and it must have the fields and types of its kind. What
-does not is a `StoreError` that names the table and the id.
+A store may be damaged or of unknown origin. So every content is decoded here: its text must match
+its id, and it must have the fields and types of its kind. Otherwise a `StoreError` names the
+table and the id.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from evalstore.values import WORDS, Json, Word
 
 HINT = "'evalstore fsck' lists what is wrong; restore a copy of the store"
 _DEEPEST = 400
-"""Lists and objects inside of each other: what Python can still walk through."""
+"""The deepest nesting of lists and objects that Python can still process."""
 _LONGEST = 256 * 2**20
-"""Characters of a content, except for lists of cases and results, which are read in pieces."""
+"""The most characters of a content, except for nodes, which are read in pieces."""
 T = TypeVar("T")
 _LARGE = 16 * 2**20
 _MOST_VALUES = 8_000_000
-"""Values of a large content: more of them need gigabytes of memory."""
+"""The most values of a large content: more need gigabytes of memory."""
 _STRUCTURE = re.compile(r'[,\[{](?=["\d\[{\]}tfn-])')
-"""What stands before a value; in a text it is rarely followed by one."""
+"""What precedes a value; inside a string it rarely does."""
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 221_845_392_000_000_000
-"""The years 1 and 9000, in microseconds since 1970: what a date can be made of, and added to."""
+"""The years 1 and 9000, in microseconds since 1970: dates that Python can compute with."""
 
 
-def damaged(table: str, id: str, what: str) -> StoreError:
-    """The error that something is wrong with a row."""
+def damaged(table: str, id: str, problem: str) -> StoreError:
+    """The error for a damaged row, or for a damaged table when `id` is empty."""
     place = f"row {id} of the table '{table}'" if id else f"the table '{table}'"
-    return StoreError(f"the store is damaged: {place}: {what}", hint=HINT)
+    return StoreError(f"the store is damaged: {place}: {problem}", hint=HINT)
 
 
 def missing(kind: str, id: str) -> StoreError:
-    """The error that something is not there, though something else refers to it."""
+    """The error for something that is missing although something else refers to it."""
     return StoreError(f"the store is damaged: it has no {kind} {id}", hint=HINT)
 
 
-def require(found: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]:
-    """What was found; raises `StoreError` when it lacks one of the ids."""
+def require(values: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]:
+    """The same values; raises `StoreError` when one of the ids is missing."""
     for id in ids:
-        if id not in found:
+        if id not in values:
             raise missing(kind, id)
-    return found
+    return values
 
 
 # --- contents
@@ -62,8 +62,8 @@ def require(found: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]:
 def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bool = False) -> Json:
     """The content of a row; raises `StoreError` unless it matches its id and its kind.
 
-    Without `kind` it may have any kind that belongs into the table. With `shown`, fields that
-    we do not know may not be deeper than others: they are printed.
+    Without `kind`, every kind of the table is allowed. With `shown`, the depth of unknown fields
+    is limited, too, because they are printed.
     """
     verify(table, id, text)
     length = len(text)
@@ -74,23 +74,23 @@ def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bo
         if end != length:
             raise ValueError("something follows it")
         if "\\" in text and ("\\ud" in text or "\\uD" in text):
-            canonical_json(content).encode()  # fails for halves of characters
-        # All that we know of a node is flat.
+            canonical_json(content).encode()  # fails for lone surrogates
+        # The known fields of a node are flat.
         if length > 2 * _DEEPEST and (shown or table != "nodes"):
             _refuse_depth(text, content)
     except (ValueError, RecursionError) as error:
         raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
-    found = content.get("kind") if content.__class__ is dict else None
-    if found != kind if kind else found not in kinds_of(table):
+    found_kind = content.get("kind") if content.__class__ is dict else None
+    if found_kind != kind if kind else found_kind not in kinds_of(table):
         raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
-    validator = _validator_of(found)
+    validator = _validator_of(found_kind)
     if not validator.isinstance_python(content):
         raise _wrong_shape(table, id, validator, content)
     return content
 
 
 def verify(table: str, id: str, text: Any) -> None:
-    """Raise `StoreError` unless a text is the one that an id was made of."""
+    """Raise `StoreError` unless a text is the one that its id was computed from."""
     if text.__class__ is not str:
         raise damaged(table, id, "its content is not a text")
     if hashing.hash_content(text) != id:
@@ -98,9 +98,9 @@ def verify(table: str, id: str, text: Any) -> None:
 
 
 def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]:
-    """The items of a list of a canonical content, each decoded when it is its turn.
+    """The items of a list of a canonical content, decoded one by one.
 
-    `name` is `cases` or `cells`. Raises `StoreError` at the first item that is not one.
+    `name` is `cases` or `cells`. Raises `StoreError` at the first invalid item.
     """
     validator = _validator_of_items(name)
     at = text.find(f'"{name}":[') + len(name) + 4
@@ -116,16 +116,16 @@ def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]
 
 
 def decode_row(table: str, id: Any, content: Any) -> tuple[str, Json]:
-    """The id of a row, in digits, and its content."""
+    """The id of a row, in digits, and its decoded content."""
     digits = as_digits(id)
     return digits, decode(table, digits, content)
 
 
 @cache
 def kinds_of(table: str) -> tuple[str, ...]:
-    """The kinds of content that belong into a table."""
+    """The kinds of content of a table."""
     known = {**VERSIONS, **EVENTS}.items()
-    return tuple(kind for kind, one in known if one.name == table)
+    return tuple(kind for kind, columns in known if columns.name == table)
 
 
 def is_of_kind(kind: str, content: Json) -> bool:
@@ -170,15 +170,15 @@ def _refuse_size(table: str, text: str) -> None:
 
 
 def _refuse_depth(text: str, content: Json) -> None:
-    """Raise ValueError for what is too deep."""
+    """Raise ValueError for a content that is nested too deeply."""
     if text.count("{") + text.count("[") < _DEEPEST:
         return
     level = [content]
     for _ in range(_DEEPEST):
         level = [
             inner
-            for one in level
-            for inner in (one.values() if one.__class__ is dict else one)
+            for value in level
+            for inner in (value.values() if value.__class__ is dict else value)
             if inner.__class__ in (dict, list)
         ]
         if not level:
@@ -194,21 +194,21 @@ def _words(error: Exception) -> str:
 
 
 def as_time(value: Any, table: str, id: str = "") -> int:
-    """A time in microseconds since 1970."""
+    """A time in microseconds since 1970; raises `StoreError` for another value."""
     if value.__class__ is int and _FIRST_TIME <= value <= _LAST_TIME:
         return int(value)
     raise damaged(table, id, "a time in it is not one")
 
 
 def as_count(value: Any, table: str, id: str = "") -> int | None:
-    """A whole number, or None."""
+    """A whole number, or None; raises `StoreError` for another value."""
     if value is None or value.__class__ is int:
         return None if value is None else int(value)
     raise damaged(table, id, "a number in it is not one")
 
 
 def as_number(value: Any, table: str, id: str = "") -> float | None:
-    """A finite number, or None."""
+    """A finite number, or None; raises `StoreError` for another value."""
     if value is None or value.__class__ is int:
         return None if value is None else value
     if value.__class__ is float and isfinite(value):
@@ -217,21 +217,21 @@ def as_number(value: Any, table: str, id: str = "") -> float | None:
 
 
 def as_text(value: Any, table: str, id: str = "") -> str:
-    """A text."""
+    """A text; raises `StoreError` for another value."""
     if value.__class__ is str:
         return str(value)
     raise damaged(table, id, "a text in it is not one")
 
 
 def as_blob(value: Any, table: str, id: str = "") -> bytes:
-    """Bytes."""
+    """Bytes; raises `StoreError` for another value."""
     if value.__class__ is bytes:
         return bytes(value)
     raise damaged(table, id, "what should be bytes is not")
 
 
 def as_word(value: Any) -> Word:
-    """The word of an evaluation; raises `StoreError` when the store has another one."""
+    """The verdict of an evaluation; raises `StoreError` for another value."""
     for word in WORDS:
         if word == value:
             return word

@@ -1,4 +1,4 @@
-"""What answers and judgements have cost, added up by the database."""
+"""Queries for the costs and durations of answers and judgements."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS
 
 PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
-"""Evaluators who are people."""
+"""Selects the evaluators who are people."""
 
 
 class Spent(NamedTuple):
-    """What a session took."""
+    """The cost and the duration of a session."""
 
     started: int
     """Microseconds since 1970, UTC."""
     model: str
     """Id of the model version."""
     usd: float | None
-    """None: it was free, or its price was not known."""
+    """None when it was free or its price was not known."""
     seconds: float | None
-    """Of all its turns; None: not known."""
+    """Of all its turns; None when it is not known."""
 
 
 class StoredJudgement(NamedTuple):
-    """A vote with what it is about and what it has cost."""
+    """A vote with its subject and its cost."""
 
     vote: Vote
     subject: str
@@ -37,10 +37,10 @@ class StoredJudgement(NamedTuple):
 
 
 class CostQueries(Database):
-    """The part of a store that knows of money and time."""
+    """The queries for costs and durations."""
 
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
-        """What these sessions took, by id."""
+        """The cost and the duration of these sessions, by id."""
         statement = (
             "SELECT id, started, json_extract(content, '$.model'), "
             "json_extract(content, '$.cost.usd'), CASE "
@@ -50,8 +50,8 @@ class CostQueries(Database):
             "FROM json_each(content, '$.turns')) END FROM sessions WHERE id IN"
         )
         with self._reading() as connection:
-            found = select_each(connection, statement, sessions)
-            return dict(_spent(as_digits(id), *row) for id, *row in found)
+            rows = select_each(connection, statement, sessions)
+            return dict(_spent(as_digits(id), *row) for id, *row in rows)
 
     def find_judgements(self, evaluations: Iterable[str]) -> dict[str, StoredJudgement]:
         """These evaluations as votes, by id."""
@@ -59,7 +59,7 @@ class CostQueries(Database):
             "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
             "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
         )
-        found: dict[str, StoredJudgement] = {}
+        judgements: dict[str, StoredJudgement] = {}
         with self._reading() as connection:
             people = {id for (id,) in connection.execute(PEOPLE)}
             for row in select_each(connection, statement, evaluations):
@@ -75,16 +75,16 @@ class CostQueries(Database):
                     evaluator in people,
                 )
                 cost = as_number(usd, "evaluations", digits)
-                found[digits] = StoredJudgement(vote, as_digits(subject), cost)
-        return found
+                judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
+        return judgements
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
-        """What these sessions, or judgements, have cost together in USD, as far as it is known."""
+        """The sum of the known costs of these sessions, or judgements, in USD."""
         table = EVENTS[kind].name
         statement = f"SELECT sum(json_extract(content, '$.cost.usd')) FROM {table} WHERE id IN"
         with self._reading() as connection:
             sums = select_each(connection, statement, ids)
-            return sum((as_number(some, table) or 0.0 for (some,) in sums), 0.0)
+            return sum((as_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
 
 
 def _spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> tuple[str, Spent]:

@@ -1,7 +1,7 @@
-"""The SQLite file: opening and migrating it, transactions, and its errors in words.
+"""Opens and migrates the SQLite file, and provides its transactions.
 
-Every write is one `BEGIN IMMEDIATE` transaction, so writers queue up instead of failing
-half-way. Errors of the database come out as `StoreError`.
+Every write is one `BEGIN IMMEDIATE` transaction, so writers wait for each other instead of failing
+half-way. Errors of the database are raised as `StoreError`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
 """Ids in one query."""
 _COUNT = "SELECT count(*) FROM sqlite_master"
-"""Tables, indexes and the like."""
+"""Counts tables, indexes and the like."""
 
 
 class Database:
@@ -39,9 +39,9 @@ class Database:
         self._busy = busy
         self.path = path
         self.foreign: list[UnexpectedObject] = []
-        """What the file has that evalstore has not made."""
+        """Objects in the schema that evalstore has not created, and objects that are missing."""
         self._file: tuple[int, int] | None = None
-        """Names the open file, whatever is at its path by now."""
+        """Identifies the open file, because its path may be replaced."""
 
     @classmethod
     def open(
@@ -57,7 +57,7 @@ class Database:
         `busy` is how many seconds to wait for other writers. With `inspect`, a store that has
         views in the place of tables is opened, too: they must not be read. Raises
         `StoreError` when the store is missing (unless `create`), damaged, locked, read-only,
-        newer than this program, or no store at all.
+        newer than this program, or not a store.
         """
         name = str(path)
         if not path.exists():
@@ -92,12 +92,12 @@ class Database:
             if unreadable and inspect:
                 return
             refuse_foreign(self.path, unreadable)
-            found = self._version(connection)
-            is_new = found is None
+            version = self._version(connection)
+            is_new = version is None
             if is_new:
                 self._keep_log(connection)
-                found = self._make_tables(connection)
-            if found != migrations.HEAD:
+                version = self._make_tables(connection)
+            if version != migrations.HEAD:
                 unsafe = [
                     extra for extra in self.foreign if extra.blocks_writing and not extra.missing
                 ]
@@ -106,9 +106,9 @@ class Database:
             self.foreign = _foreign_in(connection)
 
     def _keep_log(self, connection: sqlite3.Connection) -> None:
-        """Let readers and a writer work side by side; the file remembers it.
+        """Turn on the write-ahead log, so that readers do not block a writer.
 
-        SQLite does not wait here for another process that makes the same store.
+        SQLite itself does not wait here for another process that creates the same store.
         """
         deadline = monotonic() + self._busy / 1000
         while True:
@@ -119,18 +119,18 @@ class Database:
                     raise
             else:
                 return
-            connection.execute("BEGIN IMMEDIATE")  # which waits
+            connection.execute("BEGIN IMMEDIATE")  # this one waits
             connection.rollback()
 
     def _make_tables(self, connection: sqlite3.Connection) -> str:
-        """Make the tables, unless another process was faster; returns the migration it is at."""
+        """Create the tables, unless another process has; returns the migration of the store."""
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            found = self._version(connection)
-            if found is None:
+            version = self._version(connection)
+            if version is None:
                 migrations.make_tables(connection)
-                found = MIGRATION
-        return found
+                version = MIGRATION
+        return version
 
     def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
         with migrations.transaction(connection) as writing:
@@ -141,21 +141,21 @@ class Database:
                 migrations.upgrade(writing)
 
     def _version(self, connection: sqlite3.Connection) -> str | None:
-        """The migration the store is at; None for an empty file."""
-        found = migrations.version_of(connection)
-        if found is None and connection.execute(_COUNT).fetchone()[0]:
-            found = migrations.version_of(connection)  # another process may just have made it
-            if found is None:
+        """The migration of the store; None for an empty file."""
+        version = migrations.version_of(connection)
+        if version is None and connection.execute(_COUNT).fetchone()[0]:
+            version = migrations.version_of(connection)  # another process may just have created it
+            if version is None:
                 raise StoreError(
                     f"'{self.path}' is a database, but not a store of evalstore",
                     hint="name another file with --store",
                 )
-        if found is not None:
-            migrations.refuse_newer(found, self.path)
-        return found
+        if version is not None:
+            migrations.refuse_newer(version, self.path)
+        return version
 
     def _back_up(self) -> None:
-        """Copy the store as it is beside it, before a migration; a copy is there whole or not."""
+        """Copy the store to a file beside it, before a migration; the copy is atomic."""
         target = Path(f"{self.path}.before-{migrations.HEAD}")
         remove_abandoned(target.parent)
         _remove_partial_copies(Path(self.path))
@@ -176,11 +176,11 @@ class Database:
             temporary_file(target) as file,
             closing(sqlite3.connect(file.name)) as copy,
         ):
-            copy.execute("PRAGMA journal_mode = OFF")  # one that breaks off is thrown away
+            copy.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is deleted
             connection.backup(copy)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._pool.close()
 
     # --- transactions
@@ -204,7 +204,7 @@ class Database:
         Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
         if self._file and self._file != _identify(Path(self.path)):
-            # What is written into a file without a name is lost.
+            # Writes to a deleted file would be lost.
             raise StoreError(
                 f"the store '{self.path}' was removed or replaced while it was open",
                 hint="put it back, or run again to begin a new one",
@@ -221,17 +221,17 @@ class Database:
             with connection:  # commits, or rolls back
                 yield connection
 
-    # --- everything, for `fsck`
+    # --- for `fsck`
 
     def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Every row of every table, with its table's name, as SQLite has it.
+        """Every row of every table, as SQLite returns it, with the name of its table.
 
         Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
         """
         with self._reading() as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
             try:
-                connection.execute("BEGIN")  # what other programs write meanwhile is not seen
+                connection.execute("BEGIN")  # concurrent writes are not visible
                 for table in set(TABLES) - {extra.table for extra in self.foreign if extra.table}:
                     rows = connection.execute(f'SELECT * FROM "{table}"')
                     names = [str(column[0]) for column in rows.description]
@@ -241,14 +241,14 @@ class Database:
                 connection.text_factory = str
 
     def database_problems(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """The problems that SQLite's integrity check reports."""
         with self._reading() as connection:
-            found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
-        return [] if found == ["ok"] else found
+            problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
+        return [] if problems == ["ok"] else problems
 
 
 def _remove_partial_copies(store: Path) -> None:
-    """Remove copies of a store that earlier programs were killed in the middle of.
+    """Remove incomplete copies of a store, left by programs that were killed.
 
     The caller must hold the store's lock, as every copy of a store does.
     """
@@ -266,7 +266,7 @@ def _foreign_in(connection: sqlite3.Connection) -> list[UnexpectedObject]:
 
 
 def refuse_foreign(path: str, foreign: Sequence[UnexpectedObject]) -> None:
-    """Raise `StoreError` if there is something that must not be read, or written to."""
+    """Raise `StoreError` if there are objects that make reading or writing unsafe."""
     if foreign:
         verb = "read" if any(extra.blocks_reading for extra in foreign) else "written to"
         raise StoreError(
@@ -276,12 +276,12 @@ def refuse_foreign(path: str, foreign: Sequence[UnexpectedObject]) -> None:
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
-    """The device and number of a file; None when there is none."""
+    """The device and inode of a file; None when there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def select_each(
@@ -292,22 +292,22 @@ def select_each(
     *,
     as_value: Callable[[str], Any] = as_bytes,
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of a statement that ends with `IN`, for these ids; columns are as SQLite has them.
+    """The rows of a statement that ends with `IN`, for these ids, as SQLite returns them.
 
-    `rest` follows the ids in the statement, and `as_value` makes of an id what it compares.
+    `rest` follows the ids in the statement; `as_value` converts an id for the comparison.
     """
-    for some in chunks(ids):
-        places = ", ".join(["?"] * len(some))
+    for batch in chunks(ids):
+        places = ", ".join(["?"] * len(batch))
         query = f"{statement} ({places}) {rest}"
-        yield from connection.execute(query, [as_value(id) for id in some]).fetchall()
+        yield from connection.execute(query, [as_value(id) for id in batch]).fetchall()
 
 
 def ensure(
     connection: sqlite3.Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]
 ) -> None:
-    """Insert what is missing, compare what is there; rows are by id.
+    """Insert the rows that are missing; rows are by id.
 
-    Raises `StoreError` if an id has other content.
+    Raises `StoreError` if a stored row has other content.
     """
     missing = dict(rows)
     statement = f"SELECT id, content FROM {table.name} WHERE id IN"
@@ -324,7 +324,7 @@ def ensure(
 def append(
     connection: sqlite3.Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]
 ) -> None:
-    """Insert what is likely to be new; as `ensure` otherwise."""
+    """Insert rows that are probably new; otherwise as `ensure`."""
     if _insert(connection, "INSERT OR IGNORE", table, rows) != len(rows):
         ensure(connection, table, rows)
 
@@ -347,7 +347,7 @@ def _insert(
 
 
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Different ids in lists that fit into one query."""
-    wanted = list(dict.fromkeys(ids))
-    for start in range(0, len(wanted), _AT_ONCE):
-        yield wanted[start : start + _AT_ONCE]
+    """The ids without repetitions, in lists that fit into one query."""
+    unique_ids = list(dict.fromkeys(ids))
+    for start in range(0, len(unique_ids), _AT_ONCE):
+        yield unique_ids[start : start + _AT_ONCE]

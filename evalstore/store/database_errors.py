@@ -1,4 +1,4 @@
-"""Errors of SQLite as `StoreError`, in words for the user."""
+"""Translates errors of SQLite into `StoreError` with messages for users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evalstore.store.connection import LARGEST_VALUE
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _LONGEST = 300
-"""Characters of what SQLite says: it may quote a whole value."""
+"""The most characters of a message of SQLite, which may quote a whole value."""
 _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("readonly", "read-only"),
@@ -52,16 +52,16 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "free some space and run again: what is in the store stays there",
     ),
 )
-"""Words of SQLite, and what they mean for the user: message and hint."""
+"""Words in messages of SQLite, with the message and the hint for the user."""
 
 
 def is_locked(error: Exception) -> bool:
-    """Whether another program has the file."""
+    """Whether another program has locked the file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
 def explain(error: Exception, path: str) -> StoreError:
-    """What an error of the database means for the store at a path."""
+    """The `StoreError` for an error of the database at a path."""
     text = str(error)[:_LONGEST]
     if is_locked(error):
         return StoreLockedError(

@@ -1,8 +1,8 @@
-"""What a store's file may consist of: the tables and indexes that the migrations make.
+"""Checks that a store has only the tables and indexes that the migrations create.
 
-A file that comes from a stranger may have triggers that delete what is written, or views that
-never end in the place of tables. Each statement of its schema is compared with ours: by its
-text, as SQLite goes by that alone, whatever the other columns of `sqlite_master` say.
+A file of unknown origin may have triggers that delete what is written, or endless views in the
+place of tables. Each statement of its schema is compared with ours by its text, because SQLite
+uses only the text and not the other columns of `sqlite_master`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from evalstore.store.table_columns import STATEMENTS
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
-"""The query that `find_foreign` takes the rows of."""
+"""The query whose rows `find_foreign` needs."""
 _START = re.compile(
-    r"CREATE (?P<what>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
+    r"CREATE (?P<kind>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
     r"(?:(?P<name>\w+)|[\"'`\[](?P<quoted>[^\"'`\]]+)[\"'`\]])"
 )
 _PLAIN_INDEX = re.compile(r"CREATE INDEX \S+ ON \S+ \([\w\", ]+\)\Z")
@@ -25,56 +25,58 @@ _OF_SQLITE = ("sqlite_autoindex_", "sqlite_sequence", "sqlite_stat")
 
 
 class UnexpectedObject(NamedTuple):
-    """Something in the file that evalstore has not made, or something of evalstore that lacks."""
+    """An object in the schema that evalstore has not created, or one that is missing."""
 
     words: str
-    """As in `the trigger 'x' is not of evalstore`."""
+    """A message, such as `the trigger 'x' is not of evalstore`."""
     table: str | None = None
-    """The table of evalstore in whose place it is."""
+    """The table of evalstore that it replaces."""
     blocks_writing: bool = False
     """Whether it could change what is written."""
     blocks_reading: bool = False
-    """Whether to read it could run what its author likes, without end."""
+    """Whether reading it could run code of its author, without end."""
     missing: bool = False
 
 
 def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
-    """Everything in which a schema differs from that of the newest migration."""
+    """The differences of a schema from that of the newest migration."""
     ours, present = STATEMENTS, set[str]()
-    found: list[UnexpectedObject] = []
+    unexpected: list[UnexpectedObject] = []
     for kind, name, sql in rows:
         statement = " ".join(str(sql).split())
         if statement in ours:
             present.add(statement)
         elif not str(name).startswith(_OF_SQLITE) or (sql is not None and kind != "table"):
-            found.append(_describe(str(name), statement))
-    taken = {extra.table for extra in found}
-    found += [
-        UnexpectedObject(f"the {what} '{name}' is missing", None, what == "table", missing=True)
-        for statement, (what, name) in ours.items()
+            unexpected.append(_describe(str(name), statement))
+    taken = {extra.table for extra in unexpected}
+    unexpected += [
+        UnexpectedObject(
+            f"the {object_kind} '{name}' is missing", None, object_kind == "table", missing=True
+        )
+        for statement, (object_kind, name) in ours.items()
         if statement not in present and name not in taken
     ]
-    return found
+    return unexpected
 
 
 def _describe(name: str, statement: str) -> UnexpectedObject:
     start = _START.match(statement)
     if start is None:
         return UnexpectedObject(f"'{name}' is something that evalstore does not know", None, True)
-    what = start["what"].lower()
+    kind = start["kind"].lower()
     called = (start["name"] or start["quoted"]).lower()
     if called in _our_names():
-        if what == "table":
+        if kind == "table":
             words = f"the table '{called}' is not as evalstore makes it"
             return UnexpectedObject(words, called, blocks_writing=True)
-        if "index" not in what:
-            words = f"there is a {what} in the place of the table '{called}'"
-            blocks = what != "trigger"
+        if "index" not in kind:
+            words = f"there is a {kind} in the place of the table '{called}'"
+            blocks = kind != "trigger"
             return UnexpectedObject(words, called if blocks else None, True, blocks)
-    harmless = what in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
-    return UnexpectedObject(f"the {what} '{name}' is not of evalstore", None, not harmless)
+    harmless = kind in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
+    return UnexpectedObject(f"the {kind} '{name}' is not of evalstore", None, not harmless)
 
 
 @cache
 def _our_names() -> frozenset[str]:
-    return frozenset(name for what, name in STATEMENTS.values() if what == "table")
+    return frozenset(name for kind, name in STATEMENTS.values() if kind == "table")

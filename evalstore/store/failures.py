@@ -1,4 +1,4 @@
-"""Calls that have failed, as the store logs them."""
+"""Queries for failed calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 
 Place = tuple[str, str | None, str]
-"""Of a judgement: the ids of its subject, of the evaluation version, of the evaluator."""
+"""Identifies a judgement by the ids of its subject, evaluation version and evaluator."""
 
 
 class LoggedFailure(NamedTuple):
@@ -25,35 +25,35 @@ class LoggedFailure(NamedTuple):
 
 
 class FailureQueries(Database):
-    """The part of a store that knows of failures."""
+    """The queries for failures."""
 
     def find_failed(self, questions: Iterable[str]) -> dict[str, Failure]:
-        """The newest failure of each of these questions that has one."""
+        """The newest failure of each of these questions; questions without one are left out."""
         statement = "SELECT question, id, at, content FROM failures WHERE question IN"
-        found: dict[str, Failure] = {}
+        failures: dict[str, Failure] = {}
         with self._reading() as connection:
             rows = select_each(connection, statement, questions, "ORDER BY at, id")
             for question, id, at, text in rows:
-                found[as_digits(question)] = _decoded(id, text, at)
-        return found
+                failures[as_digits(question)] = _decoded(id, text, at)
+        return failures
 
     def find_failed_judgements(self) -> dict[Place, Failure]:
-        """The newest failure of each judgement that has one."""
+        """The newest failure of each judgement."""
         query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
-        found: dict[Place, Failure] = {}
+        failures: dict[Place, Failure] = {}
         with self._reading() as connection:
             for id, at, text in connection.execute(query):
                 failure = _decoded(id, text, at)
                 if failure.subject and failure.evaluator:
-                    found[failure.subject, failure.evaluation, failure.evaluator] = failure
-        return found
+                    failures[failure.subject, failure.evaluation, failure.evaluator] = failure
+        return failures
 
     def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
         """Failures, newest first."""
         query = "SELECT id, content FROM failures ORDER BY at DESC, id LIMIT ?"
         with self._reading() as connection:
-            found = connection.execute(query, (-1 if limit is None else limit,))
-            return [_logged(*row) for row in found]
+            rows = connection.execute(query, (-1 if limit is None else limit,))
+            return [_logged(*row) for row in rows]
 
     def find_failures_of(
         self, questions: Iterable[str], subjects: Iterable[str]
@@ -64,8 +64,8 @@ class FailureQueries(Database):
         with self._reading() as connection:
             asked = select_each(connection, f"{statement} question IN", questions)
             judged = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
-            found = {_logged(*row) for row in chain(asked, judged)}
-        return sorted(found, key=lambda logged: (-logged.failure.at, logged.id))
+            failures = {_logged(*row) for row in chain(asked, judged)}
+        return sorted(failures, key=lambda logged: (-logged.failure.at, logged.id))
 
     def count_failures(self) -> int:
         """How many failures there are."""
@@ -79,7 +79,7 @@ def _logged(id: Any, text: Any) -> LoggedFailure:
 
 
 def _decoded(id: Any, text: Any, at: object) -> Failure:
-    """A failure whose row says when it was, too; raises `StoreError` when that is not a time."""
+    """The failure of a row; raises `StoreError` when its column `at` is not a time."""
     as_time(at, "failures", as_digits(id))
     return _logged(id, text).failure
 

@@ -1,4 +1,4 @@
-"""Integrity: every id is computed again from what is stored, every reference followed."""
+"""Checks the integrity of a store: computes every id again and follows every reference."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from evalstore.store.table_columns import EVENTS, VERSIONS
 from evalstore.values import FileVersion
 
 _LONGEST = 500
-"""Characters of an id and a message: what is damaged can be long."""
+"""The most characters of an id and a message: damaged values can be long."""
 
 
 class Damage(NamedTuple):
-    """Something wrong in the store."""
+    """A problem in the store."""
 
     kind: str
     id: str
@@ -26,39 +26,39 @@ class Damage(NamedTuple):
 
 
 def check_store(store: Store) -> tuple[int, list[Damage]]:
-    """How many rows were checked, and everything that is wrong with them."""
+    """The number of checked rows, and all problems."""
     check = _Check()
     try:
         check.damages += [Damage("database", "", line) for line in store.database_problems()]
         check.damages += [Damage("database", "", extra.words) for extra in store.foreign]
         for table, row in store.iterate():
             check.row(table, row)
-    except StoreError as error:  # it breaks off here, but what was found before is not lost
+    except StoreError as error:  # reading ends here; earlier problems are kept
         check.damages.append(Damage("database", "", str(error)))
     check.references()
     return check.checked, [Damage(*map(_printable, damage)) for damage in check.damages]
 
 
 def _printable(text: str) -> str:
-    """A text as it can be printed: one of a damaged store may have bytes that are not UTF-8."""
+    """A text that can be printed: a damaged one may have bytes that are not UTF-8."""
     return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
 class _Check:
-    """What has been seen of a store so far."""
+    """The state of a check of one store."""
 
     def __init__(self) -> None:
         self.checked = 0
         self.damages: list[Damage] = []
         self._seen: set[tuple[str, str]] = set()
         self._present: set[str] = set()
-        self._wanted: list[tuple[str, str, str]] = []
+        self._targets: list[tuple[str, str, str]] = []
         self._kinds: dict[str, set[str]] = {}
         for kind, table in {**VERSIONS, **EVENTS}.items():
             self._kinds.setdefault(table.name, set()).add(kind)
 
     def row(self, table: str, row: Mapping[str, Any]) -> None:
-        """Check one row by itself, and remember what it refers to."""
+        """Check one row, and note what it refers to."""
         self.checked += 1
         id = row["id"].hex() if isinstance(row["id"], bytes) else str(row["id"])
         kind = self._kind_of(table)
@@ -71,20 +71,20 @@ class _Check:
             kind, content = self._content(table, row)
             if not is_of_kind(kind, content):
                 raise _WrongError("the content is not what its kind has", kind)
-            found = list(_columns(kind, row, content))
-            wanted = [(kind, id, target) for target in _references(kind, content)]
+            problems = list(_columns(kind, row, content))
+            references = [(kind, id, target) for target in _references(kind, content)]
         except _WrongError as wrong:
             self.damages.append(Damage(wrong.kind or kind, id, wrong.message))
             return
         except (ValueError, KeyError, TypeError, AttributeError):
-            # The id is right, so this was stored as it is: by another program.
+            # The id matches, so another program has stored it like this.
             self.damages.append(Damage(kind, id, "the content is not what its kind has"))
             return
-        self.damages += [Damage(kind, id, message) for message in found]
-        self._wanted += wanted
+        self.damages += [Damage(kind, id, message) for message in problems]
+        self._targets += references
 
     def _kind_of(self, table: str) -> str:
-        """The kind of what a table holds, as long as its content does not tell."""
+        """The kind to report for a row of a table whose content cannot be read."""
         kinds = self._kinds[table]
         return next(iter(kinds)) if len(kinds) == 1 else "node"
 
@@ -107,10 +107,10 @@ class _Check:
         return kind, content
 
     def references(self) -> None:
-        """Check, after all rows, that what they refer to is there."""
+        """Check that everything is stored that the rows refer to; called after all rows."""
         self.damages += [
             Damage(kind, id, f"refers to {target}, which is not there")
-            for kind, id, target in self._wanted
+            for kind, id, target in self._targets
             if target not in self._present
         ]
 
@@ -123,7 +123,7 @@ class _WrongError(Exception):
 
 
 def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iterator[str]:
-    """Columns that differ from the content they repeat."""
+    """Messages for columns that differ from the content that they repeat."""
     expected: dict[str, Any] = {}
     if kind == "file":
         data = row["data"]
@@ -160,7 +160,7 @@ def _bytes(id: str | None) -> bytes | None:
 
 
 def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
-    """Ids that a content refers to."""
+    """The ids that a content refers to."""
     if kind in ("session", "evaluator", "test"):
         yield from (
             content[name] for name in ("test", "prompt", "model", "schema") if name in content
@@ -190,8 +190,8 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
             yield from cell.get("evaluations", ())
     if kind == "run":
         yield from (content[name] for name in ("snapshot", "results") if content.get(name))
-        yield from (one["model"] for one in content.get("candidates", ()))
-        yield from (one["evaluator"] for one in content.get("evaluators", ()))
+        yield from (candidate["model"] for candidate in content.get("candidates", ()))
+        yield from (evaluator["evaluator"] for evaluator in content.get("evaluators", ()))
     for message in content.get("messages", ()) if kind in ("test", "prompt") else ():
         yield from _files(message.get("content"))
     if kind == "evaluation":
@@ -200,7 +200,7 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_checks(checks: Any) -> Iterator[str]:
-    """Versions that checks refer to: of schemas that have an id, of prompts, of files."""
+    """The ids of schemas, prompts and files that checks refer to."""
     for check in checks:
         if isinstance(check.get("schema"), str):
             yield check["schema"]

@@ -1,4 +1,4 @@
-"""What can be said of a store without opening it: nothing is made, migrated or written."""
+"""Inspects the file of a store without creating, migrating or writing anything."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from evalstore.store.migrations import HEAD, KNOWN
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """A store's file as it lies there."""
+    """The state of a store's file."""
 
     path: Path
     size: int | None
-    """Bytes, with what is still in its log; None: there is no such file."""
+    """Bytes, its log included; None when there is no file."""
     version: str | None = None
-    """The migration it is at; None: it cannot be read, or holds nothing yet."""
+    """The migration of the store; None when it cannot be read or is empty."""
     writable: bool = False
     damage: str | None = None
     """Why it cannot be read."""
 
     @property
     def is_newer(self) -> bool:
-        """Whether a newer program has written it."""
+        """Whether a newer version of evalstore has written it."""
         return self.version is not None and self.version not in KNOWN
 
     @property
     def is_older(self) -> bool:
-        """Whether the next command migrates it."""
+        """Whether the next command will migrate it."""
         return self.version in KNOWN and self.version != HEAD
 
 
@@ -48,7 +48,7 @@ def inspect_store(path: Path) -> StoreState:
     size += log.stat().st_size if log.exists() else 0
     # SQLite writes its log beside the store.
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    # Where nothing can be written, SQLite cannot even read unless it is told that nothing changes.
+    # On read-only media SQLite can only read a file that is opened as immutable.
     mode = "mode=rw" if writable else "mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
@@ -60,11 +60,11 @@ def inspect_store(path: Path) -> StoreState:
                 return StoreState(path, size, None, writable, unreadable[0])
             if tables and "alembic_version" not in tables:
                 return StoreState(path, size, None, writable, "it is not a store of evalstore")
-            found = (
+            row = (
                 connection.execute("SELECT version_num FROM alembic_version").fetchone()
                 if tables
                 else None
             )
     except sqlite3.Error as error:
         return StoreState(path, size, None, writable, str(error))
-    return StoreState(path, size, found[0] if found else None, writable)
+    return StoreState(path, size, row[0] if row else None, writable)

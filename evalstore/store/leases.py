@@ -1,10 +1,10 @@
-"""Leases: runs that share a store divide the work instead of doing it twice.
+"""Leases, by which runs that share a store divide the work instead of doing it twice.
 
-A runner takes a lease before it starts on something, and gives it back in the transaction
-that stores the result. The leases of a runner that has died are free. Whether one lives is
-not a matter of clocks, which jump and differ: on the same machine its process says so, and
-elsewhere a count that it raises every few seconds. A process that is stopped (by SIGSTOP, or
-Ctrl-Z) keeps its leases: it may have been answered, and reads that when it is continued.
+A runner takes a lease before it starts an item, and releases it in the transaction that stores
+the result. The leases of a dead runner are free. Whether a runner is alive does not depend on
+clocks, which jump and differ: on the same machine its process is checked, on other machines a
+counter that it increments every few seconds. A process that is stopped (by SIGSTOP, or Ctrl-Z)
+keeps its leases: its calls may have been answered, and it reads the answers when it continues.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from evalstore.store.database import Database
 
 BEAT_SECONDS = 3.0
-"""How often a runner shows that it lives."""
+"""Seconds between two beats of a runner."""
 SILENT_SECONDS = 15.0
-"""A runner that we cannot look at is dead after so long without a beat."""
+"""A runner on another machine counts as dead after so long without a beat."""
 HUNG_SECONDS = 120.0
-"""And one whose process is there, but does nothing, unless it is stopped: then it may go on."""
+"""A runner on this machine whose process hangs counts as dead after so long without a beat.
+
+A stopped process does not: it may continue."""
 
 
 class LeaseHolder(NamedTuple):
@@ -49,18 +51,18 @@ class Leases:
         self._store = store
         self._monotonic = monotonic
         self.runner = LeaseHolder(
-            secrets.token_hex(16), _place(), os.getpid(), _born(os.getpid()), 0
+            secrets.token_hex(16), _machine_id(), os.getpid(), _start_time(os.getpid()), 0
         )
         self._joined = False
         self._seen: dict[str, tuple[int, float]] = {}
-        """Other runner -> its beat, and when we first saw that one."""
+        """The id of another runner -> its beat, and when this beat was first seen."""
         self.others: dict[str, LeaseHolder] = {}
-        """Living runners that hold what we wanted at the last `claim`."""
+        """By id, the live runners that held keys of the last `claim`."""
         self.stopped: dict[str, LeaseHolder] = {}
-        """Key -> who has it, of those whose process has been stopped for `HUNG_SECONDS`."""
+        """Key -> its holder, where its process has been stopped for `HUNG_SECONDS`."""
 
     def claim(self, keys: Collection[str], *, wait: bool = True) -> set[str]:
-        """Take leases on these keys; returns those that were free and are ours now.
+        """Take leases on these keys; returns the keys that this run holds now.
 
         Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
@@ -71,7 +73,7 @@ class Leases:
                 as_digits(id): as_digits(runner)
                 for id, runner in select_each(connection, statement, keys)
             }
-            alive = self._bury(connection, set(held.values()) - {self.runner.id})
+            alive = self._remove_dead(connection, set(held.values()) - {self.runner.id})
             taken = {key for key, runner in held.items() if runner in alive}
             own = {key for key, runner in held.items() if runner == self.runner.id}
             granted = set(keys) - taken
@@ -85,40 +87,42 @@ class Leases:
         return granted
 
     def _join(self, connection: sqlite3.Connection) -> None:
-        """Enter ourselves, and the first time clear away the dead of this machine."""
+        """Add this runner; the first time also remove dead runners."""
         if not self._joined:
             rows = connection.execute("SELECT id FROM runners").fetchall()
-            self._bury(connection, {as_digits(row[0]) for row in rows})
+            self._remove_dead(connection, {as_digits(row[0]) for row in rows})
             self._joined = True
-        # Repeated each time: a process that considered this one dead has removed it.
+        # Each time, because another process that considered this one dead may have removed it.
         id, *rest = self.runner
         statement = "INSERT OR IGNORE INTO runners (id, place, pid, born, beat)"
         connection.execute(f"{statement} VALUES (?, ?, ?, ?, ?)", (as_bytes(id), *rest))
 
-    def _bury(self, connection: sqlite3.Connection, runners: set[str]) -> dict[str, LeaseHolder]:
-        """Those of these runners that live; the leases of the others are gone."""
+    def _remove_dead(
+        self, connection: sqlite3.Connection, runners: set[str]
+    ) -> dict[str, LeaseHolder]:
+        """Remove the dead of these runners with their leases; returns the live ones by id."""
         alive: dict[str, LeaseHolder] = {}
         if not runners:
             return alive
         statement = "SELECT id, place, pid, born, beat FROM runners WHERE id IN"
         for id, place, pid, born, beat in select_each(connection, statement, runners):
             runner = LeaseHolder(as_digits(id), place, pid, born, beat)
-            if self._lives(runner):
+            if self._is_alive(runner):
                 alive[runner.id] = runner
         for dead in runners - alive.keys():
             _remove(connection, dead)
         return alive
 
-    def _lives(self, runner: LeaseHolder) -> bool:
+    def _is_alive(self, runner: LeaseHolder) -> bool:
         silence = self._silence(runner)
         if runner.place != self.runner.place:
             return silence < SILENT_SECONDS
-        if _born(runner.pid) != runner.born:
+        if _start_time(runner.pid) != runner.born:
             return False
         return silence < HUNG_SECONDS or _is_stopped(runner.pid)
 
     def _silence(self, runner: LeaseHolder) -> float:
-        """For how many seconds we have seen this beat of a runner."""
+        """For how many seconds the beat of a runner has been the same."""
         now = self._monotonic()
         beat, since = self._seen.get(runner.id, (-1, now))
         if beat != runner.beat:
@@ -127,13 +131,13 @@ class Leases:
         return now - since
 
     def has(self, key: str) -> bool:
-        """Whether the lease on a key is ours."""
+        """Whether this run holds the lease on a key."""
         with self._store.writing() as connection:
             rows = select_each(connection, "SELECT runner FROM leases WHERE id IN", [key])
             return [as_digits(row[0]) for row in rows] == [self.runner.id]
 
     def beat(self) -> None:
-        """Show that we live."""
+        """Increment the beat, which shows that this runner is alive."""
         if not self._joined:
             return
         self.runner = self.runner._replace(beat=self.runner.beat + 1)
@@ -144,7 +148,7 @@ class Leases:
             )
 
     def leave(self) -> None:
-        """Give back everything."""
+        """Release all leases."""
         if self._joined:
             with self._store.writing() as connection:
                 _remove(connection, self.runner.id)
@@ -152,7 +156,7 @@ class Leases:
 
 
 def insert_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[str]) -> None:
-    """Enter leases on free keys."""
+    """Insert leases on free keys."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
     if rows:
         statement = "INSERT OR REPLACE INTO leases (id, runner) VALUES (?, ?)"
@@ -160,7 +164,7 @@ def insert_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[st
 
 
 def delete_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[str]) -> None:
-    """Give back leases, unless somebody else has them by now."""
+    """Release leases, unless another runner holds them by now."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
     if rows:
         connection.executemany("DELETE FROM leases WHERE id = ? AND runner = ?", rows)
@@ -171,8 +175,8 @@ def _remove(connection: sqlite3.Connection, runner: str) -> None:
     connection.execute("DELETE FROM runners WHERE id = ?", (as_bytes(runner),))
 
 
-def _place() -> str:
-    """Names the machine, its start, and the namespace that numbers of processes belong to."""
+def _machine_id() -> str:
+    """Identifies the machine, its boot, and the namespace of process ids."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     space = Path("/proc/self/ns/pid")
     try:
@@ -181,8 +185,8 @@ def _place() -> str:
         return platform.node()
 
 
-def _born(pid: int) -> str:
-    """When a process began; empty when there is none, `?` when the system does not tell."""
+def _start_time(pid: int) -> str:
+    """When a process began; empty when there is none, `?` when it cannot be determined."""
     try:
         state, *rest = _stat(pid)
         return "" if state in "ZX" else rest[18]  # a zombie process is dead, too
@@ -192,7 +196,7 @@ def _born(pid: int) -> str:
     except (OSError, IndexError):
         return "?"
     if os.name != "posix":
-        return "?"  # there, os.kill would end the process; its beat must do
+        return "?"  # there, os.kill would end the process, so only its beat counts
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -203,7 +207,7 @@ def _born(pid: int) -> str:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal or a debugger; False when the system is silent."""
+    """Whether a process is stopped by a signal or a debugger; False when it is unknown."""
     try:
         return _stat(pid)[0] in "Tt"
     except (OSError, IndexError):
@@ -211,6 +215,6 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """What Linux tells of a process, from its state on."""
+    """The fields of `/proc/PID/stat` from the state on."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return stat.rpartition(")")[2].split()

@@ -1,7 +1,7 @@
-"""Brings a store's tables to the version of this program.
+"""Migrates the tables of a store to the version of this program.
 
-Ordinary opening compares one number, and imports neither SQLAlchemy nor alembic. An older store
-is copied first, then migrated; a newer one is refused.
+To open a current store, one number is compared; neither SQLAlchemy nor alembic is imported. An
+older store is copied first, then migrated; a newer one is refused.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 HEAD = "0003"
-"""The newest migration; a test compares it with the folder."""
+"""The newest migration; a test compares it with the folder of migrations."""
 KNOWN = ("0001", "0002", "0003")
-"""All migrations this program has, oldest first."""
+"""All migrations of this program, oldest first."""
 
 
 def migrations() -> Path:
@@ -32,18 +32,18 @@ def migrations() -> Path:
 
 
 def version_of(connection: sqlite3.Connection) -> str | None:
-    """The migration a store is at; None for one without tables."""
+    """The migration of a store; None for one without tables."""
     try:
-        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.DatabaseError as error:
         if "no such table" in str(error):
             return None
         raise
-    return found[0] if found else None
+    return row[0] if row else None
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty store, as all migrations up to `MIGRATION` would make them."""
+    """Create the tables of an empty store, as all migrations up to `MIGRATION` would."""
     for statement in STATEMENTS:
         connection.execute(statement)
     connection.execute("INSERT INTO alembic_version VALUES (?)", (MIGRATION,))
@@ -51,7 +51,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
-    """A transaction of SQLAlchemy that writes, on a connection of the driver.
+    """A writing transaction of SQLAlchemy on a connection of sqlite3.
 
     Errors of the database are raised as those of sqlite3. An interrupt closes the connection.
     """
@@ -78,7 +78,7 @@ def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
 
 
 def upgrade(connection: Connection, folder: Path | None = None, head: str | None = None) -> None:
-    """Run the missing migrations; the caller's transaction holds them all."""
+    """Run the missing migrations in the caller's transaction."""
     from alembic import command
     from alembic.config import Config
 
@@ -88,11 +88,11 @@ def upgrade(connection: Connection, folder: Path | None = None, head: str | None
     command.upgrade(config, head or HEAD)
 
 
-def refuse_newer(found: str, path: str) -> None:
-    """Raise when a store has been written by a newer program."""
-    if found not in KNOWN:
+def refuse_newer(version: str, path: str) -> None:
+    """Raise `StoreError` when a newer version of evalstore has written the store."""
+    if version not in KNOWN:
         raise StoreError(
             f"the store '{path}' is newer than this program "
-            f"(its version is {found}, ours is {HEAD})",
+            f"(its version is {version}, ours is {HEAD})",
             hint="upgrade evalstore, or name another store with --store",
         )

@@ -1,10 +1,8 @@
-"""The cells of result trees: the one place that writes and reads them.
+"""Writes and reads the cells of result trees.
 
-The cells of a run come one after the other, for runs with very many of them.
-
-They are read piece by piece, so that what is thrown away again is never all there at once, and
-texts and tuples that are alike are one. In old stores a file with a hundred thousand cases is one
-node of the snapshot and one of the results.
+The cells of a run are read one by one, and equal texts and tuples are shared, to save memory: in
+old stores a file with a hundred thousand cases is one node of the snapshot and one of the
+results.
 """
 
 from __future__ import annotations
@@ -35,25 +33,25 @@ _HAS_CELLS = re.compile(r'\{"cases":"[^"]*","cells":').match
 _CASES_OF = re.compile(r'"cases":"([0-9a-f]{32})"').search
 
 
-# --- one cell, as it is written and as it is read
+# --- one cell
 
 
 def describe_cell(
     case: int,
     prompt_number: int,
     model: str,
-    wanted: int,
+    answer_count: int,
     verdict: Verdict | None,
     score: float | None,
     sessions: Iterable[str],
     evaluations: Iterable[str],
 ) -> Json:
-    """A cell as a leaf of a result tree has it; `case` is the number of its case in the file."""
+    """The JSON of a cell in a result tree; `case` is the number of its case in the file."""
     described = {
         "case": case,
         "prompt": prompt_number or None,
         "model": model,
-        "wanted": wanted if wanted > 1 else None,
+        "wanted": answer_count if answer_count > 1 else None,
         "verdict": verdict,
         "score": score,
         "sessions": list(sessions),
@@ -63,7 +61,7 @@ def describe_cell(
 
 
 def restore_cell(path: str, case: Case, cell: Json) -> Result:
-    """The cell that was described, with what it takes of its case."""
+    """The result of a stored cell and its case."""
     prompt = cell.get("prompt", 0)
     return Result(
         file=path,
@@ -83,20 +81,20 @@ def restore_cell(path: str, case: Case, cell: Json) -> Result:
     )
 
 
-# --- cell after cell
+# --- cell by cell
 
 
 class TaggedResult(NamedTuple):
-    """A cell with the tags of its case."""
+    """A result with the tags of its case."""
 
     number: int
-    """Of its case in the file."""
+    """The number of its case in the file."""
     result: Result
     tags: tuple[str, ...]
 
 
 def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
-    """The files of a run by path, each with its cells."""
+    """The files of a run by path, each with an iterator over its cells."""
     entries = read_tree(run.results, store.load_nodes)
     shared = share_tuples()
     for path in sorted(entries):
@@ -114,10 +112,10 @@ def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[Tag
     cases, done = _read_cases(store, named[1], shared), 0
     for cell in iterate_members("nodes", id, text, "cells"):
         number, prompt = cell["case"], cell.get("prompt", 0)
-        if number < done:  # as a rule both are in the same order
+        if number < done:  # usually both are in the same order
             cases, done = _read_cases(store, named[1], shared), 0
-        for one in range(done, min(number, len(cases))):
-            cases[one] = None  # its memory is for the results
+        for index in range(done, min(number, len(cases))):
+            cases[index] = None  # to free its memory
         done = number
         case = cases[number] if number < len(cases) else None
         if case is None or prompt >= len(case.prompts):
@@ -128,7 +126,7 @@ def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[Tag
 def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
     """The cells of a file whose results are in several nodes."""
     for parts in store.iterate_results([id]):
-        files = store.load_case_files({one.content["cases"] for one in parts})
+        files = store.load_case_files({part.content["cases"] for part in parts})
         for part in parts:
             cases = files[part.content["cases"]].cases
             for cell in part.content["cells"]:
@@ -139,31 +137,31 @@ def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
 
 
 def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
-    found: list[Case | None] = []
+    cases: list[Case | None] = []
     tests: tuple[str, ...] = ()
     for member in store.iterate_members(id, "cases"):
         case = restore_case(member, shared)
-        # Rows that differ in nothing stand side by side.
+        # Equal rows are usually neighbours.
         tests = case.tests if case.tests != tests else tests
-        found.append(replace(case, tests=tests) if case.tests is not tests else case)
-    return found
+        cases.append(replace(case, tests=tests) if case.tests is not tests else case)
+    return cases
 
 
 def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:
     """The cells of a run; with `only`, of that file."""
-    return [result for some in iterate_results(store, run, only) for result in some]
+    return [result for batch in iterate_results(store, run, only) for result in batch]
 
 
 def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator[list[Result]]:
     """The cells of a run in batches, by path; with `only`, of that file."""
-    for some in iterate_cases(store, run, only):
-        yield [result for result, _ in some]
+    for batch in iterate_cases(store, run, only):
+        yield [result for result, _ in batch]
 
 
 def iterate_cases(
     store: Store, run: Run, only: str | None = None
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """The same, each with its case."""
+    """The cells of a run in batches, by path, each with its case; with `only`, of that file."""
     entries = read_tree(run.results, store.load_nodes)
     if only is not None:
         entries = {only: entries[only]} if only in entries else {}
@@ -177,8 +175,8 @@ def iterate_entries(
 
     `entries` are the entries of a result tree.
     """
-    for some in _iterate_cells(store, entries):
-        yield [(restore_cell(path, case, cell), case) for path, case, cell in some]
+    for batch in _iterate_cells(store, entries):
+        yield [(restore_cell(path, case, cell), case) for path, case, cell in batch]
 
 
 def _iterate_cells(
@@ -189,11 +187,11 @@ def _iterate_cells(
     `entries` are the entries of a result tree.
     """
     paths = iter(sorted(entries))
-    while some := list(islice(paths, _FILES_AT_ONCE)):
-        for parts in store.iterate_results([entries[path] for path in some]):
+    while batch := list(islice(paths, _FILES_AT_ONCE)):
+        for parts in store.iterate_results([entries[path] for path in batch]):
             files = store.load_case_files({part.content["cases"] for part in parts})
             yield [
-                (some[part.number], case_of(cell, files[part.content["cases"]].cases), cell)
+                (batch[part.number], case_of(cell, files[part.content["cases"]].cases), cell)
                 for part in parts
                 for cell in part.content["cells"]
             ]
@@ -202,37 +200,37 @@ def _iterate_cells(
 def results_of(
     store: Store, path: str, rows: Mapping[str, Collection[str]]
 ) -> dict[str, list[Result]]:
-    """The cells of some rows of a file, by the node of its results; `rows` are those of each."""
-    found: dict[str, list[Result]] = {node: [] for node in rows}
-    for some in _iterate_cells(store, {node: node for node in rows}):
-        for node, case, cell in some:
+    """The cells of rows of a file, by the node of its results; `rows` are the labels by node."""
+    results: dict[str, list[Result]] = {node: [] for node in rows}
+    for batch in _iterate_cells(store, {node: node for node in rows}):
+        for node, case, cell in batch:
             if case.row in rows[node]:
-                found[node].append(restore_cell(path, case, cell))
-    return found
+                results[node].append(restore_cell(path, case, cell))
+    return results
 
 
 def case_of(cell: Json, cases: Sequence[Case]) -> Case:
-    """The case that a cell of a result tree is about; raises `StoreError` when there is none."""
+    """The case of a cell of a result tree; raises `StoreError` when there is none."""
     number = cell["case"]
     if number >= len(cases) or cell.get("prompt", 0) >= len(cases[number].prompts):
         raise damaged("nodes", "", "a result in it belongs to no case")
-    found: Case = cases[number]
-    return found
+    case: Case = cases[number]
+    return case
 
 
 def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
-    """The cells of a run, each with the feedback on it."""
-    for some in iterate_results(store, run):
-        feedback = store.find_feedback(id for result in some for id in result.evaluations)
-        for result in some:
+    """The cells of a run, each with its feedback."""
+    for batch in iterate_results(store, run):
+        feedback = store.find_feedback(id for result in batch for id in result.evaluations)
+        for result in batch:
             yield result, join_feedback(result.evaluations, feedback)
 
 
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
-    """What a result keeps of the test versions of its case beside the first."""
+    """The test versions of a case as its result stores them: empty when there is only one."""
     return tuple(tests) if len(tests) > 1 else ()
 
 
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
-    """All different feedback on one cell, one line each."""
+    """The different feedback texts of a cell, one line each."""
     return "\n".join(dict.fromkeys(feedback[id] for id in votes if feedback.get(id)))

@@ -1,4 +1,4 @@
-"""Revisions: texts that name things in the store."""
+"""Resolves revisions, such as `@~1` or the first digits of an id."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 
 
 def resolve_run(store: Store, text: str) -> Run:
-    """The run that a revision names: `@`, `@~2`, or the start of its id."""
+    """The run that a revision names: `@`, `@~2`, or the start of its id.
+
+    Raises `RevisionError`.
+    """
     latest = _LATEST.match(text)
     if latest:
         back = int(latest[1] or 0)
-        found = store.find_runs(limit=1, offset=back)
-        if not found:
+        runs = store.find_runs(limit=1, offset=back)
+        if not runs:
             count = store.count_runs()
             raise RevisionError(
                 f"there is no run '{text}'",
@@ -27,7 +30,7 @@ def resolve_run(store: Store, text: str) -> Run:
                 if not count
                 else f"there are {count} runs, the oldest is @~{count - 1}",
             )
-        return found[0]
+        return runs[0]
     kind, id = resolve(store, text)
     if kind != "run":
         raise RevisionError(
@@ -37,7 +40,7 @@ def resolve_run(store: Store, text: str) -> Run:
 
 
 def resolve(store: Store, text: str) -> tuple[str, str]:
-    """The kind and the full id of the one thing that a revision names."""
+    """The kind and the full id of what a revision names; raises `RevisionError`."""
     if _LATEST.match(text):
         return "run", resolve_run(store, text).id
     prefix = text.lower()
@@ -48,15 +51,15 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
         )
     if len(prefix) < MIN_PREFIX:
         raise RevisionError(f"'{text}' is too short", hint=f"write at least {MIN_PREFIX} digits")
-    found = store.find_prefix(prefix)
-    if not found:
+    matches = store.find_prefix(prefix)
+    if not matches:
         questions = store.find_questions(prefix)
-        found = [("question", id) for id in questions]
-    if not found:
+        matches = [("question", id) for id in questions]
+    if not matches:
         raise RevisionError(
             f"nothing in the store starts with '{text}'", hint="'evalstore log' lists the runs"
         )
-    if len(found) > 1:
-        listed = ", ".join(f"{id[:12]} ({kind})" for kind, id in found[:8])
+    if len(matches) > 1:
+        listed = ", ".join(f"{id[:12]} ({kind})" for kind, id in matches[:8])
         raise RevisionError(f"'{text}' is ambiguous", hint=f"it could be {listed}")
-    return found[0]
+    return matches[0]

@@ -1,4 +1,4 @@
-"""The runs of a store, and how far back they are searched."""
+"""Queries for runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from evalstore.store.ids import as_bytes
 from evalstore.store.table_columns import RUNS
 
 RUNS_SEARCHED = 100
-"""How many of the newest runs are searched for what belongs to them: a place, a verdict, a
-relative."""
+"""How many of the newest runs are searched for an earlier version or result of a case."""
 _AT_FIRST = 10
-"""Runs that are read before it is known that more are wanted."""
+"""The number of runs in the first batch that is read."""
 _LAST = (2**63 - 1, b"\xff" * 16)
-"""A time and an id that all runs stand before."""
+"""A time and an id after those of all runs."""
 
 
 class RunQueries(Database):
-    """The part of a store that knows of runs."""
+    """The queries for runs."""
 
     def record_run(self, run: Run) -> Run:
         """Append a run; returns it with its id."""
@@ -37,13 +36,13 @@ class RunQueries(Database):
         """Runs, newest first."""
         query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
         with self._reading() as connection:
-            found = connection.execute(query, (-1 if limit is None else limit, offset))
-            return [_run(*row) for row in found]
+            rows = connection.execute(query, (-1 if limit is None else limit, offset))
+            return [_run(*row) for row in rows]
 
     def find_recent_runs(
         self, before: Run | None = None, limit: int = RUNS_SEARCHED
     ) -> Iterator[Run]:
-        """The newest runs, or those before one, newest first; they are read as they are wanted."""
+        """The newest runs, or those before a run, newest first; they are read in batches."""
         query = "SELECT id, content FROM runs WHERE (started, id) < (?, ?)"
         batch, left, last = _AT_FIRST, limit, before
         while left > 0:
@@ -52,11 +51,11 @@ class RunQueries(Database):
                 rows = connection.execute(
                     f"{query} ORDER BY started DESC, id DESC LIMIT ?", (*place, min(batch, left))
                 )
-                found = [_run(*row) for row in rows]
-            yield from found
-            if len(found) < min(batch, left):
+                runs = [_run(*row) for row in rows]
+            yield from runs
+            if len(runs) < min(batch, left):
                 return
-            batch, left, last = limit, left - len(found), found[-1]
+            batch, left, last = limit, left - len(runs), runs[-1]
 
     def load_run(self, id: str) -> Run:
         """A run by its full id; raises `StoreError` when it is not there."""

@@ -1,12 +1,12 @@
-"""The search index: in which answers, feedback and tests words stand.
+"""The search index for the words of answers, feedback, tests and instructions.
 
-It is a SQLite file of its own (FTS5) that belongs to this machine. What it holds is named by
-content, so it may know of several stores, and losing it loses nothing: one that is damaged, or
-of another format, is made anew. The texts themselves stay in the store.
+It is a separate SQLite file (FTS5) on this machine. Its entries are named by content, so it may
+cover several stores, and nothing is lost with it: an index that is damaged, or of another
+format, is built again. The texts themselves stay in the store.
 
-Words are those of Unicode (`unicode61`). Scripts without blanks between words are taken apart
-into characters, and a word of them is found as a row of characters. Against trigrams this is
-four times as fast to make and a sixth of the size, and finds words of one or two characters.
+Words are those of Unicode (`unicode61`). Scripts without blanks between words are split into
+characters, and their words are found as phrases. Compared with trigrams, such an index is built
+four times as fast, has a sixth of the size, and finds words of one or two characters.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from evalstore.store.store import Store
 from evalstore.values import Json
 
 _FORMAT = 1
-"""Raise this when the index is made in another way."""
+"""Raise this when the format of the index changes."""
 _BUSY_SECONDS = 10.0
 _ID_BYTES = 16
 _BATCH = 1_000
-"""Texts in one transaction; other writers, and an interruption, wait for its end."""
+"""Texts in one transaction, for which other writers, and an interruption, wait."""
 _SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, kind INTEGER
@@ -52,15 +52,15 @@ CREATE VIRTUAL TABLE words USING fts5 (
     tokenize = "unicode61 remove_diacritics 2 categories 'L* M* N* Co So'"
 );
 """
-# A document is anything with an id; its kind is set as soon as its words are in. `shown` says
-# with which sessions a document belongs together, an answer with itself.
+# A document is anything with an id; its kind is set when its words are added. `shown` links a
+# document to the sessions that it belongs to; an answer is linked to itself.
 
 _FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
 _SESSIONS = (
     "SELECT session FROM shown WHERE document IN (SELECT rowid FROM words WHERE words MATCH ?)"
 )
 Report = Callable[[int, int], bool]
-"""Is told how many texts are in, and of how many; says whether to go on."""
+"""Called with how many texts are added, and of how many; returns whether to continue."""
 
 
 class SearchIndex:
@@ -86,7 +86,7 @@ class SearchIndex:
                 return cls._open(str(path))
             except sqlite3.OperationalError as error:
                 if "malformed" not in str(error):
-                    break  # read-only, or locked for long
+                    break  # read-only, or locked for a long time
             except sqlite3.DatabaseError:
                 continue
             except OSError:
@@ -122,15 +122,15 @@ class SearchIndex:
         return cls(connection, path)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._connection.close()
 
-    # --- what is in it
+    # --- updating
 
     def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
-        """Take in what the store has and the index has not; False when `report` ended it.
+        """Add the texts of the store that are not in the index; False when `report` ended it.
 
-        Others may do so at the same time: each batch is looked at again before it is written.
+        Other programs may do so at the same time: each batch is checked again when it is written.
         """
         with self._sound():
             missing = {kind: self._missing(store, kind) for kind in KINDS}
@@ -141,20 +141,20 @@ class SearchIndex:
                 for start in range(0, len(ids), _BATCH * _ID_BYTES):
                     if not report(done, total):
                         return False
-                    some = ids[start : start + _BATCH * _ID_BYTES].hex()
+                    joined = ids[start : start + _BATCH * _ID_BYTES].hex()
                     width = 2 * _ID_BYTES
-                    digits = [some[at : at + width] for at in range(0, len(some), width)]
+                    digits = [joined[at : at + width] for at in range(0, len(joined), width)]
                     self._take(kind, load_searched(store, kind, digits))
                     done += len(digits)
             return report(done, total)
 
     def _missing(self, store: Store, kind: Kind) -> bytes:
-        """The ids of this kind that the index has not, in their order, one behind the other."""
+        """The sorted ids of this kind that are not in the index, concatenated."""
         query = "SELECT id FROM documents WHERE kind = ? ORDER BY id"
         known = self._connection.execute(query, (KINDS.index(kind),))
         with store._reading() as connection:
             ids = connection.execute(f"SELECT id FROM {TABLES[kind]} ORDER BY id")
-            missing = bytearray()  # joined they would all be objects at once
+            missing = bytearray()  # as a list of ids it would need far more memory
             for id in _without(map(_id_of, ids), map(_id_of, known)):
                 missing += id
             return bytes(missing)
@@ -164,7 +164,9 @@ class SearchIndex:
         texts = {id: fold_words(text_of(kind, content)) for id, content in contents.items()}
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
-            documents = self._number([*contents, *(one for ids in about.values() for one in ids)])
+            documents = self._number(
+                [*contents, *(named for ids in about.values() for named in ids)]
+            )
             numbers = {id: number for id, (number, _) in documents.items()}
             fresh = [id for id in contents if documents[id][1] is None]
             connection.executemany(
@@ -185,41 +187,41 @@ class SearchIndex:
             )
 
     def _number(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
-        """The numbers of documents, which get one if they have none, and their kinds."""
-        wanted = list(dict.fromkeys(ids))
+        """The numbers of documents, which are added if they are missing, and their kinds."""
+        unique_ids = list(dict.fromkeys(ids))
         insert = "INSERT OR IGNORE INTO documents (id) VALUES (?)"
-        self._connection.executemany(insert, [(as_bytes(id),) for id in wanted])
+        self._connection.executemany(insert, [(as_bytes(id),) for id in unique_ids])
         query = "SELECT id, number, kind FROM documents WHERE id IN"
-        found = select_each(self._connection, query, wanted)
-        return {as_digits(id): (number, kind) for id, number, kind in found}
+        rows = select_each(self._connection, query, unique_ids)
+        return {as_digits(id): (number, kind) for id, number, kind in rows}
 
     # --- searching
 
     def find_sessions(self, words: Sequence[str]) -> frozenset[str]:
-        """The sessions in whose answer, feedback, test or instructions all words are.
+        """The sessions whose answer, feedback, test and instructions together have all words.
 
-        The last word may be the beginning of one. Without anything that is a word: none.
+        The last word may be the beginning of a word. Empty when `words` has no word.
         """
         with self._sound():
             phrases = list(make_phrases(words))
             sets = " INTERSECT ".join([_SESSIONS] * len(phrases))
             query = f"SELECT id FROM documents WHERE number IN ({sets})"
-            found = self._connection.execute(query, phrases) if phrases else ()
-            return frozenset(as_digits(id) for (id,) in found)
+            rows = self._connection.execute(query, phrases) if phrases else ()
+            return frozenset(as_digits(id) for (id,) in rows)
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
-        """The texts of these kinds that have all words, as kind and id."""
+        """The texts of these kinds that contain all words, as kind and id."""
         phrases = list(make_phrases(words))
         if not phrases:
             return []
         with self._sound():
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 "SELECT kind, id FROM documents WHERE number IN "
                 "(SELECT rowid FROM words WHERE words MATCH ?)",
                 (" AND ".join(phrases),),
             )
-            listed = [(KINDS[kind], as_digits(id)) for kind, id in found]
-        return [one for one in listed if one[0] in kinds]
+            listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]
+        return [document for document in listed if document[0] in kinds]
 
     def sessions_of(self, document: str) -> list[str]:
         """The sessions that a text belongs to."""
@@ -228,12 +230,12 @@ class SearchIndex:
             "WHERE document = (SELECT number FROM documents WHERE id = ?))"
         )
         with self._sound():
-            found = self._connection.execute(query, (as_bytes(document),))
-            return sorted(as_digits(id) for (id,) in found)
+            rows = self._connection.execute(query, (as_bytes(document),))
+            return sorted(as_digits(id) for (id,) in rows)
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """Damage that shows only now: the index is emptied, to be made anew next time."""
+        """Delete an index that turns out to be damaged, so that it is built again next time."""
         try:
             yield
         except sqlite3.Error as error:
@@ -248,12 +250,12 @@ class SearchIndex:
 
 
 def _make(connection: sqlite3.Connection) -> None:
-    """Make the tables, unless they are there and of this format."""
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    """Create the tables, unless they exist and have this format."""
+    (format_number,) = connection.execute("PRAGMA user_version").fetchone()
     (foreign,) = connection.execute(_FOREIGN).fetchone()
     if foreign:
         raise sqlite3.DatabaseError("there are triggers or views in the search index")
-    if found == _FORMAT:
+    if format_number == _FORMAT:
         return
     tables = ("words", "shown", "documents")
     for table in tables:
@@ -273,7 +275,7 @@ def _id_of(row: tuple[Any, ...]) -> bytes:
 
 
 def _without(ids: Iterator[bytes], known: Iterator[bytes]) -> Iterator[bytes]:
-    """Those that are not known; both come in their order, and neither is all there at once."""
+    """The ids that are not known; both iterators are sorted and are read in step."""
     last = next(known, None)
     for id in ids:
         while last is not None and last < id:

@@ -1,4 +1,4 @@
-"""The texts that can be found: of which things of the store, and what they belong to."""
+"""Extracts the searchable texts of the store, and the sessions that they belong to."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from evalstore.values import Json
 
 Kind = Literal["answers", "feedback", "tests", "instructions"]
 KINDS: tuple[Kind, ...] = ("tests", "instructions", "answers", "feedback")
-"""What is named comes before what names it: so ids are inserted in their order, which is quick."""
+"""Referenced kinds come first: then new ids are inserted in order, which is quick."""
 TABLES = dict(zip(KINDS, ("tests", "evaluation_versions", "sessions", "evaluations"), strict=True))
-"""The table of the store that holds the texts of each kind."""
+"""The table of the store with the texts of each kind."""
 
 
 def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
@@ -31,7 +31,7 @@ def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
 
 
 def text_of(kind: Kind, content: Json) -> str:
-    """What can be found of a stored thing."""
+    """The searchable text of a content."""
     if kind == "answers":
         return "\n\n".join(part for turn in content["turns"] for part in _said(turn))
     if kind == "feedback":
@@ -57,7 +57,7 @@ def _text_of_parts(parts: Json) -> str:
 
 
 def list_named(kind: Kind, content: Json) -> list[str]:
-    """What else a document names: its test, or its sessions and instructions."""
+    """The ids that a document refers to: its test, or its instructions and sessions."""
     if kind == "answers":
         return [str(content["test"])]
     if kind == "feedback":

@@ -1,4 +1,4 @@
-"""The words of the search index: how texts are taken apart, and where words stand in them."""
+"""Splits texts into the words of the search index, and finds words in texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _APART = re.compile(
     "\U0001f000-\U0001faff"  # emoji
     "])"
 )
-"""Characters that are words of their own."""
+"""Characters that are words by themselves."""
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """What was typed as words; what stands in quotation marks is one, whatever else it holds."""
-    found = (one.strip('"') for one in re.findall(r'"[^"]*"?|[^\s"]+', text))
-    return tuple(one for one in found if one.strip())
+    """The words of a query; text in quotation marks is one word."""
+    words = (word.strip('"') for word in re.findall(r'"[^"]*"?|[^\s"]+', text))
+    return tuple(word for word in words if word.strip())
 
 
 def has_words(words: Sequence[str]) -> bool:
@@ -37,23 +37,23 @@ def fold_words(text: str) -> str:
 
 
 def make_phrases(words: Sequence[str]) -> Iterator[str]:
-    """Each word as FTS5 reads it: in quotation marks, where nothing has a meaning."""
-    real = [one for one in words if any(map(_is_of_word, one))]
+    """Each word as a phrase of FTS5, in quotation marks, where no character is special."""
+    real = [word for word in words if any(map(_is_of_word, word))]
     for number, word in enumerate(real, 1):
         phrase = " ".join(fold_words(word).replace('"', " ").split())
         yield f'"{phrase}"' + "*" * (number == len(real) and _is_of_word(phrase[-1]))
 
 
-def _is_of_word(one: str) -> bool:
-    kind = unicodedata.category(one)
+def _is_of_word(character: str) -> bool:
+    kind = unicodedata.category(character)
     return kind[0] in "LMN" or kind in ("Co", "So")
 
 
 def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where words stand in a text: starts and ends, in order, none in another."""
+    """The places of words in a text: sorted starts and ends, without overlaps."""
     folded, origins = _folded(text)
     spans: list[tuple[int, int]] = []
-    real = [one for one in words if any(map(_is_of_word, one))]
+    real = [word for word in words if any(map(_is_of_word, word))]
     for number, word in enumerate(real, 1):
         parts = re.findall(r"\w+|[^\w\s]", _APART.sub(r" \1 ", _folded(word)[0]))
         parts = [re.escape(part) for part in parts if any(map(_is_of_word, part))]
@@ -63,24 +63,28 @@ def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
         alone = not _APART.match(word)
         start = r"(?<![^\W_])" if alone else ""
         end = "" if number == len(real) or _APART.match(word[-1]) else r"(?![^\W_])"
-        for found in re.finditer(start + pattern + end, folded):
-            if found.end() > found.start():
-                spans.append((origins[found.start()], origins[found.end() - 1] + 1))
+        for match in re.finditer(start + pattern + end, folded):
+            if match.end() > match.start():
+                spans.append((origins[match.start()], origins[match.end() - 1] + 1))
     kept: list[tuple[int, int]] = []
-    for begin, stop in sorted(spans, key=lambda one: (one[0], -one[1])):
+    for begin, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
         if not kept or begin >= kept[-1][1]:
             kept.append((begin, stop))
     return kept
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """The text without cases and accents, and where each of its characters comes from."""
+    """The text without case and accents, and the original place of each of its characters."""
     if text.isascii():
         return text.lower(), range(len(text))
     made: list[str] = []
     origins: list[int] = []
-    for number, one in enumerate(text):
-        plain = unicodedata.normalize("NFD", one) if one.isalpha() and one < "\u0590" else one
+    for number, character in enumerate(text):
+        plain = (
+            unicodedata.normalize("NFD", character)
+            if character.isalpha() and character < "\u0590"
+            else character
+        )
         for part in plain.casefold():
             if not "\u0300" <= part <= "\u036f":
                 made.append(part)

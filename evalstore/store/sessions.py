@@ -1,4 +1,4 @@
-"""Sessions and evaluations: facts, which are appended and never changed."""
+"""Queries for sessions and evaluations, which are appended and never changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evalstore.values import Json
 
 
 class Label(NamedTuple):
-    """What a person has said of an answer."""
+    """The verdict of a person on an answer."""
 
     at: int
     """Microseconds since 1970, UTC."""
@@ -38,16 +38,16 @@ class Label(NamedTuple):
 
 
 class LeaseChange(NamedTuple):
-    """Leases that a runner takes or gives back together with what it stores."""
+    """Leases that a runner takes or releases in the transaction of its facts."""
 
     runner: str
     taken: Sequence[str] = ()
-    """Keys that no other runner can hold: their subject is stored with these leases."""
-    given: Sequence[str] = ()
+    """Keys that no other runner can hold, because their subject is stored with these leases."""
+    released: Sequence[str] = ()
 
 
 class SessionQueries(NodeQueries):
-    """The part of a store that knows of sessions and evaluations."""
+    """The queries for sessions and evaluations."""
 
     def record(
         self,
@@ -58,14 +58,14 @@ class SessionQueries(NodeQueries):
         *,
         wait: bool = True,
     ) -> None:
-        """Append facts in one transaction; sessions and evaluations by id, with their content.
+        """Append facts in one transaction; sessions and evaluations are by id, with their content.
 
-        With `leases`: what is worked on next, and what is done with these facts.
+        `leases` are taken and released in the same transaction.
         """
         with self.writing(wait=wait) as connection:
             if leases:
                 insert_leases(connection, leases.runner, leases.taken)
-                delete_leases(connection, leases.runner, leases.given)
+                delete_leases(connection, leases.runner, leases.released)
             for table, rows in (
                 (SESSIONS, _session_rows(sessions or {})),
                 (EVALUATIONS, _evaluation_rows(evaluations or {})),
@@ -77,7 +77,7 @@ class SessionQueries(NodeQueries):
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
         """The sessions of these questions, oldest first."""
         statement = "SELECT question, started, id, token_limit FROM sessions WHERE question IN"
-        found: dict[str, list[Sample]] = {}
+        by_question: dict[str, list[Sample]] = {}
         with self._reading() as connection:
             for question, started, id, limit in select_each(connection, statement, questions):
                 session = as_digits(id)
@@ -86,10 +86,10 @@ class SessionQueries(NodeQueries):
                     session,
                     as_count(limit, "sessions", session),
                 )
-                found.setdefault(as_digits(question), []).append(sample)
-        for samples in found.values():
+                by_question.setdefault(as_digits(question), []).append(sample)
+        for samples in by_question.values():
             samples.sort(key=lambda sample: sample[:2])
-        return found
+        return by_question
 
     def find_votes(self, subjects: Iterable[str]) -> dict[str, list[Vote]]:
         """The evaluations of these subjects, oldest first."""
@@ -97,7 +97,7 @@ class SessionQueries(NodeQueries):
             "SELECT subject, started, id, evaluation, evaluator, verdict, score "
             "FROM evaluations WHERE subject IN"
         )
-        found: dict[str, list[Vote]] = {}
+        by_subject: dict[str, list[Vote]] = {}
         with self._reading() as connection:
             people = {id for (id,) in connection.execute(PEOPLE)}
             for subject, started, *ids, verdict, score in select_each(
@@ -114,15 +114,15 @@ class SessionQueries(NodeQueries):
                     as_number(score, "evaluations", id),
                     human,
                 )
-                found.setdefault(as_digits(subject), []).append(vote)
-        for votes in found.values():
+                by_subject.setdefault(as_digits(subject), []).append(vote)
+        for votes in by_subject.values():
             votes.sort(key=lambda vote: vote[:2])
-        return found
+        return by_subject
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.find_sessions(wanted), wanted, "session")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.find_sessions(unique_ids), unique_ids, "session")
 
     def find_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id; those the store does not have are left out."""
@@ -131,19 +131,19 @@ class SessionQueries(NodeQueries):
         }
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
-        """The feedback of these evaluations, of those that have some."""
+        """The feedback of those of these evaluations that have one."""
         statement = (
             "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
             "WHERE feedback IS NOT NULL AND id IN"
         )
         with self._reading() as connection:
-            found = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
-        return {id: as_text(text, "evaluations", id) for id, text in found}
+            rows = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
+        return {id: as_text(text, "evaluations", id) for id, text in rows}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.find_evaluations(wanted), wanted, "judgement")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.find_evaluations(unique_ids), unique_ids, "judgement")
 
     def find_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id; those the store does not have are left out."""
@@ -153,7 +153,7 @@ class SessionQueries(NodeQueries):
         }
 
     def find_labels(self) -> list[Label]:
-        """What people have said, oldest first."""
+        """All labels of people, oldest first."""
         names = {id: content.get("human") for id, content in self._people()}
         if not names:
             return []
@@ -172,18 +172,18 @@ class SessionQueries(NodeQueries):
 
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
-            found = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
-            return [decode_row("evaluators", *row) for row in found]
+            rows = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
+            return [decode_row("evaluators", *row) for row in rows]
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
-        """The question of each of these sessions that is there."""
+        """The question of each of these sessions that is stored."""
         statement = "SELECT id, question FROM sessions WHERE id IN"
         with self._reading() as connection:
-            found = select_each(connection, statement, sessions)
-            return {as_digits(id): as_digits(question) for id, question in found}
+            rows = select_each(connection, statement, sessions)
+            return {as_digits(id): as_digits(question) for id, question in rows}
 
     def newest_time(self) -> int:
-        """When the newest session or evaluation started; looks at all of them."""
+        """When the newest session or evaluation started; reads all of them."""
         with self._reading() as connection:
             times = {
                 name: connection.execute(f"SELECT max(started) FROM {name}").fetchone()[0]

@@ -1,8 +1,8 @@
 """Reading and writing the store.
 
-Writing is insert-or-ignore: content decides the id, so a second writer has nothing
-left to write; but an id with other content is an error. Every call is one
-transaction. Many writers may share a store; each waits for the others.
+Writing is insert-or-ignore: the content determines the id, so a second writer has nothing to
+write; an id with other content is an error. Every call is one transaction. Many writers may
+share a store; each waits for the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evalstore.values import Json
 
 
 class Stored(NamedTuple):
-    """One version with its kind: what `show` prints."""
+    """A content with its kind, as `show` prints it."""
 
     kind: str
     id: str
@@ -32,18 +32,18 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
     """An open store."""
 
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:
-        """Everything whose id starts with these digits: kind and id."""
-        found: list[tuple[str, str]] = []
+        """The kind and the id of everything whose id starts with these digits."""
+        matches: list[tuple[str, str]] = []
         with self._reading() as connection:
             for name in TABLES:
                 query = f"SELECT id, content FROM {name} WHERE id BETWEEN ? AND ? LIMIT ?"
                 rows = connection.execute(query, (*_range(prefix), most))
                 contents = (decode_row(name, *row) for row in rows)
-                found += [(content["kind"], id) for id, content in contents]
-        return sorted(found, key=lambda one: one[1])
+                matches += [(content["kind"], id) for id, content in contents]
+        return sorted(matches, key=lambda match: match[1])
 
     def load_any(self, kind: str, id: str) -> Stored:
-        """One thing by its kind and full id; raises `StoreError` when it is not there."""
+        """A content by its kind and full id; raises `StoreError` when it is missing."""
         table = {**VERSIONS, **EVENTS}[kind].name
         query = f"SELECT content FROM {table} WHERE id = ?"
         with self._reading() as connection:
@@ -54,13 +54,13 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
         """Ids of questions that have a session or a failure and start with these digits."""
-        found: set[str] = set()
+        questions: set[str] = set()
         with self._reading() as connection:
             for name in (SESSIONS.name, FAILURES.name):
                 query = f"SELECT DISTINCT question FROM {name} WHERE question BETWEEN ? AND ?"
                 rows = connection.execute(f"{query} LIMIT ?", (*_range(prefix), most))
-                found |= {as_digits(id) for (id,) in rows}
-        return sorted(found)[:most]
+                questions |= {as_digits(id) for (id,) in rows}
+        return sorted(questions)[:most]
 
 
 def _range(prefix: str) -> tuple[bytes | None, bytes | None]:

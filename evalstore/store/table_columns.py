@@ -1,7 +1,7 @@
-"""The tables in plain SQL, for the driver: their columns, and the statements that make them.
+"""The tables in plain SQL: their columns, and the statements that create them.
 
-They are declared as SQLModel classes in `tables`, which take longer to import than most commands
-need to answer; migrations use those. A test compares the two.
+They are declared as SQLModel classes in `tables`, too, for the migrations; those take longer to
+import than most commands run. A test compares the two.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class TableColumns:
     """The columns that have an index."""
 
     def statements(self) -> dict[str, tuple[str, str]]:
-        """What makes it: statements, with what each makes (`table`, `index`) and its name."""
+        """The statements that create it, with `table` or `index` and the name of the object."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         made = f"CREATE TABLE {self.name} ( {columns}, PRIMARY KEY (id) )"
-        found = {made: ("table", self.name)}
+        statements = {made: ("table", self.name)}
         for column in self.indexed:
             name = f"ix_{self.name}_{column}"
-            found[f"CREATE INDEX {name} ON {self.name} ({column})"] = ("index", name)
-        return found
+            statements[f"CREATE INDEX {name} ON {self.name} ({column})"] = ("index", name)
+        return statements
 
 
 _ID, _TEXT, _WHOLE = "BLOB NOT NULL", "TEXT NOT NULL", "BIGINT NOT NULL"
@@ -98,10 +98,10 @@ EVENTS: dict[str, TableColumns] = {
 TABLES: dict[str, TableColumns] = {
     table.name: table for table in (*VERSIONS.values(), *EVENTS.values())
 }
-"""All tables of what is stored for good, by name; leases and their runners come and go."""
+"""All tables of what is stored permanently, by name: not those of leases and runners."""
 
 MIGRATION = "0003"
-"""The migration that a store of these tables is at."""
+"""The migration of a store with these tables."""
 _MIGRATIONS = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
@@ -114,4 +114,4 @@ STATEMENTS: dict[str, tuple[str, str]] = {
         for statement, made in table.statements().items()
     },
 }
-"""What makes an empty store, with what each statement makes and its name."""
+"""The statements that create an empty store, each with the kind and the name of its object."""

@@ -1,7 +1,7 @@
-"""The tables as they are declared. `content` is the canonical description that the id is of.
+"""The tables as SQLModel classes. The id is the hash of `content`, a canonical description.
 
-Other columns repeat what queries need of the content; `fsck` compares them. Migrations and tests
-use these classes; the program itself reads and writes by `table_columns`, which costs no import.
+Other columns repeat fields of the content for queries; `fsck` compares them. Migrations and tests
+use these classes; other modules use `table_columns`, which is quicker to import.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class EvaluationRow(_Version, table=True):
 
 
 class FailureRow(_Version, table=True):
-    """Failures: a log."""
+    """A log of failures."""
 
     __tablename__ = "failures"
     question: str | None = Field(default=None, sa_type=Id, index=True)
@@ -115,21 +115,21 @@ class RunRow(_Version, table=True):
 
 
 class RunnerRow(SQLModel, table=True):
-    """Programs that are executing a run now; a row goes when its program ends."""
+    """Programs that are executing a run; a row is deleted when its program ends."""
 
     __tablename__ = "runners"
     id: str = Field(primary_key=True, sa_type=Id)
     place: str = Field(sa_type=Text)
-    """The machine and the process namespace that `pid` belongs to."""
+    """The machine and the process namespace of `pid`."""
     pid: int = Field(sa_type=BigInteger)
     born: str = Field(sa_type=Text)
-    """When the process began, in the words of its system: numbers of processes come again."""
+    """When the process began, as its system reports it: process ids are reused."""
     beat: int = Field(sa_type=BigInteger)
-    """Counts up for as long as the program lives."""
+    """A counter that the program increments while it is alive."""
 
 
 class LeaseRow(SQLModel, table=True):
-    """What a runner works on: the id of a question, or the key of a judgement."""
+    """Leases: the id of a question, or the key of a judgement, and its runner."""
 
     __tablename__ = "leases"
     id: str = Field(primary_key=True, sa_type=Id)

@@ -1,4 +1,4 @@
-"""Contents by id, and the nodes of snapshots and result trees."""
+"""Queries for contents by id, and for the nodes of snapshots and result trees."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from evalstore.values import CaseFile, Json
 
 
 class NodeQueries(Database):
-    """The part of a store that knows of trees."""
+    """The queries for trees."""
 
     def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Leaves of snapshots by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.find_case_files(wanted), wanted, "node")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.find_case_files(unique_ids), unique_ids, "node")
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Leaves of snapshots by id; those the store does not have are left out."""
         return restore_case_files(dict(self._decode(NODES, ids, "cases")), self.load_cases)
 
     def load_cases(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Nodes of cases by id, as they are stored; raises `StoreError` when one is missing."""
+        """Nodes of cases by id, as JSON; raises `StoreError` when one is missing."""
         return self._load_nodes(ids, "cases")
 
     def iterate_results(self, ids: Sequence[str]) -> Iterator[list[ResultPart]]:
-        """The nodes that have the results of these files, in batches; `ids` are of their roots.
+        """The nodes with the results of these files, in batches; `ids` are those of their roots.
 
         Raises `StoreError` when one is missing.
         """
-        found = self.load_leaves(ids)
-        roots = (found[id] for id in ids)
+        leaves = self.load_leaves(ids)
+        roots = (leaves[id] for id in ids)
         yield from iterate_result_parts(roots, self.load_cases, self.load_leaves)
 
     def load_whole(self, content: Json) -> Json:
-        """The content of a node of cases or results; one with parts as if it were one node."""
+        """The content of a node of cases or results; the parts of a tree are joined."""
         if content["kind"] not in ("cases", "results") or not has_parts(content):
             return content
         whole = {name: value for name, value in content.items() if name not in OF_PARTS}
@@ -56,14 +56,14 @@ class NodeQueries(Database):
             return {**whole, "cases": cases, "scheme": hashing.SCHEME}
         cells = [
             {**cell, "case": cell["case"] + part.first}
-            for some in iterate_result_parts([content], self.load_cases, self.load_leaves)
-            for part in some
+            for batch in iterate_result_parts([content], self.load_cases, self.load_leaves)
+            for part in batch
             for cell in part.content["cells"]
         ]
         return {**whole, "cells": cells, "scheme": hashing.SCHEME}
 
     def iterate_members(self, node: str, name: str) -> Iterator[Json]:
-        """The items of the list `cases` or `cells` of a node, each read when it is its turn."""
+        """The items of the list `cases` or `cells` of a node, decoded one by one."""
         return iterate_members("nodes", node, self.load_text(node), name)
 
     def load_text(self, node: str) -> str:
@@ -82,8 +82,8 @@ class NodeQueries(Database):
         return self._load_nodes(ids, "results")
 
     def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:
-        wanted = list(dict.fromkeys(ids))
-        return require(dict(self._decode(NODES, wanted, kind)), wanted, "node")
+        unique_ids = list(dict.fromkeys(ids))
+        return require(dict(self._decode(NODES, unique_ids, kind)), unique_ids, "node")
 
     def _decode(
         self, table: TableColumns, ids: Iterable[str], kind: str | None = None

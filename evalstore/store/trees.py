@@ -1,8 +1,8 @@
 """Snapshots and result trees: content-addressed maps from test file to leaf.
 
-A tree is a leaf node with at most 16 entries, or a node with a child for each next
-digit of the path's digest. Its shape depends on its entries alone, so equal maps have
-equal ids, and a changed entry costs a few small nodes whatever the size of the map.
+A tree is a leaf node with at most 16 entries, or a node with a child for each next digit of the
+path's digest. Its shape depends on its entries alone, so equal maps have equal ids, and a changed
+entry changes a few small nodes, whatever the size of the map.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evalstore.values import Json
 
 _ENTRIES = 16
 _DEEPEST = 32
-"""Levels of a tree: one for each digit of a digest."""
+"""The most levels of a tree: one for each digit of a digest."""
 
 Load = Callable[[Iterable[str]], Mapping[str, Json]]
 
@@ -37,8 +37,8 @@ def _build(
         node = hashing.describe("tree", entries={path: entries[path] for _, path in paths})
     else:
         groups: dict[str, list[tuple[str, str]]] = {}
-        for one in paths:
-            groups.setdefault(one[0][depth], []).append(one)
+        for keyed_path in paths:
+            groups.setdefault(keyed_path[0][depth], []).append(keyed_path)
         node = hashing.describe(
             "tree",
             children={
@@ -52,30 +52,30 @@ def _build(
 
 
 def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, str]:
-    """The entries of a tree; with `unlike`, without the subtrees that another tree has too."""
+    """The entries of a tree; with `unlike`, without the subtrees that the other tree has, too."""
     [entries] = read_trees([(root, unlike)], load)
     return entries
 
 
 def read_trees(trees: Sequence[tuple[str, str | None]], load: Load) -> list[dict[str, str]]:
-    """The same of several trees, each with the other that it is unlike, read together."""
+    """The entries of several trees, read together; each is given with its `unlike`."""
     entries: list[dict[str, str]] = [{} for _ in trees]
     levels = [([root], [unlike] if unlike else []) for root, unlike in trees]
     for _ in _levels(trees[0][0] if trees else ""):
         levels = [_unlike(level, other) for level, other in levels]
-        wanted = [id for level, other in levels for id in (*level, *other)]
-        if not wanted:
+        unread = [id for level, other in levels for id in (*level, *other)]
+        if not unread:
             break
-        nodes = load(wanted)
-        for found, (level, _) in zip(entries, levels, strict=True):
+        nodes = load(unread)
+        for tree_entries, (level, _) in zip(entries, levels, strict=True):
             for id in level:
-                found.update(nodes[id].get("entries", {}))
+                tree_entries.update(nodes[id].get("entries", {}))
         levels = [(_below(level, nodes), _below(other, nodes)) for level, other in levels]
     return entries
 
 
 def _unlike(level: list[str], other: list[str]) -> tuple[list[str], list[str]]:
-    """The nodes that only one of two trees has; none when the first has none of its own."""
+    """The nodes that only one of two trees has; empty when the first has no such nodes."""
     same = {*level} & {*other}
     own = [id for id in level if id not in same]
     return own, [id for id in other if id not in same] if own else []
@@ -83,17 +83,17 @@ def _unlike(level: list[str], other: list[str]) -> tuple[list[str], list[str]]:
 
 def _below(level: list[str], nodes: Mapping[str, Json]) -> list[str]:
     return list(
-        dict.fromkeys(id for one in level for id in nodes[one].get("children", {}).values())
+        dict.fromkeys(id for node in level for id in nodes[node].get("children", {}).values())
     )
 
 
 def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
-    """The entry of one path in each of several trees that has it, by root.
+    """The entry of a path in each of these trees that has it, by root.
 
     Only the nodes on the way to it are loaded.
     """
     digits = iter(hashing.hash_bytes(path.encode()))
-    found: dict[str, str] = {}
+    by_root: dict[str, str] = {}
     level = {root: root for root in roots}
     for _ in _levels(next(iter(level), "")):
         if not level:
@@ -104,14 +104,14 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
         for root, id in level.items():
             node = nodes[id]
             if path in node.get("entries", {}):
-                found[root] = node["entries"][path]
+                by_root[root] = node["entries"][path]
             elif digit in node.get("children", {}):
                 following[root] = node["children"][digit]
         level = following
-    return found
+    return by_root
 
 
 def _levels(root: str) -> Iterator[int]:
-    """The levels of a tree; raises `StoreError` after the last: a node contains itself."""
+    """The levels of a tree; raises `StoreError` after the last, as a node contains itself."""
     yield from range(_DEEPEST + 1)
     raise damaged("nodes", root, "it is a tree in which a node contains itself")

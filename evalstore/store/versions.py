@@ -1,4 +1,4 @@
-"""Versions: contents that their id names, and the files that they refer to."""
+"""Stores and loads versions and the files that they refer to."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from evalstore.values import FileVersion, Json
 
 
 class VersionQueries(NodeQueries):
-    """The part of a store that knows of versions."""
+    """The queries for versions."""
 
     def ensure_versions(
         self,
         contents: Mapping[str, tuple[str, str]],
         blobs: Mapping[str, FileVersion] | None = None,
     ) -> None:
-        """Store versions unless they are there; contents are by id: kind and canonical JSON."""
+        """Store versions that are missing; contents are by id: kind and canonical JSON."""
         by_table: dict[TableColumns, dict[str, dict[str, Any]]] = {}
         for id, (kind, content) in contents.items():
             by_table.setdefault(VERSIONS[kind], {})[id] = {"id": id, "content": content}
@@ -36,44 +36,33 @@ class VersionQueries(NodeQueries):
             for table, rows in by_table.items():
                 ensure(connection, table, rows)
 
-    def ensure_files(self, blobs: Mapping[str, FileVersion]) -> None:
-        """Store referenced files unless they are there."""
-        self.ensure_versions({}, blobs)
-
     def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
         """The contents of those of these versions that the store has."""
         return dict(self._decode(VERSIONS[kind], ids, kind))
 
     def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
-        """The characters of the contents of those of these versions that the store has."""
+        """The lengths, in characters, of those of these contents that the store has."""
         statement = f"SELECT id, length(content) FROM {VERSIONS[kind].name} WHERE id IN"
         with self._reading() as connection:
             return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
 
     def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
         """Referenced files by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
+        unique_ids = list(dict.fromkeys(ids))
         query = "SELECT content, data FROM files WHERE id = ?"
-        found: dict[str, FileVersion] = {}
+        files: dict[str, FileVersion] = {}
         with self._reading() as connection:
-            for id in wanted:
+            for id in unique_ids:
                 row = connection.execute(query, (as_bytes(id),)).fetchone()
                 if row is None:
                     raise missing("file", id)
                 content = decode("files", id, row[0])
-                found[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
-        return found
-
-    def missing_files(self, ids: Iterable[str]) -> set[str]:
-        """Those of these referenced files that the store does not have."""
-        wanted = set(ids)
-        with self._reading() as connection:
-            present = select_each(connection, "SELECT id FROM files WHERE id IN", wanted)
-            return wanted - {as_digits(id) for (id,) in present}
+                files[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
+        return files
 
     def load_all(self, kind: str) -> dict[str, Json]:
         """All versions of a kind by id: for evaluators and models, of which there are few."""
         with self._reading() as connection:
             table = VERSIONS[kind].name
-            found = connection.execute(f"SELECT id, content FROM {table}")
-            return dict(decode_row(table, *row) for row in found)
+            rows = connection.execute(f"SELECT id, content FROM {table}")
+            return dict(decode_row(table, *row) for row in rows)

@@ -1,4 +1,4 @@
-"""Who works on what: runs that share a store do not do the same work twice."""
+"""Leases, by which runs that share a store do not do the same work twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long test files are trees of nodes: programs that do not know them refuse the store.
+"""Long test files are stored as trees of nodes: older programs refuse the store.
 
 No table changes, and the nodes that are there stay as they are.
 """
@@ -12,4 +12,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Change nothing: the number alone tells older programs."""
+    """Change nothing: older programs refuse the store because of the number alone."""

@@ -35,7 +35,9 @@ def test_few_pass_at_once() -> None:
 def test_many_pass_a_few_in_each_round_in_the_order_they_came() -> None:
     rounds = rounds_of(30)
     assert list(rounds) == list(range(30))
-    counts = [list(rounds.values()).count(one) for one in sorted(set(rounds.values()))]
+    counts = [
+        list(rounds.values()).count(round_number) for round_number in sorted(set(rounds.values()))
+    ]
     assert max(counts) == 8
     assert len(counts) == 4
 

@@ -129,8 +129,8 @@ class Lab:
     nonces: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
-        self.candidate: Provider = Acting(lambda *given: self.act(*given))
-        self.judge: Provider = Acting(lambda *given: self.judging(*given))
+        self.candidate: Provider = Acting(lambda *arguments: self.act(*arguments))
+        self.judge: Provider = Acting(lambda *arguments: self.judging(*arguments))
 
     @property
     def asked(self) -> list[Request]:
@@ -145,7 +145,7 @@ class Lab:
     def add(
         self,
         text: str = "Hi",
-        told: str | None = "Judge.",
+        instructions: str | None = "Judge.",
         *,
         json_mode: bool = False,
         schema: Any = None,
@@ -168,16 +168,22 @@ class Lab:
             schema_id = keep("schema", hashing.describe_schema(schema))
             checks = ({"type": "jsonSchema", "revision": 1, "schema": schema_id},)
         version = TestVersion((Message("user", (Text(text),)),), schema=schema_id)
-        instructions = (Text(told),) if told else ()
-        evaluation = EvaluationVersion(instructions, checks)
+        parts = (Text(instructions),) if instructions else ()
+        evaluation = EvaluationVersion(parts, checks)
         case = Case(
             "",
             "",
             (keep("test", hashing.describe_test(version)),) * repetitions,
-            keep("evaluation", hashing.describe_evaluation(evaluation)) if told or checks else None,
+            keep("evaluation", hashing.describe_evaluation(evaluation))
+            if instructions or checks
+            else None,
             tags,
             (None,),
-            judged_by=tuple(who for who, has in (("checks", checks), ("models", told)) if has)
+            judged_by=tuple(
+                judge_kind
+                for judge_kind, has in (("checks", checks), ("models", instructions))
+                if has
+            )
             or ("models",),
         )
         self.files[f"{len(self.files)}.md"] = CaseFile((case,), attempts, evaluators)
@@ -238,7 +244,7 @@ class Lab:
             RunEnvironment(
                 now=lambda: next(self.clock),
                 nonce=lambda: f"{next(self.nonces):016x}",
-                progress=lambda what, count: self.seen.append((what, count)),
+                progress=lambda event, count: self.seen.append((event, count)),
                 warn=self.warned.append,
                 sleep=sleep,
                 monotonic=lambda: self.time,
@@ -298,8 +304,8 @@ def test_the_scripted_provider_takes_the_same_path(lab: Lab) -> None:
 
 
 def test_identical_questions_are_asked_once(lab: Lab) -> None:
-    for told in ("One.", "Two.", "One."):
-        lab.add("Same", told)
+    for instructions in ("One.", "Two.", "One."):
+        lab.add("Same", instructions)
     outcome = lab.run()
     assert (outcome.asked, outcome.judged) == (1, 2)
     assert lab.is_done()
@@ -321,8 +327,8 @@ def test_answers_that_only_another_file_wants_are_judged_for_that_file_alone(lab
     lab.add("Same", "One.", attempts=1)
     assert lab.plan().judge_count == 4
     lab.run()
-    told = [request.messages[0].text.partition("|")[0] for request in lab.judged]
-    assert sorted(told) == ["One.", "Three.", "Three.", "Three."]
+    instructions = [request.messages[0].text.partition("|")[0] for request in lab.judged]
+    assert sorted(instructions) == ["One.", "Three.", "Three.", "Three."]
     assert lab.is_done()
 
 
@@ -389,7 +395,7 @@ def cut(limit_needed: int) -> Act:
 def test_a_cut_answer_counts_until_the_limit_is_raised(lab: Lab) -> None:
     lab.act = cut(500)
     lab.limit = 400
-    lab.add(told=None)
+    lab.add(instructions=None)
     lab.run()
     assert lab.is_done()
     lab.limit = 300
@@ -407,7 +413,7 @@ def test_a_cut_answer_counts_until_the_limit_is_raised(lab: Lab) -> None:
 def test_without_a_limit_a_cut_answer_is_asked_again(lab: Lab) -> None:
     lab.act = cut(500)
     lab.limit = 400
-    lab.add(told=None)
+    lab.add(instructions=None)
     lab.run()
     lab.limit = None
     lab.run()
@@ -417,7 +423,7 @@ def test_without_a_limit_a_cut_answer_is_asked_again(lab: Lab) -> None:
 
 def test_an_answer_the_provider_cut_by_itself_is_not_asked_again(lab: Lab) -> None:
     lab.act = lambda _request, _count: Reply("answer", finish_reason="length")
-    lab.add(told=None)
+    lab.add(instructions=None)
     lab.run()
     lab.limit = 100
     assert lab.is_done()
@@ -428,7 +434,7 @@ def test_an_answer_the_provider_cut_by_itself_is_not_asked_again(lab: Lab) -> No
 
 def test_a_call_is_tried_again_as_often_as_allowed(lab: Lab) -> None:
     lab.act = failing(*[busy()] * 9)
-    lab.add(told=None)
+    lab.add(instructions=None)
     outcome = lab.run()
     assert len(lab.asked) == 3
     assert outcome.failures == {"m: too many": 1}
@@ -439,7 +445,7 @@ def test_a_call_is_tried_again_as_often_as_allowed(lab: Lab) -> None:
 
 def test_a_failure_that_passes_costs_nothing_but_time(lab: Lab) -> None:
     lab.act = failing(busy(), busy())
-    lab.add(told=None)
+    lab.add(instructions=None)
     outcome = lab.run()
     assert (outcome.asked, outcome.failed) == (1, 0)
     assert lab.slept == [0.5, 1.0]
@@ -448,15 +454,15 @@ def test_a_failure_that_passes_costs_nothing_but_time(lab: Lab) -> None:
 
 def test_the_server_says_how_long_to_wait(lab: Lab) -> None:
     lab.act = failing(busy(7.0), busy(20.0))
-    lab.add(told=None)
+    lab.add(instructions=None)
     assert lab.run().asked == 1
     assert lab.slept == [7.0, 20.0]
 
 
 def test_a_wait_that_is_longer_than_the_timeout_ends_the_model(lab: Lab) -> None:
     lab.act = failing(*[busy(10_000.0)] * 9)
-    lab.add(told=None)
-    lab.add("Hello", told=None)
+    lab.add(instructions=None)
+    lab.add("Hello", instructions=None)
     lab.limits = Limits(concurrency=1)
     assert lab.run().failed == 2
     assert len(lab.asked) == 1
@@ -469,14 +475,14 @@ def test_a_wait_that_is_longer_than_the_timeout_ends_the_model(lab: Lab) -> None
 def test_the_wait_is_bounded_and_spread(lab: Lab) -> None:
     lab.limits = Limits(retries=12, timeout=1000)
     lab.act = failing(*[busy()] * 12)
-    lab.add(told=None)
+    lab.add(instructions=None)
     lab.run()
     assert lab.slept == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 6]
 
 
 def test_what_cannot_succeed_is_not_tried_again(lab: Lab) -> None:
     lab.act = failing(ProviderError("status", "bad request", status=400))
-    lab.add(told=None)
+    lab.add(instructions=None)
     lab.run()
     assert len(lab.asked) == 1
 
@@ -602,7 +608,7 @@ def test_checks_that_fail_save_the_judgement_of_the_model(lab: Lab) -> None:
     lab.add(json_mode=True)
     lab.run()
     assert lab.judged == []
-    assert [one["verdict"] for one in lab.stored("evaluations")] == ["fail"]
+    assert [row["verdict"] for row in lab.stored("evaluations")] == ["fail"]
     assert lab.is_done()
 
 
@@ -624,8 +630,8 @@ def test_checks_of_files_that_share_an_answer_are_each_made_once(lab: Lab) -> No
     outcome = lab.run()
     # Three evaluation versions; the one without a judge has two answers to check.
     assert outcome.judged == 4 + len(lab.judged)
-    told = sorted(request.code + request.messages[0].text[:4] for request in lab.judged)
-    assert told == ["judgeOne.", "judgeTwo.", "taggedOne."]
+    judged = sorted(request.code + request.messages[0].text[:4] for request in lab.judged)
+    assert judged == ["judgeOne.", "judgeTwo.", "taggedOne."]
     assert lab.is_done()
 
 
@@ -666,10 +672,10 @@ def test_the_same_judge_under_two_names_judges_once(lab: Lab) -> None:
 
 
 def test_stored_answers_are_judged_without_being_asked_again(lab: Lab) -> None:
-    lab.add(told="Old.")
+    lab.add(instructions="Old.")
     lab.run()
     lab.files = {}
-    lab.add(told="New.")
+    lab.add(instructions="New.")
     outcome = lab.run()
     assert (outcome.asked, outcome.judged) == (0, 1)
     assert "answer" in lab.judged[-1].messages[0].text
@@ -691,7 +697,7 @@ def test_an_answer_is_in_the_store_before_the_run_ends(lab: Lab) -> None:
         return Reply("first") if count == 1 else last()
 
     lab.act = act
-    lab.add(told=None, attempts=2)
+    lab.add(instructions=None, attempts=2)
     lab.run()
     assert started == [1]
 
@@ -750,7 +756,7 @@ def test_an_answer_that_could_not_be_stored_is_stored_at_the_end(
 
     monkeypatch.setattr(Store, "record", once)
     lab.act = act
-    lab.add(told=None, attempts=2)
+    lab.add(instructions=None, attempts=2)
     with pytest.raises(StoreError, match="is locked"):
         lab.run()
     assert len(lab.stored("sessions")) == 1
@@ -845,7 +851,7 @@ def test_halting_finishes_what_is_in_flight_and_starts_nothing(lab: Lab) -> None
 
 
 def test_halting_does_not_wait_for_another_try(lab: Lab) -> None:
-    lab.add(told=None)
+    lab.add(instructions=None)
     executor = lab.executor()
 
     async def forever(_seconds: float) -> None:
@@ -957,7 +963,7 @@ def test_runs_at_the_same_time_share_the_work(lab: Lab) -> None:
 
 def test_what_another_run_fails_at_is_tried_by_this_one(lab: Lab) -> None:
     for number in range(10):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(retries=0)
 
     def act(_request: Request, count: int) -> Reply:
@@ -967,12 +973,12 @@ def test_what_another_run_fails_at_is_tried_by_this_one(lab: Lab) -> None:
 
     lab.act = act
     outcomes = [outcome for _, outcome in run_together(lab)]
-    assert (sum(one.asked for one in outcomes), sum(one.failed for one in outcomes)) == (10, 10)
+    assert (sum(each.asked for each in outcomes), sum(each.failed for each in outcomes)) == (10, 10)
 
 
 def test_stored_answers_are_judged_by_one_of_the_runs(lab: Lab) -> None:
     for number in range(30):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.run()
     lab.files.clear()
     for number in range(30):
@@ -1085,7 +1091,7 @@ def sleeping_at(lab: Lab, when: Callable[[], bool]) -> tuple[Executor, Callable[
 
 
 def test_after_a_sleep_no_try_is_repeated_that_another_run_has_made(lab: Lab) -> None:
-    lab.add(told=None)
+    lab.add(instructions=None)
     first, sleep = sleeping_at(lab, lambda: len(lab.asked) == 1)
 
     async def act() -> Reply:
@@ -1173,13 +1179,13 @@ def test_a_store_that_is_locked_for_a_while_loses_nothing(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     record, calls = lab.store.record, itertools.count()
 
-    def locked(*given: Any, wait: bool) -> None:
+    def locked(*arguments: Any, wait: bool) -> None:
         if next(calls) in (2, 3, 4, 5, 6, 7):
             raise StoreLockedError("the store is locked")
-        record(*given, wait=wait)
+        record(*arguments, wait=wait)
 
     monkeypatch.setattr(lab.store, "record", locked)
     outcome = lab.run()
@@ -1187,7 +1193,7 @@ def test_a_store_that_is_locked_for_a_while_loses_nothing(
 
 
 def test_what_failed_in_one_plan_is_not_tried_again_in_the_next(lab: Lab) -> None:
-    lab.add("Same", told=None)
+    lab.add("Same", instructions=None)
     lab.limits = Limits(retries=0)
     lab.act = failing(*[busy()] * 9)
     executor = lab.executor()
@@ -1208,7 +1214,7 @@ def test_what_failed_in_one_plan_is_not_tried_again_in_the_next(lab: Lab) -> Non
 def test_the_budget_is_never_exceeded(lab: Lab) -> None:
     lab.price = Price("test", per_call=0.1)
     for number in range(50):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(concurrency=8, max_cost=1.05)
     outcome = lab.run()
     assert (outcome.asked, outcome.failed, outcome.over_budget) == (10, 0, True)
@@ -1220,7 +1226,7 @@ def test_the_budget_is_never_exceeded(lab: Lab) -> None:
 def test_answers_that_cost_less_than_feared_leave_room_for_more(lab: Lab) -> None:
     lab.price = Price("test", per_output_token=0.01)
     for number in range(50):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     # A limit of 100 tokens could cost a dollar; the answers have 2 tokens, so all of them fit.
     lab.limit = 100
     lab.limits = Limits(max_cost=2.5)
@@ -1232,7 +1238,7 @@ def test_answers_that_cost_less_than_feared_leave_room_for_more(lab: Lab) -> Non
 def test_three_times_a_tenth_fit_into_three_tenths(lab: Lab) -> None:
     lab.price = Price("test", per_call=0.1)
     for number in range(5):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(concurrency=1, max_cost=0.3)
     assert lab.run().asked == 3
 
@@ -1251,7 +1257,7 @@ def test_what_nobody_counted_is_reckoned_at_its_likely_price(lab: Lab) -> None:
     lab.price = Price("test", per_output_token=0.001)
     lab.act = lambda _request, _count: Reply("answer")
     for number in range(20):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limit = 100
     lab.limits = Limits(max_cost=1.0)
     outcome = lab.run()
@@ -1261,7 +1267,9 @@ def test_what_nobody_counted_is_reckoned_at_its_likely_price(lab: Lab) -> None:
 
 def test_input_tokens_are_set_aside_before_a_call(lab: Lab) -> None:
     lab.price = Price("test", per_input_token=0.001)
-    lab.add("Question " * 100, told=None)  # 301 tokens, more than the ten that are counted later
+    lab.add(
+        "Question " * 100, instructions=None
+    )  # 301 tokens, more than the ten that are counted later
     lab.limits = Limits(max_cost=0.3)
     assert (lab.run().asked, len(lab.asked)) == (0, 0)
     lab.limits = Limits(max_cost=0.302)
@@ -1275,7 +1283,7 @@ def test_the_longest_answer_of_a_model_is_set_aside_for_its_next_ones(lab: Lab) 
 
     lab.price, lab.act = Price("test", per_output_token=0.001), act
     for text in ("short", "long", "short too", "unasked"):
-        lab.add(text, told=None)
+        lab.add(text, instructions=None)
     # 0.001 + 1.000 + 0.001 are spent when another answer might cost a dollar again.
     lab.limits = Limits(concurrency=1, max_cost=2.001)
     outcome = lab.run()
@@ -1298,7 +1306,7 @@ def test_each_model_has_an_account_of_its_own(lab: Lab) -> None:
 
 def test_a_refusal_lets_the_whole_account_wait(lab: Lab) -> None:
     for number in range(6):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(concurrency=1)
     lab.act = failing(busy(20.0))
     assert lab.run().asked == 6
@@ -1308,7 +1316,7 @@ def test_a_refusal_lets_the_whole_account_wait(lab: Lab) -> None:
 
 def test_an_answer_can_say_that_there_is_no_room_for_another(lab: Lab) -> None:
     for number in range(3):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(concurrency=1)
     lab.act = lambda _request, _count: Reply("answer", wait=4.0)
     assert lab.run().asked == 3
@@ -1317,7 +1325,7 @@ def test_an_answer_can_say_that_there_is_no_room_for_another(lab: Lab) -> None:
 
 def test_calls_are_spread_over_the_minute(lab: Lab) -> None:
     for number in range(5):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(concurrency=1, requests_per_minute=60)
     lab.run()
     assert lab.time == pytest.approx(3.0)  # one second's worth is made up for
@@ -1325,7 +1333,7 @@ def test_calls_are_spread_over_the_minute(lab: Lab) -> None:
 
 def test_waiting_for_a_turn_uses_up_no_timeout(lab: Lab) -> None:
     for number in range(20):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(timeout=2, requests_per_minute=10, concurrency=1)
     failed = ProviderError("status", "oops", status=500, retry=True)
     lab.act = failing(failed)
@@ -1336,7 +1344,7 @@ def test_waiting_for_a_turn_uses_up_no_timeout(lab: Lab) -> None:
 def test_a_model_that_was_given_up_lets_the_others_go_on_at_once(lab: Lab) -> None:
     lab.models = ("m", "other")
     for number in range(5):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(concurrency=1)
 
     def act(request: Request, _count: int) -> Reply:
@@ -1352,7 +1360,7 @@ def test_a_model_that_was_given_up_lets_the_others_go_on_at_once(lab: Lab) -> No
 
 def test_a_server_that_answers_at_times_is_not_given_up(lab: Lab) -> None:
     for number in range(100):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(retries=0, concurrency=1)
     errors = itertools.cycle(
         [
@@ -1371,7 +1379,7 @@ def test_a_server_that_answers_at_times_is_not_given_up(lab: Lab) -> None:
 
 
 def test_a_call_with_its_tries_ends_at_the_timeout(lab: Lab) -> None:
-    lab.add(told=None)
+    lab.add(instructions=None)
     lab.limits = Limits(timeout=60, retries=50)
     lab.act = failing(*[busy(25.0)] * 50)
     assert lab.run().failed == 1
@@ -1381,7 +1389,7 @@ def test_a_call_with_its_tries_ends_at_the_timeout(lab: Lab) -> None:
 
 def test_an_endpoint_that_is_gone_is_not_asked_thousands_of_times(lab: Lab) -> None:
     for number in range(200):
-        lab.add(f"Question {number}", told=None)
+        lab.add(f"Question {number}", instructions=None)
     lab.limits = Limits(retries=0, concurrency=4)
     gone = ProviderError("connection", "connection refused", retry=True)
 

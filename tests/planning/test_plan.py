@@ -76,16 +76,16 @@ def carried_out(plan: Plan) -> tuple[dict[str, list[Sample]], dict[str, list[Vot
         for number in range(ask.count):
             id = f"{ask.question_id}/{number}"
             samples.setdefault(ask.question_id, []).append(Sample(2, id, None))
-    votes = {session: list(some) for session, some in plan.votes.items()}
+    votes = {session: list(session_votes) for session, session_votes in plan.votes.items()}
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
         for sample in samples[cell.questions[0]][: cell.wanted]:
             have = votes.setdefault(sample.id, [])
-            wanted = [(judge.evaluator, judge.times) for judge in cell.judges]
-            for evaluator, times in [(CHECKS, 1), *wanted]:
-                one = vote(evaluator, evaluation=cell.case.evaluation)
-                have += [one] * (times - have.count(one))
+            expected = [(judge.evaluator, judge.times) for judge in cell.judges]
+            for evaluator, times in [(CHECKS, 1), *expected]:
+                new_vote = vote(evaluator, evaluation=cell.case.evaluation)
+                have += [new_vote] * (times - have.count(new_vote))
     return samples, votes
 
 
@@ -311,8 +311,8 @@ def test_votes_under_another_evaluation_or_by_another_judge_do_not_count() -> No
 def test_more_judgements_are_wanted_when_the_number_is_raised() -> None:
     (cell,) = cells_of(case(), judges=(replace(JUDGE, times=3),))
     samples = {cell.questions[0]: [Sample(1, "s", None)]}
-    (one,) = plan_of([cell], samples, {"s": [vote()]}).judgements
-    assert one.count == 2
+    (judgement,) = plan_of([cell], samples, {"s": [vote()]}).judgements
+    assert judgement.count == 2
 
 
 def test_models_are_not_needed_when_the_checks_have_failed() -> None:
@@ -522,7 +522,9 @@ def test_votes_that_do_not_count_are_told_apart() -> None:
     plan_asks(plan, samples)
     plan_judgements(plan, stored, AgeLimit(2, "old"))
     assert plan.passed_over == {"old", "other"}
-    assert {subject: [one.id for one in votes] for subject, votes in plan.votes.items()} == {
+    assert {
+        subject: [counted.id for counted in votes] for subject, votes in plan.votes.items()
+    } == {
         "t1": ["new"],
         "t2": [],
     }
@@ -582,7 +584,7 @@ def test_what_may_not_be_called_is_left_and_counted() -> None:
     assert [(ask.cell.candidate.id, ask.count) for ask in plan.asks] == [("first", 2)]
     assert [(judgement.judge, judgement.count) for judgement in plan.judgements] == [(JUDGE, 2)]
     assert (plan.left_asks, plan.left_judgements) == (2, 2)
-    assert [one for one, _ in missing_judgements(cells[0], ())] == [JUDGE]
+    assert [reachable for reachable, _ in missing_judgements(cells[0], ())] == [JUDGE]
 
 
 def test_what_is_left_of_all_cells_is_counted_together() -> None:
@@ -665,7 +667,7 @@ cases = st.builds(
 )
 files = st.lists(
     st.builds(
-        lambda some, attempts: (tuple(some), attempts),
+        lambda case_list, attempts: (tuple(case_list), attempts),
         st.lists(cases, min_size=1, max_size=4),
         st.sampled_from([None, 1, 2, 3]),
     ),
@@ -696,40 +698,43 @@ settings = st.tuples(
 
 
 def all_cells(
-    found: list[tuple[tuple[Case, ...], int | None]],
+    drawn: list[tuple[tuple[Case, ...], int | None]],
     participants: tuple[list[Candidate], list[Judge]],
 ) -> list[Cell]:
     return [
         cell
-        for some, attempts in found
+        for case_list, attempts in drawn
         for cell in cells_of(
-            *some, candidates=participants[0], judges=participants[1], attempts=attempts
+            *case_list, candidates=participants[0], judges=participants[1], attempts=attempts
         )
     ]
 
 
 @given(files, settings)
 def test_after_a_complete_run_the_plan_is_empty(
-    found: list[tuple[tuple[Case, ...], int | None]],
+    drawn: list[tuple[tuple[Case, ...], int | None]],
     participants: tuple[list[Candidate], list[Judge]],
 ) -> None:
-    cells = all_cells(found, participants)
+    cells = all_cells(drawn, participants)
     again = plan_of(cells, *carried_out(plan_of(cells)))
     assert (again.asks, again.judgements) == ([], [])
 
 
 @given(files, settings)
 def test_new_instructions_lead_to_judgements_but_to_no_question(
-    found: list[tuple[tuple[Case, ...], int | None]],
+    drawn: list[tuple[tuple[Case, ...], int | None]],
     participants: tuple[list[Candidate], list[Judge]],
 ) -> None:
-    before = plan_of(all_cells(found, participants))
+    before = plan_of(all_cells(drawn, participants))
     edited = [
         (
-            tuple(replace(one, evaluation=one.evaluation and f"{one.evaluation}'") for one in some),
+            tuple(
+                replace(each, evaluation=each.evaluation and f"{each.evaluation}'")
+                for each in case_list
+            ),
             attempts,
         )
-        for some, attempts in found
+        for case_list, attempts in drawn
     ]
     after = plan_of(all_cells(edited, participants), *carried_out(before))
     assert after.asks == []
@@ -738,10 +743,10 @@ def test_new_instructions_lead_to_judgements_but_to_no_question(
 
 @given(files, settings)
 def test_no_question_and_no_judgement_is_planned_twice(
-    found: list[tuple[tuple[Case, ...], int | None]],
+    drawn: list[tuple[tuple[Case, ...], int | None]],
     participants: tuple[list[Candidate], list[Judge]],
 ) -> None:
-    plan = plan_of(all_cells(found, participants))
+    plan = plan_of(all_cells(drawn, participants))
     questions = [ask.question_id for ask in plan.asks]
     assert len(set(questions)) == len(questions)
     judged = [

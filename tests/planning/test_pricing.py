@@ -55,8 +55,8 @@ def test_the_newest_price_in_force_counts(day: str, per_call: float) -> None:
 
 def test_a_currency_is_counted_in_dollars_of_the_day() -> None:
     euro = Currency("EUR", (("2026-01-01", 1.1), ("2026-06-01", 1.2)))
-    one = model(ModelCost("EUR", "2026-01-01", 1.0, 2.0, 3.0, 4.0))
-    price = find(one, {"EUR": euro}, DAY)
+    priced = model(ModelCost("EUR", "2026-01-01", 1.0, 2.0, 3.0, 4.0))
+    price = find(priced, {"EUR": euro}, DAY)
     assert price is not None
     assert (price.per_call, price.per_input_token) == (1.2, 2.4)
     assert price.per_output_token == pytest.approx(3.6)
@@ -64,9 +64,9 @@ def test_a_currency_is_counted_in_dollars_of_the_day() -> None:
 
 
 def test_a_currency_without_a_rate_has_no_price() -> None:
-    one = model(ModelCost("EUR", "2026-01-01", 1.0))
-    assert find(one, {}, DAY) is None
-    assert find(one, {"EUR": Currency("EUR", (("2027-01-01", 1.1),))}, DAY) is None
+    priced = model(ModelCost("EUR", "2026-01-01", 1.0))
+    assert find(priced, {}, DAY) is None
+    assert find(priced, {"EUR": Currency("EUR", (("2027-01-01", 1.1),))}, DAY) is None
 
 
 def test_a_script_costs_nothing() -> None:
@@ -92,16 +92,16 @@ def test_a_price_from_the_cache_that_is_not_given_is_that_of_any_token() -> None
 
 
 def test_a_price_from_the_cache_is_converted_like_the_others() -> None:
-    one = ModelCost("EUR", "2026-01-01", per_prompt_token=0.01, per_cached_prompt_token=0.001)
-    price = find(model(one), {"EUR": Currency("EUR", (("2026-01-01", 2.0),))}, DAY)
+    cost = ModelCost("EUR", "2026-01-01", per_prompt_token=0.01, per_cached_prompt_token=0.001)
+    price = find(model(cost), {"EUR": Currency("EUR", (("2026-01-01", 2.0),))}, DAY)
     assert price is not None
     assert price.per_cached_token == 0.002
     assert price.cost(Usage(100, 0, cached_tokens=50)).usd == pytest.approx(1.1)
 
 
 def test_tokens_that_are_free_in_the_cache_are_stored_as_free() -> None:
-    one = ModelCost("USD", "2026-01-01", per_prompt_token=0.01, per_cached_prompt_token=0.0)
-    price = find(model(one), {}, DAY)
+    cost = ModelCost("USD", "2026-01-01", per_prompt_token=0.01, per_cached_prompt_token=0.0)
+    price = find(model(cost), {}, DAY)
     assert price is not None
     assert price.cost(Usage(100, 0, cached_tokens=80)).usd == pytest.approx(0.2)
     assert price.describe() == {"source": "costs", "inputToken": 0.01, "cachedToken": 0.0}
@@ -137,11 +137,11 @@ EURO = {"EUR": Currency("EUR", (("2026-06-01", 1.2),))}
 def test_prices_without_a_rate_are_found_unless_they_are_history(
     costs: list[tuple[str, str]], unpriced: list[tuple[str, str]]
 ) -> None:
-    one = model(*(ModelCost(currency, start) for currency, start in costs))
-    found = [(cost.currency, day) for cost, day in find_unpriced(one, EURO, DAY)]
-    assert found == unpriced
+    priced = model(*(ModelCost(currency, start) for currency, start in costs))
+    without_rate = [(cost.currency, day) for cost, day in find_unpriced(priced, EURO, DAY)]
+    assert without_rate == unpriced
 
 
 def test_a_rate_that_begins_later_is_no_rate_yet() -> None:
-    one = model(ModelCost("EUR", "2026-01-01"))
-    assert [day for _, day in find_unpriced(one, EURO, "2026-05-31")] == ["2026-05-31"]
+    priced = model(ModelCost("EUR", "2026-01-01"))
+    assert [day for _, day in find_unpriced(priced, EURO, "2026-05-31")] == ["2026-05-31"]

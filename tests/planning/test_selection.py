@@ -25,8 +25,10 @@ def case(row: str = "", *tags: str) -> Case:
     return Case(row, "", ("t",), None, tags, (None,))
 
 
-def selects(selection: Selection, file: str = "tests/a.md", one: Case | None = None) -> bool:
-    return selection.matcher()(file, one or case())
+def selects(
+    selection: Selection, file: str = "tests/a.md", tested_case: Case | None = None
+) -> bool:
+    return selection.matcher()(file, tested_case or case())
 
 
 def test_without_a_word_everything_is_selected() -> None:
@@ -55,8 +57,8 @@ def test_a_path_covers_itself_and_what_lies_in_it(path: str, file: str, covers: 
 
 def test_a_row_can_be_named() -> None:
     selection = Selection((Target("tests/a.md", "Oslo"), Target("tests/b.md")))
-    assert selects(selection, one=case("Oslo"))
-    assert not selects(selection, one=case("Bergen"))
+    assert selects(selection, tested_case=case("Oslo"))
+    assert not selects(selection, tested_case=case("Bergen"))
     assert selects(selection, "tests/b.md", case("Bergen"))
 
 
@@ -66,14 +68,14 @@ def test_a_row_can_be_named() -> None:
 )
 def test_one_of_the_tags_and_none_of_the_excluded(tags: tuple[str, ...], selected: bool) -> None:
     selection = Selection(tags=("x", "y"), exclude_tags=("no",))
-    assert selects(selection, one=case("", *tags)) is selected
+    assert selects(selection, tested_case=case("", *tags)) is selected
 
 
 def test_one_of_each_required_list() -> None:
     selection = Selection(required_tags1=("a", "b"), required_tags2=("c",))
-    assert selects(selection, one=case("", "b", "c"))
-    assert not selects(selection, one=case("", "a", "b"))
-    assert not selects(selection, one=case("", "c"))
+    assert selects(selection, tested_case=case("", "b", "c"))
+    assert not selects(selection, tested_case=case("", "a", "b"))
+    assert not selects(selection, tested_case=case("", "c"))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_brackets_are_closed(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "found"),
+    ("expression", "matching"),
     [
         ("a and b", {"ab"}),
         ("b and a", {"ab"}),
@@ -156,9 +158,9 @@ def test_brackets_are_closed(expression: str) -> None:
         ("not a and not b", {"c"}),
     ],
 )
-def test_both_sides_of_a_word_count(expression: str, found: set[str]) -> None:
+def test_both_sides_of_a_word_count(expression: str, matching: set[str]) -> None:
     matches = compile_name(expression)
-    assert {name for name in ("a", "b", "ab", "c") if matches(name)} == found
+    assert {name for name in ("a", "b", "ab", "c") if matches(name)} == matching
 
 
 def test_a_name_has_two_hundred_words_at_most() -> None:
@@ -197,7 +199,9 @@ def test_without_a_sample_a_shard_and_a_limit_it_is_all(subset: Subset, is_all: 
 def test_a_sample_is_drawn_by_the_values_of_rows_and_nothing_else() -> None:
     cases = [("a.md", replace(case(f"row {n}"), key=str(n % 2))) for n in range(6)]
     sample = Subset(sample=3).take(cases)
-    assert len({one.key for _, one in sample}) == 1  # of one key all come before those of others
+    assert (
+        len({drawn.key for _, drawn in sample}) == 1
+    )  # of one key all come before those of others
     two = Subset(sample=2).take(cases)
     assert two == sample[:2]  # by rows where the keys are equal
     assert Subset(sample=2).take(cases[::-1]) == two[::-1]
@@ -212,7 +216,7 @@ placed = st.lists(
         st.sampled_from(["t1", "t2", "t3"]),
     ),
     max_size=12,
-    unique_by=lambda one: (one[0], one[1].row),
+    unique_by=lambda drawn: (drawn[0], drawn[1].row),
 )
 
 
@@ -220,23 +224,23 @@ placed = st.lists(
 def test_a_sample_has_so_many_cases_in_their_order(
     cases: list[Placed], size: int, seed: int
 ) -> None:
-    found = Subset(sample=size, seed=seed).take(cases)
-    assert len(found) == min(size, len(cases))
-    assert found == [one for one in cases if one in found]
+    drawn = Subset(sample=size, seed=seed).take(cases)
+    assert len(drawn) == min(size, len(cases))
+    assert drawn == [chosen for chosen in cases if chosen in drawn]
 
 
 @given(placed, st.integers(1, 6))
 def test_one_more_case_takes_the_place_of_one_at_most(cases: list[Placed], size: int) -> None:
     sample = Subset(sample=size)
     fewer, more = sample.take(cases[1:]), sample.take(cases)
-    assert len([one for one in fewer if one not in more]) <= 1
+    assert len([chosen for chosen in fewer if chosen not in more]) <= 1
 
 
 @given(placed, st.integers(1, 5))
 def test_every_case_is_in_one_shard_beside_its_equals(cases: list[Placed], count: int) -> None:
     shards = [Subset(shard=(number, count)).take(cases) for number in range(1, count + 1)]
-    assert sorted(repr(one) for shard in shards for one in shard) == sorted(map(repr, cases))
-    homes = [{one.tests for _, one in shard} for shard in shards]
+    assert sorted(repr(chosen) for shard in shards for chosen in shard) == sorted(map(repr, cases))
+    homes = [{placed_case.tests for _, placed_case in shard} for shard in shards]
     assert all(not a & b for a in homes for b in homes if a is not b)
 
 

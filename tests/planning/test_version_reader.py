@@ -41,9 +41,9 @@ def test_a_version_is_found_where_it_is(store: Store) -> None:
     assert reader.find("test", "f" * 32) is None
     assert asked == ["asked"]
     for id in (stored, new, last):
-        found = reader.find("test", id)
-        assert hashing.identify(found)[0] == id
-        assert reader.require("test", [id]) == {id: found}
+        read = reader.find("test", id)
+        assert hashing.identify(read)[0] == id
+        assert reader.require("test", [id]) == {id: read}
     assert reader.find("test", None) is None
 
 

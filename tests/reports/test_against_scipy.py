@@ -38,7 +38,7 @@ def test_sign_flips_are_those_of_the_permutation_test_of_scipy() -> None:
         sums = [source.randint(-wide, wide) for _ in range(source.randint(2, 9))]
         right = permutation_test(
             (np.array(sums),),
-            lambda given, axis: given.sum(axis=axis),
+            lambda samples, axis: samples.sum(axis=axis),
             permutation_type="samples",
             vectorized=True,
             n_resamples=2**9,
@@ -101,15 +101,15 @@ def test_rates_of_rows_that_share_files_are_those_of_statsmodels() -> None:
             by_file.add(Counts(len(rows), sum(rows)))
             for row in rows:
                 by_row.add(Counts(1, row))
-        found = clustered_rate(by_file, by_row)
+        rate = clustered_rate(by_file, by_row)
         error = clustered_error(files)
         if size == len(files) or not 0 < passed < size or error < 1e-9:
             continue
         effective = min(float(size), max(1.0, share * (1 - share) / error**2))
         clustered += effective < size
         low, high = proportion_confint(share * effective, effective, method="wilson")
-        assert found.effective == pytest.approx(effective, rel=1e-6)
-        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-7)
+        assert rate.effective == pytest.approx(effective, rel=1e-6)
+        assert (rate.low, rate.high) == pytest.approx((low, high), abs=1e-7)
     assert clustered > TABLES / 3
 
 
@@ -122,14 +122,14 @@ def test_differences_of_rows_that_share_files_are_those_of_statsmodels() -> None
         moved = [FileSum(len(rows), sum(rows)) for rows in files]
         error = clustered_error(files)
         assert standard_error(moved) == pytest.approx(error, abs=1e-9)
-        found = clustered_difference(moved)
-        if found is None:
+        interval = clustered_difference(moved)
+        if interval is None:
             assert error < 1e-9
             continue
         mean = sum(map(sum, files)) / sum(map(len, files))
         half = t.ppf(0.975, len(files) - 1) * error
         right = (max(-1.0, mean - half), min(1.0, mean + half))
-        assert found == pytest.approx(right, abs=1e-9)
+        assert interval == pytest.approx(right, abs=1e-9)
         compared += 1
     assert compared > TABLES / 2
 

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from evalstore.reports.case_edits import differ_conversations, differ_files
+from evalstore.reports.case_edits import (
+    differ_conversations,
+    differ_otherwise,
+    differ_pair,
+    pair_cases,
+)
 from evalstore.values import Case, CaseFile, Json
 
 CONTENTS: dict[str, Json] = {
@@ -48,16 +53,29 @@ SETTINGS: dict[str, tuple[Any, str]] = {
 """The same of the file."""
 
 
-def said(was: CaseFile, now: CaseFile) -> list[str]:
-    found = differ_files(was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None)
-    return [str(difference) for difference in found]
+def find(_kind: str, id: str) -> Json:
+    return CONTENTS.get(id)
 
 
-def said_of(was: tuple[str, ...], now: tuple[str, ...]) -> list[str]:
-    found = differ_conversations(
-        was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None
-    )
-    return [str(difference) for difference in found]
+def name(_kind: str, _id: str) -> None:
+    return None
+
+
+def differences_of(was: CaseFile, now: CaseFile) -> list[str]:
+    """In what two versions of a test file differ: the first difference of each kind."""
+    differences = [
+        difference
+        for old, case in pair_cases(was, now)
+        for difference in differ_pair(old, case, find, name)
+    ]
+    by_kind: dict[str, str] = {}
+    for difference in [*differences, *differ_otherwise(was, now)]:
+        by_kind.setdefault(difference.what, str(difference))
+    return [*by_kind.values()]
+
+
+def conversation_differences(was: tuple[str, ...], now: tuple[str, ...]) -> list[str]:
+    return [str(difference) for difference in differ_conversations(was, now, find, name)]
 
 
 def test_every_field_of_a_case_and_of_a_file_is_looked_at() -> None:
@@ -68,23 +86,23 @@ def test_every_field_of_a_case_and_of_a_file_is_looked_at() -> None:
 @pytest.mark.parametrize("field", EDITS)
 def test_an_edit_of_a_case_is_named(field: str) -> None:
     value, expected = EDITS[field]
-    assert said(FILE, CaseFile((replace(CASE, **{field: value}),))) == [expected]
+    assert differences_of(FILE, CaseFile((replace(CASE, **{field: value}),))) == [expected]
 
 
 @pytest.mark.parametrize("field", SETTINGS)
 def test_an_edit_of_a_setting_is_named(field: str) -> None:
     value, expected = SETTINGS[field]
-    assert said(FILE, replace(FILE, **{field: value})) == [expected]
+    assert differences_of(FILE, replace(FILE, **{field: value})) == [expected]
 
 
 def test_labels_and_plain_tags_are_no_edit() -> None:
-    assert said(FILE, CaseFile((replace(CASE, row="b", tags=("other",)),))) == []
+    assert differences_of(FILE, CaseFile((replace(CASE, row="b", tags=("other",)),))) == []
 
 
 def test_rows_that_are_new_or_gone_are_named() -> None:
     other = replace(CASE, row="b", key="l")
-    assert said(FILE, CaseFile((CASE, other))) == ["row b is new"]
-    assert said(CaseFile((CASE, other)), FILE) == ["row b is gone"]
+    assert differences_of(FILE, CaseFile((CASE, other))) == ["row b is new"]
+    assert differences_of(CaseFile((CASE, other)), FILE) == ["row b is gone"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +126,7 @@ def test_rows_that_are_new_or_gone_are_named() -> None:
 def test_what_becomes_of_conversations_is_named(
     was: tuple[str, ...], now: tuple[str, ...], expected: list[str]
 ) -> None:
-    assert said_of(was, now) == expected
+    assert conversation_differences(was, now) == expected
 
 
 @pytest.mark.parametrize(
@@ -124,4 +142,4 @@ def test_what_becomes_of_system_prompts_is_named(
     was: tuple[str | None, ...], now: tuple[str | None, ...], expected: list[str]
 ) -> None:
     files = [CaseFile((replace(CASE, prompts=prompts),)) for prompts in (was, now)]
-    assert said(*files) == expected
+    assert differences_of(*files) == expected

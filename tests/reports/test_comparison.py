@@ -16,7 +16,7 @@ GROUPS = ("broke", "fixed", "changed", "new", "gone", "unchanged")
 
 
 def result(verdict: Verdict | None = "pass", **fields: Any) -> Result:
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "file": "a.md",
         "row": "",
         "key": "k",
@@ -30,11 +30,11 @@ def result(verdict: Verdict | None = "pass", **fields: Any) -> Result:
         "sessions": ("s",),
         "evaluations": ("v",),
     }
-    return Result(**{**given, **fields})
+    return Result(**{**settings, **fields})
 
 
-def groups(found: Comparison) -> dict[str, int]:
-    return {name: len(getattr(found, name)) for name in GROUPS if getattr(found, name)}
+def groups(comparison: Comparison) -> dict[str, int]:
+    return {name: len(getattr(comparison, name)) for name in GROUPS if getattr(comparison, name)}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_system_prompts_that_changed_places_are_paired_by_their_content() -> Non
     now = [result("fail", prompt="B", prompt_number=0), result("pass", prompt="A", prompt_number=1)]
     assert groups(compare(was, now)) == {"unchanged": 2}
     known = ResultIndex(was)
-    assert [known.find(one, ("B", "A")) for one in now] == [was[1], was[0]]
+    assert [known.find(each, ("B", "A")) for each in now] == [was[1], was[0]]
 
 
 def test_a_system_prompt_that_was_edited_is_paired_by_its_place() -> None:
@@ -118,10 +118,10 @@ def test_rates_and_the_p_value_are_about_pairs_judged_on_both_sides() -> None:
     was = [result(key=str(n)) for n in range(10)]
     now = [result("fail" if n < 6 else "pass", key=str(n)) for n in range(9)]
     now += [result(None, key="9"), result("fail", key="new")]
-    found = compare(was, now)
-    before, after = found.rates()
+    comparison = compare(was, now)
+    before, after = comparison.rates()
     assert (before.passed, before.judged, after.passed, after.judged) == (9, 9, 3, 9)
-    change = found.change()
+    change = comparison.change()
     assert (change.pairs, change.files, change.moved, change.p) == (9, 1, 1, 1.0)
     assert change.finding == "one file moved: nothing follows for the others"
 
@@ -152,24 +152,24 @@ def test_rows_of_one_file_are_not_a_sample_of_files(
 
 def test_candidates_and_prompts_that_answer_the_same_questions_are_not_more_questions() -> None:
     was = [
-        result(one.verdict, file=one.file, model=model, prompt=prompt, prompt_number=number)
-        for one in spread("pass", 6, 6)
+        result(each.verdict, file=each.file, model=model, prompt=prompt, prompt_number=number)
+        for each in spread("pass", 6, 6)
         for model in "mn"
         for number, prompt in enumerate("AB")
     ]
     now = [
         result(
             "fail",
-            file=one.file,
-            model=one.model,
-            prompt=one.prompt,
-            prompt_number=one.prompt_number,
+            file=each.file,
+            model=each.model,
+            prompt=each.prompt,
+            prompt_number=each.prompt_number,
         )
-        for one in was
+        for each in was
     ]
-    found = compare(was, now)
-    assert len(found.broke) == 24
-    assert found.change().p == pytest.approx(0.03125)
+    comparison = compare(was, now)
+    assert len(comparison.broke) == 24
+    assert comparison.change().p == pytest.approx(0.03125)
     half = compare(was, [*was[:12], *now[12:]]).rates()[1]
     alone = compare(was[::4], [*was[:12:4], *now[12::4]]).rates()[1]
     assert (half.judged, alone.judged) == (24, 6)
@@ -194,8 +194,8 @@ results = st.lists(
 
 @given(results, results)
 def test_every_cell_is_in_exactly_one_pair(was: list[Result], now: list[Result]) -> None:
-    found = compare(was, now)
-    pairs = [pair for name in GROUPS for pair in getattr(found, name)]
+    comparison = compare(was, now)
+    pairs = [pair for name in GROUPS for pair in getattr(comparison, name)]
     assert sorted(map(repr, was)) == sorted(repr(pair.was) for pair in pairs if pair.was)
     assert sorted(map(repr, now)) == sorted(repr(pair.now) for pair in pairs if pair.now)
 
@@ -207,8 +207,8 @@ def test_compared_with_itself_nothing_differs(side: list[Result]) -> None:
 
 @given(results, results)
 def test_seen_from_the_other_side_what_broke_is_fixed(was: list[Result], now: list[Result]) -> None:
-    one, other = compare(was, now), compare(now, was)
-    assert len(one.broke) - len(one.fixed) == len(other.fixed) - len(other.broke)
-    assert (len(one.new), len(one.gone)) == (len(other.gone), len(other.new))
-    assert 0 <= one.change().p == other.change().p <= 1
-    assert (one.change().difference or 0) == -(other.change().difference or 0)
+    forward, other = compare(was, now), compare(now, was)
+    assert len(forward.broke) - len(forward.fixed) == len(other.fixed) - len(other.broke)
+    assert (len(forward.new), len(forward.gone)) == (len(other.gone), len(other.new))
+    assert 0 <= forward.change().p == other.change().p <= 1
+    assert (forward.change().difference or 0) == -(other.change().difference or 0)

@@ -16,8 +16,8 @@ Files = Mapping[str, tuple[str | None, str]]
 
 
 def pairs(was: Files, now: Files) -> dict[str, str]:
-    def ids(side: Files, some: Mapping[str, str]) -> dict[str, str]:
-        return {path: side[path][0] or f"default {path}" for path in some}
+    def ids(side: Files, leaves: Mapping[str, str]) -> dict[str, str]:
+        return {path: side[path][0] or f"default {path}" for path in leaves}
 
     old, new = ({path: leaf for path, (_, leaf) in side.items()} for side in (was, now))
     return pair_files(old, new, partial(ids, was), partial(ids, now))
@@ -62,11 +62,11 @@ sides = st.dictionaries(
 def test_each_file_has_one_partner_and_the_pairs_are_the_same_from_both_sides(
     was: Files, now: Files
 ) -> None:
-    found = pairs(was, now)
-    assert found.keys() <= now.keys()
-    assert set(found.values()) <= was.keys()
-    assert len(set(found.values())) == len(found)
-    unpaired = now.keys() - found.keys(), was.keys() - set(found.values())
+    forward = pairs(was, now)
+    assert forward.keys() <= now.keys()
+    assert set(forward.values()) <= was.keys()
+    assert len(set(forward.values())) == len(forward)
+    unpaired = now.keys() - forward.keys(), was.keys() - set(forward.values())
     assert unpaired[0].isdisjoint(unpaired[1])
 
 
@@ -77,7 +77,7 @@ def test_files_with_the_same_content_in_other_leaves_are_paired() -> None:
         return next((other for other in others if contents[other] == contents[leaf]), None)
 
     ids = dict[str, str]
-    found = pair_files(
+    paths = pair_files(
         {"a": "1", "b": "2", "c": "5"}, {"d": "4", "e": "3", "c": "5"}, ids, ids, same
     )
-    assert found == {"c": "c", "d": "b", "e": "a"}
+    assert paths == {"c": "c", "d": "b", "e": "a"}

@@ -67,7 +67,7 @@ def test_with_one_row_a_file_it_is_the_exact_mcnemar_test(
 def test_the_order_of_files_and_the_side_make_no_difference(
     sums: list[int], source: random.Random
 ) -> None:
-    mixed = [-one for one in sums]
+    mixed = [-total for total in sums]
     source.shuffle(mixed)
     assert sign_flip(mixed) == sign_flip(sums)
 
@@ -79,20 +79,20 @@ def test_thousands_of_files_take_a_moment_and_are_as_likely_as_the_normal_curve_
         [source.randint(-900, 1_000) for _ in range(1_500)],
         [source.gauss(0.1, 1) for _ in range(250)],
     ):
-        deviation = math.sqrt(math.fsum(one**2 for one in sums))
+        deviation = math.sqrt(math.fsum(total**2 for total in sums))
         near = math.erfc(abs(math.fsum(sums)) / deviation / math.sqrt(2))
-        found = sign_flip(sums)
-        assert found == pytest.approx(near, abs=0.01)
-        assert found == sign_flip(sums[::-1])
+        p_value = sign_flip(sums)
+        assert p_value == pytest.approx(near, abs=0.01)
+        assert p_value == sign_flip(sums[::-1])
 
 
 def exact(sums: list[int]) -> Fraction:
     """The p-value of whole numbers, by counting the sign patterns of each total."""
     patterns = {0: 1}
-    for one in sums:
+    for size in sums:
         following: dict[int, int] = {}
         for total, number in patterns.items():
-            for place in (total - one, total + one):
+            for place in (total - size, total + size):
                 following[place] = following.get(place, 0) + number
         patterns = following
     far = sum(number for total, number in patterns.items() if abs(total) >= abs(sum(sums)))
@@ -138,7 +138,7 @@ def test_a_drawn_p_value_counts_the_observed_pattern(
 def test_a_drawn_p_value_is_the_same_everywhere_and_close_to_the_exact_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sums = [one if one % 3 else -one for one in DIFFERENT]
+    sums = [total if total % 3 else -total for total in DIFFERENT]
     right = float(exact(sums))
     assert sign_flip(sums) == pytest.approx(right, rel=1e-9)
     monkeypatch.setattr(paired_tests, "_STEPS", 0)
@@ -237,12 +237,16 @@ def test_the_known_error_of_a_clustered_difference() -> None:
 def test_a_change_is_told_with_the_interval_that_fits(
     files: list[FileSum], change: RateChange
 ) -> None:
-    found = change_of(files)
-    assert (found.pairs, found.files, found.moved) == (change.pairs, change.files, change.moved)
-    assert found.method == change.method
-    assert found.p == pytest.approx(change.p)
+    computed = change_of(files)
+    assert (computed.pairs, computed.files, computed.moved) == (
+        change.pairs,
+        change.files,
+        change.moved,
+    )
+    assert computed.method == change.method
+    assert computed.p == pytest.approx(change.p)
     for got, right in zip(
-        (found.difference, found.low, found.high),
+        (computed.difference, computed.low, computed.high),
         (change.difference, change.low, change.high),
         strict=True,
     ):
@@ -263,7 +267,7 @@ def test_a_change_is_told_with_the_interval_that_fits(
     ],
 )
 def test_findings_in_words(sums: list[int], words: str) -> None:
-    assert change_of(FileSum(4, one) for one in sums).finding == words
+    assert change_of(FileSum(4, total) for total in sums).finding == words
 
 
 def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:

@@ -115,9 +115,9 @@ def exact(broke: int, fixed: int) -> Fraction:
 
 @given(st.integers(0, 3_000), st.integers(0, 3_000))
 def test_mcnemar_is_right_for_any_counts(broke: int, fixed: int) -> None:
-    found, right = mcnemar(broke, fixed), exact(broke, fixed)
-    assert found == mcnemar(fixed, broke)
-    assert found == pytest.approx(float(right), rel=1e-9, abs=1e-300)
+    computed, right = mcnemar(broke, fixed), exact(broke, fixed)
+    assert computed == mcnemar(fixed, broke)
+    assert computed == pytest.approx(float(right), rel=1e-9, abs=1e-300)
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
@@ -139,9 +139,9 @@ def test_no_p_value_is_above_1_by_a_rounding_error(broke: int) -> None:
 def questions(*files: Sequence[int]) -> Questions:
     """Files with their verdicts, one of a row; 1 is a pass, -1 undecided."""
     return {
-        (str(number), str(row)): Counts(1, one == 1, one == -1)
+        (str(number), str(row)): Counts(1, passes == 1, passes == -1)
         for number, file in enumerate(files)
-        for row, one in enumerate(file)
+        for row, passes in enumerate(file)
     }
 
 

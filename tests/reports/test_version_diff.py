@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.reports.version_diff import (
-    differ_any,
     differ_evaluations,
     differ_models,
     differ_prompts,
@@ -53,8 +52,10 @@ def told(text: str, *checks: Json) -> Json:
 
 
 def said_of(was: Json, now: Json) -> list[str]:
-    found = differ_tests(was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None)
-    return [str(difference) for difference in found]
+    differences = differ_tests(
+        was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None
+    )
+    return [str(difference) for difference in differences]
 
 
 def picture(path: str = "a.png", id: str = "1") -> FileRef:
@@ -62,7 +63,7 @@ def picture(path: str = "a.png", id: str = "1") -> FileRef:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "said"),
+    ("was", "now", "expected"),
     [
         (shown("a\nb\nc"), shown("a\nB\nc"), ["message 1 line 2: b -> B"]),
         (shown("a"), shown("a\nb"), ["message 1 line 2: nothing -> b"]),
@@ -101,17 +102,17 @@ def picture(path: str = "a.png", id: str = "1") -> FileRef:
         (shown("a"), shown("a"), []),
     ],
 )
-def test_what_differs_between_two_tests(was: Json, now: Json, said: list[str]) -> None:
-    assert said_of(was, now) == said
+def test_what_differs_between_two_tests(was: Json, now: Json, expected: list[str]) -> None:
+    assert said_of(was, now) == expected
 
 
 def test_a_message_more_and_another_role_are_named() -> None:
-    one = hashing.describe_test(TestVersion((Message("user", (Text("a"),)),)))
+    first = hashing.describe_test(TestVersion((Message("user", (Text("a"),)),)))
     two = hashing.describe_test(
         TestVersion((Message("system", (Text("a"),)), Message("user", (Text("b"),))))
     )
-    assert said_of(one, two) == ["message 1 role: user -> system", "message 2 (user) is new"]
-    assert said_of(two, one)[1] == "message 2 (user) is gone"
+    assert said_of(first, two) == ["message 1 role: user -> system", "message 2 (user) is new"]
+    assert said_of(two, first)[1] == "message 2 (user) is gone"
 
 
 def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
@@ -123,7 +124,7 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "said"),
+    ("was", "now", "expected"),
     [
         (told("a"), told("b"), "instructions changed: line 1: a -> b"),
         (told("a"), told("a", {"type": "json"}), "check 1 (json) is new"),
@@ -140,8 +141,8 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
         ),
     ],
 )
-def test_what_differs_between_two_evaluations(was: Json, now: Json, said: str) -> None:
-    assert [str(difference) for difference in differ_evaluations(was, now)] == [said]
+def test_what_differs_between_two_evaluations(was: Json, now: Json, expected: str) -> None:
+    assert [str(difference) for difference in differ_evaluations(was, now)] == [expected]
 
 
 def test_options_of_a_model_are_named() -> None:
@@ -154,7 +155,7 @@ def test_options_of_a_model_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "said"),
+    ("was", "now", "expected"),
     [
         ({"a": [1, 2, 3]}, {"a": [1, 0, 3]}, ["a[1]: 2 -> 0"]),
         ({"a": [1, 2]}, {"a": [3, 4]}, ["a[0]: 1 -> 3", "a[1]: 2 -> 4"]),
@@ -173,8 +174,9 @@ def test_options_of_a_model_are_named() -> None:
         ),
     ],
 )
-def test_a_difference_has_the_path_to_its_place(was: Json, now: Json, said: list[str]) -> None:
-    assert [str(difference) for difference in differ_any(was, now)] == said
+def test_a_difference_has_the_path_to_its_place(was: Json, now: Json, expected: list[str]) -> None:
+    differences = differ_models(was, now)
+    assert [str(difference) for difference in differences] == [f"model {text}" for text in expected]
 
 
 json_values = st.recursive(
@@ -187,7 +189,7 @@ json_values = st.recursive(
 @given(json_values, json_values)
 def test_any_two_contents_differ_just_when_their_json_does(was: Json, now: Json) -> None:
     same = canonical_json(was) == canonical_json(now)
-    assert (not differ_any({"a": was}, {"a": now})) == same
+    assert (not differ_models({"a": was}, {"a": now})) == same
 
 
 parts = st.lists(
@@ -222,7 +224,7 @@ def test_the_first_line_that_differs_is_the_first(was: str, now: str) -> None:
 @given(st.text(max_size=200), st.text(max_size=200), st.integers(8, 60))
 def test_what_is_shown_fits_its_width(was: str, now: str, width: int) -> None:
     assert len(shorten(was, width)) <= width
-    assert all(len(one) <= width + 1 for one in focus(was, now, width))
+    assert all(len(line) <= width + 1 for line in focus(was, now, width))
 
 
 def test_the_first_difference_of_long_texts_can_be_seen() -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.reports import word_diff
-from evalstore.reports.word_diff import Pieces, TextPiece, lines_apart, words_apart
+from evalstore.reports.word_diff import (
+    Pieces,
+    Stretch,
+    TextPiece,
+    compare_side_by_side,
+    compare_words,
+    diff_lines,
+)
 
-texts = st.text("ab 漢\n\t", max_size=40)
+texts = st.text("ab 漢,\n\t\r", max_size=40)
 
 
 def plain(lines: list[Pieces]) -> str:
@@ -18,14 +27,13 @@ def plain(lines: list[Pieces]) -> str:
 
 @given(texts, texts)
 def test_both_texts_are_whole(was: str, now: str) -> None:
-    apart = words_apart(was, now)
-    assert apart is not None
-    assert (plain(apart[0]), plain(apart[1])) == (was, now)
+    old, new = compare_side_by_side(was, now)
+    assert (plain(old), plain(new)) == (was, now)
 
 
 @given(texts, texts)
 def test_a_difference_holds_all_lines_that_differ(was: str, now: str) -> None:
-    hunks = lines_apart(was, now, context=100)
+    hunks = diff_lines(was, now, context=100)
     assert len(hunks) == (was != now and bool(was or now))
     for hunk in hunks:
         for sign, text in (("-", was), ("+", now)):
@@ -33,32 +41,103 @@ def test_a_difference_holds_all_lines_that_differ(was: str, now: str) -> None:
             assert plain(kept) == text
 
 
-def test_words_that_differ_are_told() -> None:
-    apart = words_apart("It is cold in Oslo.\nBring a hat.", "It is warm in Oslo.\nBring hats.")
-    assert apart == (
+def test_words_that_differ_are_marked() -> None:
+    was, now = "It is cold in Oslo.\nBring a hat.", "It is warm in Oslo.\nBring hats."
+    assert compare_side_by_side(was, now) == (
         [
-            (TextPiece("It is "), TextPiece("cold ", True), TextPiece("in Oslo.")),
-            (TextPiece("Bring "), TextPiece("a hat.", True)),
+            (TextPiece("It is "), TextPiece("cold", True), TextPiece(" in Oslo.")),
+            (TextPiece("Bring "), TextPiece("a hat", True), TextPiece(".")),
         ],
         [
-            (TextPiece("It is "), TextPiece("warm ", True), TextPiece("in Oslo.")),
-            (TextPiece("Bring "), TextPiece("hats.", True)),
+            (TextPiece("It is "), TextPiece("warm", True), TextPiece(" in Oslo.")),
+            (TextPiece("Bring "), TextPiece("hats", True), TextPiece(".")),
         ],
     )
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "differ"),
+    [
+        ("今日は寒い。", "今日は暑い。", "暑"),
+        ("यह किताब है", "यह कलम है", "कलम"),
+        ("“cold”", "“warm”", "warm"),
+    ],
+    ids=["ideographs", "vowel signs", "quotation marks"],
+)
+def test_words_of_all_scripts_are_told_apart(was: str, now: str, differ: str) -> None:
+    changed = [stretch.text for stretch in compare_words(was, now) if stretch.kind == "new"]
+    assert changed == [differ]
 
 
 def test_lines_far_from_an_edit_are_left_out() -> None:
     was = [str(number) for number in range(40)]
     now = [*was[:10], "ten", *was[11:30], "thirty", *was[31:]]
-    hunks = lines_apart("\n".join(was), "\n".join(now), context=2)
+    hunks = diff_lines("\n".join(was), "\n".join(now), context=2)
     assert [[line.sign + line.pieces[0].text for line in hunk] for hunk in hunks] == [
         [" 8", " 9", "-10", "+ten", " 11", " 12"],
         [" 28", " 29", "-30", "+thirty", " 31", " 32"],
     ]
 
 
-def test_what_is_too_long_is_not_compared_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_diff, "_MOST", 10)
-    assert words_apart("a b c d", "e f g h") is None
-    (hunk,) = lines_apart("a\nb\nc\nd", "e\nf\ng\nh")
+def test_long_texts_are_compared_by_lines_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_diff, "_MAX_PAIRS", 20)
+    assert compare_words("a b\nsame\nc d\n", "a e\nsame\nc f\n") == [
+        Stretch("same", "a "),
+        Stretch("old", "b"),
+        Stretch("new", "e"),
+        Stretch("same", "\nsame\nc "),
+        Stretch("old", "d"),
+        Stretch("new", "f"),
+        Stretch("same", "\n"),
+    ]
+
+
+def test_what_is_too_long_counts_as_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_diff, "_MAX_PAIRS", 10)
+    assert compare_words("a b c d", "e b c f") == [
+        Stretch("old", "a b c d"),
+        Stretch("new", "e b c f"),
+    ]
+    (hunk,) = diff_lines("a\nb\nc\nd", "e\nb\nc\nf")
     assert "".join(line.sign for line in hunk) == "----++++"
+
+
+@given(texts, texts)
+def test_both_texts_can_be_read_from_it(was: str, now: str) -> None:
+    stretches = compare_words(was, now)
+    assert "".join(stretch.text for stretch in stretches if stretch.kind != "new") == was
+    assert "".join(stretch.text for stretch in stretches if stretch.kind != "old") == now
+
+
+def test_words_that_changed_are_told_apart_from_those_that_did_not() -> None:
+    assert compare_words("It is cold today.", "It is warm today.") == [
+        Stretch("same", "It is "),
+        Stretch("old", "cold"),
+        Stretch("new", "warm"),
+        Stretch("same", " today."),
+    ]
+
+
+def test_words_that_changed_together_are_read_together() -> None:
+    assert compare_words("a very cold day", "a quite warm day") == [
+        Stretch("same", "a "),
+        Stretch("old", "very cold"),
+        Stretch("new", "quite warm"),
+        Stretch("same", " day"),
+    ]
+
+
+def test_what_was_added_is_new_alone() -> None:
+    assert compare_words("a day", "a cold day") == [
+        Stretch("same", "a "),
+        Stretch("new", "cold "),
+        Stretch("same", "day"),
+    ]
+
+
+def test_a_megabyte_without_a_line_in_common_takes_no_time() -> None:
+    was, now = "old word " * 100_000, "\n".join(["new words"] * 100_000)
+    begun = time.process_time()
+    compare_words(was, now)
+    compare_words(now, now.replace("words", "wards", 50_000))
+    assert time.process_time() - begun < 5

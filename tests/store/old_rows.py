@@ -94,9 +94,9 @@ def answers_of(folder: Path, *names: str) -> dict[str, tuple[int, str]]:
 def _answer(folder: Path, command: tuple[str, ...]) -> tuple[int, str]:
     with closing(sqlite3.connect(folder / ".evalstore/store.db")) as raw:
         session = raw.execute("SELECT min(id) FROM sessions").fetchone()[0].hex()
-    given = [session if one == "SESSION" else one for one in command]
+    words = [session if word == "SESSION" else word for word in command]
     with redirect_stdout(io.StringIO()) as out:
-        code = main(["-C", str(folder), *given, "--json"])
+        code = main(["-C", str(folder), *words, "--json"])
     return code, out.getvalue().replace(str(folder), "")
 
 
@@ -131,8 +131,8 @@ def _converted(store: Store, run: Run) -> Run:
 def ids_of_nodes(folder: Path) -> set[str]:
     """The ids of all nodes and runs of a store."""
     with closing(sqlite3.connect(folder / ".evalstore/store.db")) as raw:
-        found = raw.execute("SELECT id FROM nodes UNION SELECT id FROM runs")
-        return {id.hex() for (id,) in found}
+        rows = raw.execute("SELECT id FROM nodes UNION SELECT id FROM runs")
+        return {id.hex() for (id,) in rows}
 
 
 def is_old(folder: Path) -> bool:

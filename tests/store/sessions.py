@@ -31,11 +31,11 @@ from evalstore.values import (
 
 def versions(*descriptions: tuple[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:
     """Contents by id, as `Store.ensure_versions` takes them."""
-    found = {}
+    contents = {}
     for kind, description in descriptions:
         id, content = hashing.identify(description)
-        found[id] = (kind, content)
-    return found
+        contents[id] = (kind, content)
+    return contents
 
 
 def a_test(text: str = "Hi", **fields: Any) -> dict[str, tuple[str, str]]:
@@ -63,14 +63,14 @@ def session_row(session: Session) -> tuple[str, Session, str]:
 
 def an_evaluation(session: str, started: int = 1, **fields: Any) -> tuple[str, Evaluation, str]:
     """An evaluation with its id and its content."""
-    given = {
+    settings = {
         "evaluation": "0" * 32,
         "evaluator": "1" * 32,
         "verdict": "pass",
         "nonce": "n",
         **fields,
     }
-    evaluation = Evaluation((session,), started=started, **given)
+    evaluation = Evaluation((session,), started=started, **settings)
     id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
     return id, evaluation, content
 
@@ -82,11 +82,11 @@ def a_run(started: int, **fields: Any) -> Run:
 
 def run_content(started: int, **fields: Any) -> dict[str, Any]:
     """The content of a run; without more, of one whose trees are not stored."""
-    given = {"snapshot": "2" * 32, "results": "3" * 32, **fields}
+    settings = {"snapshot": "2" * 32, "results": "3" * 32, **fields}
     words = dict.fromkeys(("pass", "fail", "undecided", "error", "pending"), 0)
     counts = {"asked": 1, "judged": 1, "reused": 0, "verdicts": words}
     return hashing.describe(
-        "run", started=started, ended=started + 1, status="complete", **counts, **given
+        "run", started=started, ended=started + 1, status="complete", **counts, **settings
     )
 
 

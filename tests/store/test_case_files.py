@@ -41,9 +41,9 @@ def built() -> tuple[str, str, dict[str, Json]]:
 
 def put(store: Store, contents: list[Json]) -> list[str]:
     """Store contents; returns their ids."""
-    found = [(*hashing.identify(content), content["kind"]) for content in contents]
-    store.ensure_versions({id: (kind, text) for id, text, kind in found})
-    return [id for id, _, _ in found]
+    identified = [(*hashing.identify(content), content["kind"]) for content in contents]
+    store.ensure_versions({id: (kind, text) for id, text, kind in identified})
+    return [id for id, _, _ in identified]
 
 
 def test_a_long_file_is_read_from_the_store(
@@ -55,8 +55,8 @@ def test_a_long_file_is_read_from_the_store(
     batches = list(store.iterate_results([results]))
     cells = [
         {**cell, "case": cell["case"] + part.first}
-        for some in batches
-        for part in some
+        for batch in batches
+        for part in batch
         for cell in part.content["cells"]
     ]
     assert cells == CELLS

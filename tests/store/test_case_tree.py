@@ -47,24 +47,26 @@ def build(file: CaseFile) -> tuple[str, Contents]:
 class Nodes:
     """Nodes in memory, and how many are read at a time."""
 
-    def __init__(self, *some: Contents) -> None:
-        self.contents = {id: json.loads(one[1]) for all in some for id, one in all.items()}
+    def __init__(self, *groups: Contents) -> None:
+        self.contents = {
+            id: json.loads(content[1]) for all in groups for id, content in all.items()
+        }
         self.most = 0
         self.read = 0
 
     def load(self, ids: Iterable[str]) -> dict[str, Json]:
-        wanted = list(ids)
-        self.most = max(self.most, len(wanted))
-        self.read += len(wanted)
-        return {id: self.contents[id] for id in wanted}
+        listed = list(ids)
+        self.most = max(self.most, len(listed))
+        self.read += len(listed)
+        return {id: self.contents[id] for id in listed}
 
 
 def read(root: str, nodes: Nodes) -> CaseFile:
     return restore_case_files(nodes.load([root]), nodes.load)[root]
 
 
-def cells_of(file: CaseFile, wanted: Iterable[int] | None = None) -> list[Json]:
-    numbers = range(len(file.cases)) if wanted is None else wanted
+def cells_of(file: CaseFile, case_numbers: Iterable[int] | None = None) -> list[Json]:
+    numbers = range(len(file.cases)) if case_numbers is None else case_numbers
     return [
         {"case": number, "model": model, "verdict": "pass"}
         for number in numbers
@@ -75,16 +77,16 @@ def cells_of(file: CaseFile, wanted: Iterable[int] | None = None) -> list[Json]:
 def results(file: CaseFile, root: str, nodes: Nodes, cells: list[Json]) -> tuple[str, Contents]:
     contents: Contents = {}
     keep = collect(contents)
-    found = build_results({"t": cells}, {"t": file}, {"t": root}, nodes.load, keep)
-    return found["t"], contents
+    roots = build_results({"t": cells}, {"t": file}, {"t": root}, nodes.load, keep)
+    return roots["t"], contents
 
 
 def read_cells(result: str, nodes: Nodes) -> list[Json]:
     batches = iterate_result_parts([nodes.contents[result]], nodes.load, nodes.load)
     return [
         {**cell, "case": cell["case"] + part.first}
-        for some in batches
-        for part in some
+        for batch in batches
+        for part in batch
         for cell in part.content["cells"]
     ]
 
@@ -100,11 +102,11 @@ def test_what_is_built_is_read(size: int) -> None:
 
 
 @given(sizes, st.sets(st.integers(0, 399), min_size=1), st.lists(st.integers(0, 800)))
-def test_results_are_built_in_any_batches(size: int, wanted: set[int], ends: list[int]) -> None:
+def test_results_are_built_in_any_batches(size: int, numbers: set[int], ends: list[int]) -> None:
     file = file_of(range(size))
     root, contents = build(file)
     nodes = Nodes(contents)
-    cells = cells_of(file, sorted({number % size for number in wanted}))
+    cells = cells_of(file, sorted({number % size for number in numbers}))
     whole, built = results(file, root, nodes, cells)
     kept: Contents = {}
     builder = ResultBuilder(root, nodes.load if is_tree(file) else None, collect(kept))
@@ -121,7 +123,7 @@ def test_a_builder_of_results_holds_those_of_one_part() -> None:
     builder = ResultBuilder(root, Nodes(contents).load, collect(kept))
     builder.add(cells_of(file, range(1_900)))
     described = [json.loads(content) for _, content in kept.values()]
-    assert sum(len(one.get("cells", ())) for one in described) > 2 * (1_900 - MOST)
+    assert sum(len(description.get("cells", ())) for description in described) > 2 * (1_900 - MOST)
 
 
 def test_a_short_file_is_the_node_it_always_was() -> None:

@@ -48,8 +48,8 @@ def test_processes_that_store_the_same_store_it_once(path: Path) -> None:
         assert worker.stdin
         worker.stdin.write("\n")
         worker.stdin.flush()
-    said = [worker.communicate()[1] for worker in workers]
-    assert said == ["", "", ""]
+    errors = [worker.communicate()[1] for worker in workers]
+    assert errors == ["", "", ""]
     with closing(Store.open(path)) as store:
         before, damages = check_store(store)
         assert damages == []
@@ -122,15 +122,15 @@ def test_a_store_that_nobody_gives_back_is_a_clear_error_when_it_is_made(path: P
 def test_a_store_that_another_process_makes_while_it_is_opened_is_a_store(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version_of, found = migrations.version_of, []
+    version_of, versions = migrations.version_of, []
 
     def find(connection: sqlite3.Connection) -> str | None:
-        found.append(version_of(connection))
-        if len(found) == 1:
+        versions.append(version_of(connection))
+        if len(versions) == 1:
             with closing(sqlite3.connect(path)) as other, other:
                 migrations.make_tables(other)
-        return found[-1]
+        return versions[-1]
 
     monkeypatch.setattr(migrations, "version_of", find)
     Store.open(path, create=True).close()
-    assert found[:2] == [None, migrations.HEAD]
+    assert versions[:2] == [None, migrations.HEAD]

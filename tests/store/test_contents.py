@@ -85,7 +85,7 @@ def test_a_field_of_another_type_is_named(field: str, value: Any) -> None:
         ('{"kind":"run","message":"\\ud800"}', "surrogates not allowed"),
         ("{", "cannot be read"),
     ],
-    ids=lambda one: one if len(one) < 60 else "long",
+    ids=lambda text: text if len(text) < 60 else "long",
 )
 def test_what_is_no_content_is_named(content: str, words: str) -> None:
     with pytest.raises(StoreError, match=words):

@@ -46,14 +46,14 @@ def problems(path: Path) -> list[Damage]:
 
 def cells(path: Path) -> list[tuple[str, int, str, Any]]:
     """Every value of the store: table, row number, column, value."""
-    found = []
+    columns = []
     with closing(sqlite3.connect(path)) as raw:
         for table in TABLES:
             rows = raw.execute(f"SELECT rowid AS number, * FROM {table}")
             names = [column[0] for column in rows.description][1:]
             for number, *values in rows:
-                found += [(table, number, *pair) for pair in zip(names, values, strict=True)]
-    return found
+                columns += [(table, number, *pair) for pair in zip(names, values, strict=True)]
+    return columns
 
 
 def change(path: Path, table: str, row: int, column: str, value: Any) -> bool:
@@ -86,8 +86,8 @@ def flipped(value: Any, at: int, by: int) -> Any:
 
 def test_a_whole_store_has_no_problems(whole: Path) -> None:
     with closing(Store.open(whole)) as store:
-        checked, found = check_store(store)
-    assert found == []
+        checked, damages = check_store(store)
+    assert damages == []
     assert checked == sum(1 for table, _, column, _ in cells(whole) if column == "id")
 
 
@@ -120,9 +120,9 @@ def test_any_changed_value_is_found(whole: Path, data: st.DataObject) -> None:
     )
     path = copy_of(whole)
     if change(path, table, row, column, other):
-        found = problems(path)
-        assert found
-        assert all(damage.message for damage in found)
+        damages = problems(path)
+        assert damages
+        assert all(damage.message for damage in damages)
 
 
 def test_a_changed_byte_of_every_column_is_found(whole: Path) -> None:
@@ -157,10 +157,10 @@ def test_any_changed_byte_of_the_file_is_found_or_changes_nothing(
     path = copy_of(whole)
     path.write_bytes(raw)
     try:
-        found = problems(path)
+        damages = problems(path)
     except StoreError as error:
-        found = [Damage("database", "", str(error))]
-    assert found or cells(path) == before
+        damages = [Damage("database", "", str(error))]
+    assert damages or cells(path) == before
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_a_missing_row_is_missed_by_what_refers_to_it(whole: Path, table: str, k
         gone = {id.hex() for (id,) in raw.execute(f"SELECT id FROM {table}")}
         raw.execute(f"DELETE FROM {table}")
         raw.commit()
-    found = problems(path)
-    assert kind in {damage.kind for damage in found}
-    assert {damage.message.split(",")[0].removeprefix("refers to ") for damage in found} <= gone
+    damages = problems(path)
+    assert kind in {damage.kind for damage in damages}
+    assert {damage.message.split(",")[0].removeprefix("refers to ") for damage in damages} <= gone
 
 
 def test_a_row_in_the_wrong_table_is_found(whole: Path) -> None:
@@ -225,10 +225,10 @@ def test_a_file_that_lost_its_end_is_found(whole: Path) -> None:
     path = copy_of(whole)
     path.write_bytes(path.read_bytes()[:-4096])
     try:
-        found = problems(path)
+        damages = problems(path)
     except StoreError:
         return
-    assert found
+    assert damages
 
 
 def test_garbage_is_no_store(path: Path) -> None:
@@ -276,7 +276,7 @@ def test_an_id_that_is_none_is_told_in_words_that_can_be_printed(whole: Path, va
         raw.execute(f"UPDATE tools SET id = {value}")
         raw.execute("UPDATE nodes SET content = CAST(x'7b226b696e64223a22ff227d' AS TEXT)")
         raw.commit()
-    found = problems(path)
-    assert found
-    for damage in found:
+    damages = problems(path)
+    assert damages
+    for damage in damages:
         assert len(" ".join(damage).encode()) < 2_000

@@ -136,7 +136,7 @@ def test_what_runs_when_it_is_read_is_not_read(filled: Path, script: str) -> Non
     with pytest.raises(StoreError, match="is not read: there is a ") as caught:
         Store.open(filled)
     assert caught.value.exit_code == STORE_UNUSABLE
-    assert any("in the place of the table" in one for one in problems(filled))
+    assert any("in the place of the table" in problem for problem in problems(filled))
     assert "in the place of the table" in (inspect_store(filled).damage or "")
 
 

@@ -121,7 +121,7 @@ def test_a_process_that_is_stopped_keeps_its_leases(store: Store) -> None:
     try:
         clock = Clock()
         other, ours = Leases(store), Leases(store, monotonic=clock)
-        born = module._born(sleeper.pid)
+        born = module._start_time(sleeper.pid)
         other.runner = other.runner._replace(pid=sleeper.pid, born=born)
         other.claim([A])
         os.kill(sleeper.pid, signal.SIGSTOP)
@@ -170,7 +170,7 @@ def test_thousands_can_be_claimed_at_once(store: Store) -> None:
 def test_a_process_that_is_gone_was_never_born() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    assert module._born(child.pid) in ("", "?")
+    assert module._start_time(child.pid) in ("", "?")
 
 
 def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
@@ -179,7 +179,7 @@ def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
     child.stdout.read()  # ends when the process does
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     try:
-        assert module._born(child.pid) in ("", "?")
+        assert module._start_time(child.pid) in ("", "?")
     finally:
         child.stdout.close()
         child.wait()
@@ -298,7 +298,7 @@ def test_a_process_was_born_when_it_was_started() -> None:
     before = now()
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert before - 10 <= float(module._born(child.pid)) <= now() + 10
+        assert before - 10 <= float(module._start_time(child.pid)) <= now() + 10
     finally:
         child.communicate(b"\n")
 
@@ -318,7 +318,7 @@ def test_when_a_process_was_born(
     answer: list[str] | OSError, born: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told(monkeypatch, answer)
-    assert module._born(1) == born
+    assert module._start_time(1) == born
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_without_proc_a_signal_that_does_nothing_tells_whether_a_process_is_ther
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def kill(*given: int) -> None:
-        assert given == (4711, 0)
+    def kill(*arguments: int) -> None:
+        assert arguments == (4711, 0)
         if error is not None:
             raise error
 
@@ -351,7 +351,7 @@ def test_without_proc_a_signal_that_does_nothing_tells_whether_a_process_is_ther
     told(monkeypatch, FileNotFoundError())
     monkeypatch.setattr(module, "Path", path)
     monkeypatch.setattr(module, "os", SimpleNamespace(name=name, kill=kill))
-    assert module._born(4711) == born
+    assert module._start_time(4711) == born
 
 
 @pytest.mark.parametrize(
@@ -381,6 +381,6 @@ def test_a_place_is_a_machine_since_its_start_and_a_namespace(
     space.symlink_to("pid:[1]")
     paths = {"/proc/sys/kernel/random/boot_id": boot, "/proc/self/ns/pid": space}
     monkeypatch.setattr(module, "Path", paths.__getitem__)
-    assert module._place() == f"{platform.node()} b00t pid:[1]"
+    assert module._machine_id() == f"{platform.node()} b00t pid:[1]"
     boot.unlink()
-    assert module._place() == platform.node() != ""
+    assert module._machine_id() == platform.node() != ""

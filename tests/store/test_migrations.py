@@ -40,8 +40,8 @@ def upgrade() -> None:
 def made_of(path: Path) -> list[tuple[str, ...]]:
     """All that a store consists of; blanks of its statements do not count."""
     with closing(sqlite3.connect(path)) as store:
-        found = store.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
-        made = [(*names, " ".join((sql or "").split())) for *names, sql in found]
+        rows = store.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
+        made = [(*names, " ".join((sql or "").split())) for *names, sql in rows]
         return [*made, (version_of(path),)]
 
 
@@ -77,7 +77,7 @@ def test_the_columns_of_the_statements_are_those_declared() -> None:
         assert table.ids == {
             column.name for column in declared.columns if isinstance(column.type, Id)
         }
-        assert {f"ix_{name}_{one}" for one in table.indexed} == {
+        assert {f"ix_{name}_{indexed}" for indexed in table.indexed} == {
             index.name for index in declared.indexes
         }
         assert [column.name for column in declared.primary_key] == ["id"]
@@ -288,7 +288,7 @@ def test_ordinary_opening_imports_no_declared_tables(older: Path, name: str) -> 
         f"Store.open(pathlib.Path({str(older.with_name(name))!r}), create=True).close(); "
         "print({'alembic', 'sqlalchemy', 'sqlmodel', 'pydantic'} & sys.modules.keys())"
     )
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert found.stdout == "set()\n"
+    assert completed.stdout == "set()\n"

@@ -37,7 +37,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def copies(both: tuple[Path, Path], place: Path) -> list[Path]:
     """Workspaces that a test may change."""
-    return [Path(shutil.copytree(one, place / name)) for one, name in zip(both, "ab", strict=True)]
+    return [
+        Path(shutil.copytree(folder, place / name)) for folder, name in zip(both, "ab", strict=True)
+    ]
 
 
 def plain(folder: Path, *names: str) -> dict[str, tuple[int, str]]:
@@ -45,7 +47,7 @@ def plain(folder: Path, *names: str) -> dict[str, tuple[int, str]]:
     ids = {start for id in ids_of_nodes(folder) for start in (id, id[:8])}
     hide = re.compile(r"\b([0-9a-f]{32}|[0-9a-f]{8})\b")
     return {
-        command: (code, hide.sub(lambda found: "ID" if found[0] in ids else found[0], text))
+        command: (code, hide.sub(lambda match: "ID" if match[0] in ids else match[0], text))
         for command, (code, text) in answers_of(folder, *names).items()
     }
 
@@ -86,7 +88,7 @@ def test_reading_changes_no_node(both: tuple[Path, Path], tmp_path: Path) -> Non
 def test_the_first_run_over_an_old_store_edits_nothing(
     both: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], *, renamed: bool
 ) -> None:
-    found = []
+    edits = []
     for folder in copies(both, tmp_path):
         if renamed:
             (folder / "tests/rows.md").rename(folder / "tests/towns.md")
@@ -96,12 +98,12 @@ def test_the_first_run_over_an_old_store_edits_nothing(
         assert not is_old(folder)
         path = "tests/towns.md" if renamed else "tests/rows.md"
         versions = versions_of(Location(folder), path, "country=country 7")
-        said = plain(folder, "diff @~1 @", "status")
+        output = plain(folder, "diff @~1 @", "status")
         assert main(["-C", str(folder), "log", path, "--json"]) == 0
         log = capsys.readouterr().out.count('"run":')
-        found.append((before, len(versions), log, said))
-    assert found[0] == found[1]
-    assert found[0][2] == (3 if renamed else 2)
+        edits.append((before, len(versions), log, output))
+    assert edits[0] == edits[1]
+    assert edits[0][2] == (3 if renamed else 2)
 
 
 def test_programs_that_do_not_know_the_nodes_refuse_the_store(

@@ -48,9 +48,9 @@ def filled(path: Path) -> Path:
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="it takes a mount of its own")
 def test_a_store_on_read_only_media_is_read(filled: Path, tmp_path: Path) -> None:
-    given = (str(filled), str(tmp_path / "mnt"), sys.executable, SCRIPT)
+    arguments = (str(filled), str(tmp_path / "mnt"), sys.executable, SCRIPT)
     ran = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", MOUNTED, "sh", *given],
+        ["unshare", "-rm", "sh", "-c", MOUNTED, "sh", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -58,8 +58,8 @@ def test_a_store_on_read_only_media_is_read(filled: Path, tmp_path: Path) -> Non
     )
     if ran.returncode == 77 or "unshare" in ran.stderr:
         pytest.skip("this system gives no mounts")
-    found, refused = ran.stdout.splitlines()
-    assert found == "1 []"
+    opened, refused = ran.stdout.splitlines()
+    assert opened == "1 []"
     assert refused.endswith("store.db' is read-only")
 
 

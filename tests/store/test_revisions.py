@@ -59,7 +59,7 @@ def test_a_question_is_found_by_its_id(store: Store) -> None:
 
 def test_an_ambiguous_start_lists_the_candidates(store: Store) -> None:
     ids = sorted(next(iter(a_test(str(number)))) for number in range(1_000))
-    same = next(one for one, next_ in itertools.pairwise(ids) if one[:4] == next_[:4])
+    same = next(id for id, next_ in itertools.pairwise(ids) if id[:4] == next_[:4])
     for number in range(1_000):
         store.ensure_versions(a_test(str(number)))
     with pytest.raises(RevisionError, match="is ambiguous") as caught:

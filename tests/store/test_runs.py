@@ -17,9 +17,9 @@ from tests.store.sessions import a_run
 def test_recent_runs_come_newest_first_and_no_more_than_are_searched(store: Store) -> None:
     for number in range(RUNS_SEARCHED + 5):
         store.record_run(a_run(number))
-    found = list(store.find_recent_runs())
-    assert found == store.find_runs(limit=RUNS_SEARCHED)
-    assert [run.started for run in found[:2]] == [RUNS_SEARCHED + 4, RUNS_SEARCHED + 3]
+    recent = list(store.find_recent_runs())
+    assert recent == store.find_runs(limit=RUNS_SEARCHED)
+    assert [run.started for run in recent[:2]] == [RUNS_SEARCHED + 4, RUNS_SEARCHED + 3]
 
 
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 25])

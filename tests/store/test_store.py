@@ -93,8 +93,8 @@ def test_samples_are_oldest_first_whatever_the_order_they_came_in(store: Store) 
     random.Random(1).shuffle(sessions)
     for id, session, content in sessions:
         store.record({id: (session, content)})
-    found = store.find_samples([KEY])[KEY]
-    assert found == sorted(Sample(session.started, id, None) for id, session, _ in sessions)
+    samples = store.find_samples([KEY])[KEY]
+    assert samples == sorted(Sample(session.started, id, None) for id, session, _ in sessions)
 
 
 def test_samples_know_the_limit_that_cut_them_off(store: Store) -> None:
@@ -105,9 +105,9 @@ def test_samples_know_the_limit_that_cut_them_off(store: Store) -> None:
 
 def test_votes_are_oldest_first(store: Store) -> None:
     votes = [an_evaluation("c" * 32, started) for started in (3, 1, 2)]
-    store.record(None, {id: (one, content) for id, one, content in votes})
-    found = store.find_votes(["c" * 32])["c" * 32]
-    assert [vote.started for vote in found] == [1, 2, 3]
+    store.record(None, {id: (evaluation, content) for id, evaluation, content in votes})
+    stored = store.find_votes(["c" * 32])["c" * 32]
+    assert [vote.started for vote in stored] == [1, 2, 3]
 
 
 def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
@@ -124,18 +124,18 @@ def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
 
 
 def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
-    session, other, judge, told = "a" * 32, "b" * 32, "e" * 32, "f" * 32
+    session, other, judge, second_judge = "a" * 32, "b" * 32, "e" * 32, "f" * 32
     failures = [
         Failure(None, session, judge, "k", "first", 1, "n"),
         Failure(None, session, judge, "k", "second", 2, "n"),
-        Failure(None, session, judge, "k", "third", 3, "n", evaluation=told),
+        Failure(None, session, judge, "k", "third", 3, "n", evaluation=second_judge),
         Failure(None, other, judge, "k", "other", 1, "n"),
         Failure(KEY, None, None, "k", "of a question", 3, "n"),
     ]
     store.record(None, None, failures)
     assert store.find_failed_judgements() == {
         (session, None, judge): failures[1],
-        (session, told, judge): failures[2],
+        (session, second_judge, judge): failures[2],
         (other, None, judge): failures[3],
     }
 
@@ -159,9 +159,8 @@ def test_more_ids_than_fit_into_one_query_are_found(store: Store) -> None:
 def test_files_come_back_with_their_bytes(store: Store) -> None:
     file = FileVersion("image/png", bytes(range(256)))
     id = id_of(hashing.describe_file(file))
-    store.ensure_files({id: file})
+    store.ensure_versions({}, {id: file})
     assert store.load_files([id, id]) == {id: file}
-    assert store.missing_files([id, "0" * 32]) == {"0" * 32}
 
 
 def test_a_missing_file_or_node_is_an_error(store: Store) -> None:
@@ -200,8 +199,8 @@ def test_failures_to_answer_and_to_judge_are_found_by_what_failed(store: Store) 
             Failure(None, "b" * 32, "d" * 32, "k", "judged another", 4, "n"),
         ],
     )
-    found = store.find_failures_of([KEY], ["c" * 32])
-    assert [failure.message for _, failure in found] == ["judged", "asked"]
+    failures = store.find_failures_of([KEY], ["c" * 32])
+    assert [failure.message for _, failure in failures] == ["judged", "asked"]
     assert store.find_failures_of([], []) == []
 
 

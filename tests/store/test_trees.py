@@ -19,13 +19,15 @@ class Nodes:
     """Nodes in memory, and how many of them have been read."""
 
     def __init__(self, *contents: dict[str, tuple[str, str]]) -> None:
-        self._nodes = {id: json.loads(one[1]) for some in contents for id, one in some.items()}
+        self._nodes = {
+            id: json.loads(content[1]) for group in contents for id, content in group.items()
+        }
         self.read: list[str] = []
 
     def load(self, ids: Iterable[str]) -> dict[str, Json]:
-        wanted = list(ids)
-        self.read += wanted
-        return {id: self._nodes[id] for id in wanted}
+        listed = list(ids)
+        self.read += listed
+        return {id: self._nodes[id] for id in listed}
 
 
 def large(size: int = 2_000) -> dict[str, str]:
@@ -48,21 +50,25 @@ def test_equal_maps_have_equal_ids_in_whatever_order(
 
 
 @given(maps, maps)
-def test_different_maps_have_different_ids(one: dict[str, str], other: dict[str, str]) -> None:
-    assert (build_tree(one)[0] == build_tree(other)[0]) == (one == other)
+def test_different_maps_have_different_ids(first: dict[str, str], other: dict[str, str]) -> None:
+    assert (build_tree(first)[0] == build_tree(other)[0]) == (first == other)
 
 
 @given(maps, maps)
-def test_unlike_leaves_out_nothing_that_differs(one: dict[str, str], other: dict[str, str]) -> None:
-    (root, contents), (unlike, others) = build_tree(one), build_tree(other)
-    found = read_tree(root, Nodes(contents, others).load, unlike=unlike)
-    assert found.items() <= one.items()
-    assert one.items() - other.items() <= found.items()
+def test_unlike_leaves_out_nothing_that_differs(
+    first: dict[str, str], other: dict[str, str]
+) -> None:
+    (root, contents), (unlike, others) = build_tree(first), build_tree(other)
+    entries = read_tree(root, Nodes(contents, others).load, unlike=unlike)
+    assert entries.items() <= first.items()
+    assert first.items() - other.items() <= entries.items()
 
 
 @given(st.lists(maps, min_size=1, max_size=4))
-def test_trees_that_are_read_together_are_read_as_each_alone(some: list[dict[str, str]]) -> None:
-    roots, contents = zip(*map(build_tree, some), strict=True)
+def test_trees_that_are_read_together_are_read_as_each_alone(
+    drawn_maps: list[dict[str, str]],
+) -> None:
+    roots, contents = zip(*map(build_tree, drawn_maps), strict=True)
     pairs = [(root, None) for root in roots] + list(pairwise(roots))
     nodes = Nodes(*contents)
     alone = [read_tree(root, nodes.load, unlike=unlike) for root, unlike in pairs]
@@ -101,8 +107,8 @@ def test_one_entry_is_found_in_several_trees(was: dict[str, str], now: dict[str,
     trees = [build_tree(entries) for entries in (was, now)]
     nodes = Nodes(*(contents for _, contents in trees))
     for path in (*was, *now, "none"):
-        found = find_entry([root for root, _ in trees], path, nodes.load)
-        assert [found.get(root) for root, _ in trees] == [was.get(path), now.get(path)]
+        by_root = find_entry([root for root, _ in trees], path, nodes.load)
+        assert [by_root.get(root) for root, _ in trees] == [was.get(path), now.get(path)]
 
 
 def test_an_entry_is_found_by_a_few_nodes() -> None:

@@ -22,7 +22,7 @@ from evalstore.operations.views.test_spans import (
 )
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.renames import name_in_newest_run, name_in_workspace
-from evalstore.reports.word_diff import ChangedLine, lines_apart
+from evalstore.reports.word_diff import ChangedLine, diff_lines
 from evalstore.values import CaseFile, Json
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def edits_between(was: Version | None, now: Version) -> list[Edit]:
     before = was.parts if was else {}
     found: list[Edit] = []
     for part in dict.fromkeys((*now.parts, *before)):
-        hunks = lines_apart(before.get(part, ""), now.parts.get(part, ""))
+        hunks = diff_lines(before.get(part, ""), now.parts.get(part, ""))
         if hunks:
             found.append(Edit(part, tuple(map(tuple, hunks))))
     return found

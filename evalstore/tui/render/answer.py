@@ -24,7 +24,7 @@ from evalstore.operations.views.styled_text import (
     marked_spans,
     text_lines,
 )
-from evalstore.reports.word_diff import words_apart
+from evalstore.reports.word_diff import compare_side_by_side
 from evalstore.tui.render.pair import MIN_SHARED, question_lines
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.state.verdict_order import SIGNS
@@ -110,9 +110,9 @@ def compared_lines(
     first: AnswerView, second: AnswerView
 ) -> tuple[list[StyledLine], list[StyledLine]]:
     """Two answers below the question, with the words marked that the other one does not have."""
-    differences = words_apart(first.answer, second.answer)
-    note = "" if differences else "(too long for a comparison word by word)"
-    if differences and first.answer and second.answer:
+    differences = compare_side_by_side(first.answer, second.answer)
+    note = ""
+    if first.answer and second.answer:
         same = sum(
             len(piece.text) for line in differences[0] for piece in line if not piece.differs
         )
@@ -124,7 +124,7 @@ def compared_lines(
         lines = [*question_lines(users[-1] if users else ""), BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
-        elif note or not differences or None in (first.id, second.id):
+        elif note or None in (first.id, second.id):
             lines += [*(text_lines(note, "faint") if note else ()), *text_lines(view.answer)]
         else:
             lines += [_piece_line(pieces, ("old", "new")[number]) for pieces in differences[number]]

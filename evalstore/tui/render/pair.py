@@ -14,8 +14,8 @@ from evalstore.operations.views.styled_text import (
     marked_spans,
     text_lines,
 )
-from evalstore.reports.line_diff import Stretch, compare_words
 from evalstore.reports.version_diff import focus
+from evalstore.reports.word_diff import Stretch, compare_words
 from evalstore.tui.render.verdicts import verdict_cell
 
 if TYPE_CHECKING:

@@ -37,11 +37,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def started(place: Place, table: str) -> list[int]:
     """When each fact of a table started, in the order they were stored."""
-    return [one["started"] for one in place.stored(table)]
+    return [row["started"] for row in place.stored(table)]
 
 
 def is_ascending(moments: list[int]) -> bool:
-    return all(one < other for one, other in pairwise(moments))
+    return all(moment < other for moment, other in pairwise(moments))
 
 
 def jump_while_asked(place: Place, clock: Clock, jump: int) -> None:
@@ -115,7 +115,7 @@ def test_the_last_run_is_the_one_that_was_last(place: Place, clock: Clock, jump:
     place.ask("one")
     runs = []
     for number in range(3):
-        place.ask(*(f"question {one}" for one in range(number + 1)))
+        place.ask(*(f"question {index}" for index in range(number + 1)))
         runs.append(place.run().report["run"])
         clock.at += jump
     assert is_ascending(started(place, "runs"))

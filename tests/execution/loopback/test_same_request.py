@@ -14,9 +14,9 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize(("file", "one", "other"), SPELLINGS.values(), ids=SPELLINGS.keys())
+@pytest.mark.parametrize(("file", "spelling", "other"), SPELLINGS.values(), ids=SPELLINGS.keys())
 def test_another_spelling_of_the_same_request_asks_once_more(
-    place: Place, file: str, one: str, other: str
+    place: Place, file: str, spelling: str, other: str
 ) -> None:
     files = {
         PROVIDER: (place.root / PROVIDER).read_text(),
@@ -28,13 +28,13 @@ def test_another_spelling_of_the_same_request_asks_once_more(
         before = words + files[file] if file == TEST else files[file] + words
         return files | {file: before}
 
-    place.write(spelled(one))
+    place.write(spelled(spelling))
     assert place.run().counts == (1, 1, 0)
     place.write(spelled(other))
     assert place.run().counts == (1, 1, 0)
     first, second = place.server.received
     assert first.body == second.body
-    place.write(spelled(one))
+    place.write(spelled(spelling))
     assert place.run().counts == (0, 0, 0)
     place.write(spelled(other))
     assert place.run().counts == (0, 0, 0)
