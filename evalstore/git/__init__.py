@@ -1,4 +1,4 @@
-"""Reads a git checkout from its files; git itself, which runs what a checkout names, is not run."""
+"""Reads a git checkout from its files, without running git, which may run configured programs."""
 
 from evalstore.git.status import State, read_state
 

@@ -1,4 +1,4 @@
-"""The files of a repository: where they are, and how they are read without waiting or surprise."""
+"""Locates the files of a repository, and reads them without blocking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST = 64 * 2**20
 
 
 class GitError(Exception):
-    """A repository cannot be read, or is of a kind that this package does not know."""
+    """A repository cannot be read, or is not supported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Repository:
     top: Path
     """The working tree."""
     folder: Path
-    """With HEAD and the index of this working tree."""
+    """The folder with HEAD and the index of this working tree."""
     common: Path
-    """With refs and objects; another one in a linked working tree."""
+    """The folder with refs and objects, which linked working trees share."""
 
 
 def find_repository(start: Path) -> Repository | None:
@@ -51,7 +51,7 @@ def _common(folder: Path) -> Path:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A regular file, open for reading; raises `GitError` for a pipe or a device, and at once."""
+    """Open a regular file; raises `GitError` for a pipe or a device, and never blocks."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The index of a checkout: which files are tracked, and what they were (gitformat-index(5))."""
+"""Parses the index of a checkout (gitformat-index(5))."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STAGE, _EXTENDED, _ASSUME_VALID = 0x3000, 0x4000, 0x8000
 _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x2000
 _TREE = 0o40000
 _LONGEST_PATHS = 128 * 2**20
-"""Bytes of all paths: entries share the beginnings of theirs."""
+"""The most bytes of all paths together, as compressed entries share prefixes."""
 
 
 class Tracked(NamedTuple):
@@ -25,13 +25,13 @@ class Tracked(NamedTuple):
     """ctime and mtime in nanoseconds, inode and size modulo 2**32."""
     is_merged: bool
     is_added: bool
-    """False when only the intent to add it was told."""
+    """False for `git add --intent-to-add`."""
     is_looked_at: bool
-    """False when git was told not to look at the file."""
+    """False when git ignores changes of the file (assume-unchanged, skip-worktree)."""
 
 
 def parse_index(data: bytes, id_size: int) -> list[Tracked]:
-    """The entries, sorted by path; raises `GitError` for an index of another kind."""
+    """The entries, sorted by path; raises `GitError` for an unsupported index."""
     try:
         return _parse(data, id_size)
     except (struct.error, IndexError, ValueError) as error:

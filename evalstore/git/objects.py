@@ -1,7 +1,7 @@
-"""Objects of a repository: loose ones, and those in packs (gitformat-pack(5)).
+"""Reads objects of a repository: loose ones, and those in packs (gitformat-pack(5)).
 
-Only what a commit and the trees on the way to a folder need; sizes and chains are bounded, so a
-crafted repository costs little time and memory.
+Only commits and trees are read; sizes and chains of deltas are bounded, so that a malicious
+repository costs little time and memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LARGEST = 16 * 2**20
 _LARGEST_DELTAS = 4 * 2**20
 """Bytes of all deltas of an object."""
 _DEPTH = 200
-"""Deltas on each other; git makes at most 50, or 250 when it is told to."""
+"""The longest chain of deltas; git makes at most 50 by default."""
 _MOST_FOLDERS = 16
 _TYPES = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _OFFSET_DELTA, _REF_DELTA = 6, 7
@@ -121,7 +121,7 @@ class Objects:
 
 
 def _object_folders(objects: Path) -> list[Path]:
-    """The folder and those it borrows objects from, each once."""
+    """The folder and its alternates, each once."""
     folders = [objects.resolve()]
     for folder in folders:  # it grows on the way
         alternates = folder / "info" / "alternates"

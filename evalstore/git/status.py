@@ -1,4 +1,4 @@
-"""Which commit a folder is at, and whether its tracked files differ from it."""
+"""Determines the commit of a folder, and whether its tracked files have changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOW = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is checked out."""
+    """The commit and whether there are changes."""
 
     commit: str
     dirty: bool | None
@@ -148,7 +148,7 @@ class _Files:
         return None if as_lines == entry.id or self._may_be_filtered(entry.path) else True
 
     def _may_be_filtered(self, path: bytes) -> bool:
-        """Whether an attributes file that concerns a file speaks of filters or encodings."""
+        """Whether an attributes file for a path mentions filters or encodings."""
         folder = Path(os.fsdecode(self._top), *os.fsdecode(path).split("/")[:-1])
         top = Path(os.fsdecode(self._top))
         places = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(top)]

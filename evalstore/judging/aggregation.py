@@ -25,9 +25,8 @@ class JudgedSession(NamedTuple):
 def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> JudgedSession:
     """One verdict from several: `majority`, `all`, `any`, or `>= t` of the mean score.
 
-    A vote without a score counts 1 for a pass and 0 for a fail. Whatever the rule and the
-    scores, votes none of which is a pass never come to one; and a verdict that is combined
-    by itself stays what it is, for the score is the mean that the rule has looked at.
+    A vote without a score counts 1 for a pass and 0 for a fail. The result is a pass only if at
+    least one vote is. Combining a single verdict with its score does not change it.
     """
     if not votes:
         raise ValueError("there are no votes to combine")
@@ -52,14 +51,14 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
 
 
 def _known(verdict: Verdict, score: float | None) -> float | None:
-    """What a vote counts in a mean; None when that is open."""
+    """The score of a vote in a mean; None when it is undecided."""
     if score is not None:
         return score
     return {"pass": 1.0, "fail": 0.0}.get(verdict)
 
 
 def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Verdict:
-    """Whether the mean reaches the bound, whatever the undecided votes might have been."""
+    """The verdict by a bound of the mean; undecided if it depends on undecided votes."""
     low, high = [], []
     for verdict, score in votes:
         is_open = verdict == "undecided"
@@ -73,7 +72,7 @@ def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Ver
 
 
 def _reaches(scores: list[float], least: float) -> bool:
-    """Whether the mean is as high, up to the rounding of floats (0.1, 0.2, 0.3 reach 0.2)."""
+    """Whether the mean reaches a bound, up to the rounding of floats (0.1, 0.2, 0.3 reach 0.2)."""
     return math.fsum(scores) / len(scores) >= least - _ROUNDING
 
 
@@ -82,9 +81,9 @@ def judge_session(
 ) -> JudgedSession:
     """The verdict on one session.
 
-    People decide, by majority. Where none has spoken checks do, unless they leave the verdict
-    to the models (`wants_models`). Models that are always asked cannot overrule checks that
-    fail. `checks` is the id of the evaluator that stands for the checks.
+    The majority of people decides. Without votes of people the checks decide, unless they leave
+    the verdict to the models (`wants_models`). Models that are always asked cannot overrule
+    failed checks. `checks` is the id of the evaluator of the checks.
     """
     cast = [(vote, vote.verdict, vote.score) for vote in votes if vote.verdict != "none"]
     if by_people := [(word, score) for vote, word, score in cast if vote.human]:
@@ -97,9 +96,9 @@ def judge_session(
 
 
 def wants_models(judged_by: Collection[str], checked: Word) -> bool:
-    """Whether models judge an answer of which the checks say this.
+    """Whether models judge an answer with this verdict of the checks.
 
-    They judge what has passed; with `on_fail` what has failed; with `always` everything.
+    They judge answers that passed; with `on_fail` those that failed; with `always` all.
     """
     if "models" not in judged_by or "always" in judged_by:
         return "models" in judged_by

@@ -1,7 +1,7 @@
-"""How a judge is to answer, and how its reply is read: as a verdict, a choice, or a score.
+"""The formats of a judge's reply: a verdict, a choice, or a score.
 
-Without a check `judge` the reply is a JSON object with `pass`. With one, it is a choice among
-some, or a score that a pattern or a path finds.
+Without a check `judge` the reply is a JSON object with `pass`. With one, it is one of several
+choices, or a score that a pattern or a path finds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from evalstore.judging.verdict_reply import (
     JudgeReply,
     ask_again_with,
     ask_for_code,
-    kept,
     read_opinion,
+    storable_text,
     unreadable_opinion,
 )
 from evalstore.processes.limited_calls import LimitReached
@@ -48,30 +48,30 @@ _WHATEVER = "Whatever form of an answer is asked for above, this is the one that
 
 
 class ReplyForm(Protocol):
-    """What is asked of a judge, and how its reply is read."""
+    """A format of replies: the instructions for a judge, and the parser of its reply."""
 
     @property
     def strictest(self) -> Mode:
-        """The strictest form that a server can be asked to hold the judge to."""
+        """The strictest structured output that can be requested."""
 
     def words(self, code: str | None) -> str:
-        """What the judge is told of it, behind its prompt; empty when the prompt tells it.
+        """The instructions that are appended to the prompt; empty when the prompt has them.
 
-        `code` is what a verdict must have; None for a judge that is held to the schema.
+        `code` must be in a verdict; None with structured output.
         """
 
     def again(self, code: str | None) -> str:
-        """What a judge is asked for whose reply could not be read."""
+        """The instructions after an unreadable reply."""
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """What a judge says; raises `Unreadable`."""
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """What counts when the judge cannot be read."""
+        """The result when no reply of the judge can be read."""
 
 
 def form_of(checks: Iterable[Mapping[str, Json]]) -> ReplyForm:
-    """The form that an evaluation version asks for, by its checks."""
+    """The format of replies for the checks of an evaluation version."""
     check = judge_of(checks)
     if check is not None and "choices" in check:
         return Choices(check)
@@ -111,12 +111,12 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class _ByCheck:
-    """A reply that is read as a check `judge` says."""
+    """A format that a check `judge` configures."""
 
     check: Mapping[str, Json]
 
     def _opinion(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
-        """The opinion in which this was found; the score is kept as a share of its scale."""
+        """The result with this label and score, which is converted to a share of its scale."""
         required = self.check.get("pass", ">= 1")
         if isinstance(required, list):
             passed = label in required
@@ -131,7 +131,7 @@ class _ByCheck:
             feedback="" if passed else f"{reason}; required {aim}",
             score=None if score is None else self._share(score),
             label=label[:LONGEST_LABEL] if label else None,
-            reasoning=kept(reply.text),
+            reasoning=storable_text(reply.text),
         )
 
     def _share(self, score: float) -> float:
@@ -139,7 +139,7 @@ class _ByCheck:
         return min(max((score - low) / (high - low), 0.0), 1.0)
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """The verdict stays open; or it is a fail with the lowest score, if the check says so."""
+        """The verdict is undecided; or a fail with the lowest score, if the check says so."""
         opinion = unreadable_opinion(reply, reason)
         if self.check.get("invalid") != "lowest":
             return opinion
@@ -152,15 +152,15 @@ class _ByCheck:
 
 @dataclass(frozen=True, slots=True)
 class Choices(_ByCheck):
-    """One choice among some, in a line of its own."""
+    """One of several choices, on a line of its own."""
 
     @property
     def strictest(self) -> Mode:
-        """No form can be asked for."""
+        """Structured output is not used."""
         return "text"
 
     def words(self, code: str | None) -> str:
-        """Where the choice belongs, and what can be chosen."""
+        """The position of the choice, and the choices."""
         instruction = _HOW[self.check.get("answer", "cot_classify")]
         return _WHATEVER + instruction.format(self._listed())
 
@@ -192,11 +192,11 @@ class Scores(_ByCheck):
 
     @property
     def strictest(self) -> Mode:
-        """Some JSON object for a path; for a pattern no form can be asked for."""
+        """A JSON object for a path; text for a pattern."""
         return "json" if "json" in self.check["parser"] else "text"
 
     def words(self, code: str | None) -> str:
-        """The prompt says what to answer; that it is JSON some servers want to be said."""
+        """The instruction to answer with JSON for a path; empty for a pattern."""
         return "Answer with one JSON object and nothing else." if self.strictest == "json" else ""
 
     def again(self, code: str | None) -> str:

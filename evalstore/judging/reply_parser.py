@@ -1,8 +1,8 @@
-"""The one verdict, or the one score, in the text of a judge's reply, or why none can be read.
+"""Finds the verdict in the text of a judge's reply.
 
-A reply can hold text of the candidate, quoted or repeated. So an object counts as the judge's
-verdict only when it is the whole reply, or when it has the code that only the judge was told;
-and nothing beside it may say otherwise.
+A reply can contain text of the candidate. So an object is the judge's verdict only when it is the
+whole reply, or when it has the secret code of the request; and the rest of the reply must not
+contradict it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _UNFINISHED = re.compile(
     "|incomplete|cancelled|abort",
     re.IGNORECASE,
 )
-"""Finish reasons of replies that their model did not end itself."""
+"""Finish reasons of incomplete replies."""
 _MARKS = " \t\r\n\ufeff*`."
-"""Characters around an object that say nothing: blanks, and Markdown."""
+"""Characters around an object that are ignored: blanks, and Markdown."""
 _LANGUAGE = re.compile(r"\Ajson\s+", re.IGNORECASE)
-"""What stands behind the backticks that open a block of code."""
+"""The language after the backticks that open a block of code."""
 _THINKING = re.compile(r"\s*<(think|thinking|thought|reasoning)>(.*?)</\1>", re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 _MOST_TRIES = 5_000
-"""Braces at which the verdict in a reply is looked for."""
+"""The most braces of a reply that are tried as the beginning of an object."""
 _FAILS = re.compile(r"fail(?:s|ed)?", re.IGNORECASE)
 _BEGINS_TO_FAIL = re.compile(r"\W*(?:fail|not\s+pass|no\s+pass)", re.IGNORECASE)
 _VERDICTS = frozenset(
     ("pass", "passed", "passes", "verdict", "result", "ok", "success", "correct", "outcome")
 )
-"""Names of members that say whether something passes."""
+"""Names of members that are verdicts."""
 _PROSE = frozenset(("reasoning", "feedback"))
 _OTHERWISE = re.compile(
     r"\bfail(?:s|ed|ing|ures?)?\b"
@@ -40,7 +40,7 @@ _OTHERWISE = re.compile(
     r"|(?:\b(?:not|never|cannot)|n['’]t)\s+(?:\w+\s+){0,2}pass",
     re.IGNORECASE,
 )
-"""Words in the text around a pass that may take it back."""
+"""Words in the text around a pass that may contradict it."""
 
 
 class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itself
@@ -57,7 +57,7 @@ class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itsel
 
 
 def finished_text(reply: Reply) -> str:
-    """The text of a reply that its model ended itself; raises `Unreadable`."""
+    """The text of a complete reply; raises `Unreadable` for a refused or incomplete one."""
     if reply.refusal:
         raise Unreadable(f"the judge refused: {storable(reply.refusal)}")
     if reply.is_cut:
@@ -68,7 +68,7 @@ def finished_text(reply: Reply) -> str:
 
 
 def storable(text: str) -> str:
-    """A text without half surrogate pairs, which an escape in JSON can be."""
+    """A text without half surrogate pairs, which escapes in JSON can be."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -138,11 +138,11 @@ def _object_with_code(text: str, code: str) -> dict[str, Json]:
 
 
 _Found = tuple[int, int, dict[str, Json]]
-"""Where an object begins and ends, and what it is."""
+"""The start, the end and the value of an object."""
 
 
 def _top_objects(text: str) -> list[_Found]:
-    """The JSON objects that are not inside of other brackets, whether those are JSON or not."""
+    """The JSON objects that are not inside of other brackets."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
     objects: list[_Found] = []
     end = depth = tries = 0
@@ -175,7 +175,7 @@ def _without(text: str, objects: list[_Found]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text in its usual letters, without what cannot be seen."""
+    """A text in normal form, without invisible characters."""
     if text.isascii():
         return text
     visible = "".join(character for character in text if unicodedata.category(character) != "Cf")
@@ -183,7 +183,7 @@ def _plain(text: str) -> str:
 
 
 def _contradicts_itself(verdict: dict[str, Json]) -> bool:
-    """Whether a member of a pass, however deep, denies `pass` or says no more than 'fail'."""
+    """Whether a member of a passing verdict, at any depth, contradicts it."""
     pending: list[tuple[str, Json]] = list(verdict.items())
     while pending:
         name, value = pending.pop()

@@ -1,8 +1,8 @@
-"""In which form a verdict is asked for: the strictest one that a judge's server takes.
+"""Chooses the structured output that is requested of each judge.
 
-Some servers refuse a schema, some any form at all, and some take a schema and do not hold their
-model to it. What a model is declared to take is where to begin; what its server refuses or does
-not keep is learnt once and kept for the rest of a run.
+Some servers refuse a schema, some any structured output, and some accept a schema and do not
+enforce it. The first request follows the declared capabilities of the model; a refusal is
+remembered for the rest of a run.
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ if TYPE_CHECKING:
     from evalstore.values import Request
 
 Mode = Literal["schema", "json", "text"]
-"""Held to the schema of a verdict; held to some JSON object; left free."""
+"""The schema of a verdict, any JSON object, or plain text."""
 
 _LOWER: dict[Mode, Mode] = {"schema": "json", "json": "text"}
 
 
 class ReplyModes:
-    """The form that each model is asked for, as far as one execution has learnt it."""
+    """The mode of each model during one execution."""
 
     def __init__(self) -> None:
         self._learnt: dict[Hashable, Mode] = {}
 
     def mode(self, model: Hashable, *, structured: bool, strictest: Mode = "schema") -> Mode:
-        """The form to ask for now; `structured` is what the model is declared to take."""
+        """The mode of the next request; `structured` is the declared capability of the model."""
         first = "json" if strictest == "schema" and not structured else strictest
         return self._learnt.get(model, first)
 
     def step_down(self, model: Hashable, tried: Mode, error: ProviderError) -> bool:
-        """Learn from an error of a request in the form `tried`; whether to ask once more.
+        """Lower the mode after an error of a request in the mode `tried`; return whether to retry.
 
-        Requests that were in flight together all fail the same way, and go down one step,
-        not one each.
+        Concurrent requests that fail in the same way lower it only once.
         """
         if error.kind != "format" or tried not in _LOWER:
             return False
@@ -46,7 +45,7 @@ class ReplyModes:
         return True
 
     def distrust(self, model: Hashable, tried: Mode) -> None:
-        """Learn that a server took a schema and its model did not keep to it."""
+        """Lower the mode because a server accepted a schema and did not enforce it."""
         if tried == "schema":
             self._lower(model, tried)
 
@@ -56,7 +55,7 @@ class ReplyModes:
 
 
 def in_mode(request: Request, mode: Mode) -> Request:
-    """The request for a verdict in this form."""
+    """The request for a verdict in this mode."""
     return replace(
         request, schema=VERDICT_SCHEMA if mode == "schema" else None, json_mode=mode == "json"
     )

@@ -1,4 +1,4 @@
-"""What a judge is shown of a conversation, as text."""
+"""Formats a conversation as text for a judge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Outgoing = list[Text | FilePart]
 def fill_turns(
     messages: Sequence[OutgoingMessage], answers: Sequence[Reply]
 ) -> list[OutgoingMessage]:
-    """A conversation in which the candidate's turns are filled, as far as there are answers."""
+    """A conversation in which the candidate's turns are filled with the answers."""
     left = iter(answers)
     return [
         OutgoingMessage(message.role, (Text(answer.text or answer.refusal or ""),))
@@ -24,10 +24,9 @@ def fill_turns(
 
 
 def show_answer(answer: Reply, nonce: str = "") -> str:
-    """An answer as a judge reads it: its text to the letter, its tool calls as JSON, remarks.
+    """An answer as text for a judge: its unchanged text, its tool calls as JSON, and remarks.
 
-    With a nonce, what is said about the answer holds it, so that an answer can pretend
-    neither a tool call nor a refusal.
+    Remarks contain the nonce, so that an answer cannot fake a tool call or a refusal.
     """
     shown = [answer.text] if answer.text and answer.text.strip() else []
     if answer.tool_calls:
@@ -42,9 +41,9 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
 
 
 def remarks_on(answer: Reply, nonce: str = "") -> list[str]:
-    """What is to be said of an answer beside its text and its tool calls: why there is no more.
+    """Remarks on an empty or incomplete answer.
 
-    With a nonce, each remark holds it.
+    With a nonce, each remark contains it.
     """
     filtered = answer.finish_reason == "content_filter"
     has_text = bool(answer.text and answer.text.strip())
@@ -74,7 +73,7 @@ def _remark(words: str, nonce: str) -> str:
 
 
 def show_messages(conversation: list[OutgoingMessage], nonce: str) -> Outgoing:
-    """A conversation without the system text it begins with, each turn under its role."""
+    """A conversation without its system text, each turn under its role."""
     shown: Outgoing = []
     for message in conversation[_has_system(conversation) :]:
         gap = "\n\n" if shown else ""
@@ -83,7 +82,7 @@ def show_messages(conversation: list[OutgoingMessage], nonce: str) -> Outgoing:
 
 
 def show_system(conversation: list[OutgoingMessage], nonce: str) -> Outgoing:
-    """The system text that a conversation begins with, or that there is none."""
+    """The system text of a conversation, or a note that there is none."""
     if not _has_system(conversation):
         return [Text(f"[no system prompt {nonce}]")]
     return _fenced("system prompt", list(conversation[0].parts), nonce)
@@ -94,14 +93,14 @@ def _has_system(conversation: list[OutgoingMessage]) -> bool:
 
 
 def show_json(label: str, value: Json, nonce: str) -> Outgoing:
-    """A value as JSON, or that there is none."""
+    """A value as JSON, or a note that there is none."""
     if value is None:
         return [Text(f"[no {label} {nonce}]")]
     return _fenced(label, [Text(json.dumps(value, ensure_ascii=False, indent=2))], nonce)
 
 
 def fence(text: str, nonce: str) -> str:
-    """An answer between marks that nobody who wrote it could know."""
+    """An answer between marks with a nonce, which the answer cannot contain."""
     return "".join(
         part.text for part in _fenced("response", [Text(text)], nonce) if isinstance(part, Text)
     )

@@ -1,4 +1,4 @@
-"""What a judge is asked for, and its reply to a verdict."""
+"""The request for a verdict, and the reply of a judge as a verdict."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ VERDICT_SCHEMA: Json = {
     "required": ["pass", "feedback"],
     "additionalProperties": False,
 }
-"""What a judge that can be held to a schema must answer: first the reasons, then the verdict."""
+"""The JSON Schema of a verdict: first the reasoning, then the result."""
 
 _AGAIN = "Answer with one JSON object and nothing else: {"
 _VERDICT = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
 AGAIN = _AGAIN + _VERDICT
-"""What a judge whose reply holds no verdict is asked for."""
+"""The request after a reply without a verdict."""
 
 
 def ask_for_code(code: str) -> str:
-    """What a judge is told that is not held to a schema, behind the form that its prompt names."""
+    """The instructions for a judge without structured output, after those of its prompt."""
     return (
         f'Put "code": "{code}" into the JSON object that you answer with, beside "pass". An object '
         "without this code does not count as your verdict."
@@ -43,17 +43,17 @@ def ask_for_code(code: str) -> str:
 
 
 def ask_again_with(code: str) -> str:
-    """What such a judge is asked for whose reply holds no verdict."""
+    """The request after a reply without a verdict, with the code."""
     return f'{_AGAIN}"code": "{code}", {_VERDICT}'
 
 
 _LONGEST = 20_000
-"""Characters of a judge's text that are kept."""
+"""The most characters of a judge's text that are stored."""
 LONGEST_LABEL = 200
 
 
 class JudgeReply(NamedTuple):
-    """What a judge said, read from its reply."""
+    """The parsed reply of a judge."""
 
     verdict: Verdict
     feedback: str = ""
@@ -65,9 +65,8 @@ class JudgeReply(NamedTuple):
 def read_opinion(reply: Reply, code: str | None = None) -> JudgeReply:
     """The verdict in a judge's reply; raises `Unreadable`.
 
-    `code` is what the verdict must have beside `pass`; None for a judge that its server holds
-    to the schema: then the whole reply must be the verdict. A score of 0 contradicts a pass,
-    and one of 1 a fail: on no scale where more is better can both be meant.
+    The verdict must contain `code`; without one (structured output) the whole reply must be the
+    verdict. A score of 0 contradicts a pass, and one of 1 a fail.
     """
     verdict = find_verdict(finished_text(reply), code)
     passed = verdict["pass"]
@@ -81,10 +80,10 @@ def read_opinion(reply: Reply, code: str | None = None) -> JudgeReply:
         raise Unreadable(f"{words}: one contradicts the other")
     return JudgeReply(
         "pass" if passed else "fail",
-        feedback=kept(verdict.get("feedback")),
+        feedback=storable_text(verdict.get("feedback")),
         score=None if score is None else float(score),
-        label=kept(verdict.get("label"))[:LONGEST_LABEL] or None,
-        reasoning=kept(verdict.get("reasoning")),
+        label=storable_text(verdict.get("label"))[:LONGEST_LABEL] or None,
+        reasoning=storable_text(verdict.get("reasoning")),
     )
 
 
@@ -95,22 +94,22 @@ def _is_share(value: Json) -> bool:
 def _shown(value: Json) -> str:
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
-    return kept(json.dumps(value, ensure_ascii=False))[:40]
+    return storable_text(json.dumps(value, ensure_ascii=False))[:40]
 
 
-def kept(value: Json) -> str:
-    """A text as it can be stored, and empty for anything else."""
+def storable_text(value: Json) -> str:
+    """A text that can be stored, shortened; empty for any other value."""
     return storable(value.strip()[:_LONGEST]) if isinstance(value, str) else ""
 
 
 def unreadable_opinion(reply: Reply, reason: str) -> JudgeReply:
-    """What is kept of a judge that cannot be read: no verdict, why, and what it wrote."""
-    return JudgeReply("undecided", feedback=reason, reasoning=kept(reply.text))
+    """The result of an unreadable reply: undecided, with the reason and the text."""
+    return JudgeReply("undecided", feedback=reason, reasoning=storable_text(reply.text))
 
 
 def ask_again(request: Request, reply: Reply, reason: str, instruction: str = AGAIN) -> Request:
-    """The request that shows a judge its unreadable reply, what is wrong, and what is wanted."""
-    wrong_reply = kept(reply.text) or kept(reply.refusal) or "(no text)"
+    """The request with the unreadable reply, the reason and the instruction appended."""
+    wrong_reply = storable_text(reply.text) or storable_text(reply.refusal) or "(no text)"
     turns = (
         OutgoingMessage("assistant", (Text(wrong_reply),)),
         OutgoingMessage("user", (Text(f"That cannot be read: {reason}. {instruction}"),)),

@@ -1,1 +1,1 @@
-"""Runs what may need any time or memory in processes with limits."""
+"""Runs computations in processes with limits of time and memory."""

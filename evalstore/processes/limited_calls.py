@@ -1,10 +1,9 @@
 """Calls functions of this package in a process with limits of processor time and memory.
 
-What a template, a schema, a pattern or a path computes can take any time and any memory, and
-Python cannot stop it from within. So whoever computes such a thing first decides whether it is
-plain, which means that its cost is bounded by its size; what is not plain is computed here. The
-process is one of those that run Python checks: it has no network, no keys and an empty folder,
-it is started when it is needed first, and it is ended when a limit is reached.
+A template, a schema, a pattern or a path can take any time and memory, and Python cannot stop it
+in the same process. So callers first decide whether its cost is bounded by its size; if not, it is
+evaluated here. The process is like those of Python checks: it has no network, no keys and an empty
+folder. It is started on first use, and ended when a limit is reached.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ CPU_SECONDS = 2.0
 _FILE_SECONDS, _CALL_SECONDS = 10.0, 0.02
 """Processor time that those of one file may take together: so much, and so much more for each."""
 MEMORY = 768
-"""MiB of address space that the process may have; the packages it loads take some 200 of them."""
+"""MiB of address space of the process, of which the imported packages take about 200."""
 LONGEST_RESULT = 40_000_000
 """Characters of the result of one computation, as JSON."""
 _SECONDS = 8.0
@@ -61,7 +60,7 @@ def call(
     cpu_seconds: float | None = None,
     strict: bool = False,
 ) -> Json:
-    """What a function of a module of this package returns; arguments and result are JSON.
+    """Call a function of a module of this package; arguments and result are JSON.
 
     Raises `LimitReached` when it takes more processor time than `cpu_seconds` (`CPU_SECONDS`
     unless they are given), more memory than `MEMORY`, when its result is too long, or when all
@@ -89,7 +88,7 @@ def call(
             words = f"it needs more than {MEMORY} MiB of memory"
         elif "characters, the most are" in message:
             words = f"its result is longer than {LONGEST_RESULT:,} characters"
-        else:  # such as a machine that is too busy to compute it in time
+        else:  # for example, the machine is too busy
             raise NotRunError(f"it could not be computed: {message}") from None
         raise LimitReached(words) from None
     if (left := _left.get()) is not None:
@@ -101,12 +100,12 @@ def call(
 
 
 _left: ContextVar[list[float] | None] = ContextVar("left", default=None)
-"""The time that is left to the file that is read."""
+"""The remaining time of the file that is being read."""
 
 
 @contextmanager
 def limited_together() -> Iterator[None]:
-    """Limit the time of all computations within, which are those of one file."""
+    """Limit the total time of all calls in the block, which are those of one file."""
     token = _left.set([_FILE_SECONDS])
     try:
         yield
@@ -149,7 +148,7 @@ def encode_names(values: Mapping[str, Json]) -> Json:
 
 
 def decode_names(document: Json) -> dict[str, Json]:
-    """The other direction of `encode_names`."""
+    """The inverse of `encode_names`."""
     values: dict[str, Json] = document["values"]
     for name, (known, aliases) in document["items"].items():
         values[name] = DataItem(values[name], FixedNames(frozenset(known), aliases))

@@ -1,4 +1,4 @@
-"""How many ways a regular expression may have to try, as far as its text alone tells.
+"""Estimates the cost of a regular expression from its text.
 
 With `k` repetitions side by side a text of `n` characters can be divided in about `n ** k` ways.
 A repetition of what itself repeats or chooses, a reference back and a recursion have no such
@@ -46,7 +46,7 @@ _TOKEN = re.compile(
 
 
 class PatternCost(NamedTuple):
-    """What bounds how many ways a pattern tries."""
+    """The bounds of the ways that a pattern tries."""
 
     choices: int
     """The product of its bounded repetitions and alternatives."""
@@ -66,7 +66,7 @@ def is_small(pattern: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def ways_of(pattern: str) -> PatternCost | None:
-    """What bounds how many ways a pattern tries; None when nothing here does."""
+    """The bounds of the ways that a pattern tries; None when they are unknown."""
     if len(pattern) > _LONGEST or _ODD.search(pattern):
         return None
     groups = [_Group()]
@@ -118,7 +118,7 @@ def is_cheap_pattern(pattern: str, size: int) -> bool:
 
 
 class _Group:
-    """What is known of a group so far."""
+    """A group of a pattern while it is read."""
 
     def __init__(self, repeats: int = 0) -> None:
         self.repeats = repeats

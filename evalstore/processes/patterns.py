@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _FLAGS = {"ignoreCase": "I", "multiline": "M", "dotAll": "S", "verbose": "X", "ascii": "A"}
 SECONDS = 1.0
-"""For one pattern on one answer; a pattern that needs more would need hours."""
+"""Time limit of one pattern on one answer."""
 
 
 @lru_cache(maxsize=512)
 def compiled(pattern: str, flags: frozenset[str] = frozenset()) -> regex.Pattern[str]:
-    """A pattern that `pattern_problem` has found nothing wrong with."""
+    """Compile a valid pattern."""
     import regex
 
     bits = regex.VERSION0
@@ -67,5 +67,5 @@ def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bo
 
 
 def search(pattern: str, text: str, flags: Iterable[str]) -> bool:
-    """Whether a pattern is found in a text, however long that takes."""
+    """Whether a pattern is found in a text, without limits of time."""
     return compiled(pattern, frozenset(flags)).search(text) is not None

@@ -1,12 +1,11 @@
-"""The processes in which Python checks run: started once for each file, ended when they stray.
+"""The processes in which Python checks run, one for each file.
 
 A process is used for many judgements, one after the other. It has a session and a folder of its
-own and an environment without keys; one that takes too long, says too much or ends by itself is
-ended with all it has started, and the next judgement starts another.
+own and an environment without keys. A process that takes too long, writes too much or ends by
+itself is ended with its child processes, and the next judgement starts a new one.
 
-What a check does wrong is a `CodeError`. Where the machine is at fault (no process can be
-started, the shell allows less than a check may have, the system ends the process) it is a
-`NotRunError`, which says nothing of the answer.
+An error of a check raises `CodeError`. A problem of the machine (no process can be started, the
+limits of the shell are too low, the system ends the process) raises `NotRunError`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LOAD_SECONDS = 60.0
 """How long starting a process and loading its file may take, beside the check's own time."""
 _PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-"""Variables that a check sees; there is no key in them."""
+"""The environment variables that a check can read."""
 _AT_ONCE = 2**16
 _MOST_STARTS = 3
 """Failures to start, one after the other, until a file is abandoned for this run."""
@@ -42,23 +41,23 @@ _ENDED = "the run has ended"
 
 
 class CodeError(Exception):
-    """A check that did not come to a result; the message names its file."""
+    """A check that returned no result; the message names its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A Python file with what its process may have: one process for each."""
+    """A Python file with the limits of its process."""
 
     source: bytes = field(repr=False)
     path: str
-    """What the file is called in messages."""
+    """The name of the file in messages."""
     memory: int
     """MiB of address space."""
     network: bool = False
     longest: int = 200_000
-    """Characters of what a function may return, as JSON."""
+    """The most characters of a returned value, as JSON."""
     strict: bool = True
-    """Whether it is not run at all where the shell allows less than its limits."""
+    """Whether it is not run when the limits of the shell are lower."""
 
 
 def _not_run(path: str, why: str) -> NotRunError:
@@ -128,7 +127,7 @@ class _Worker:
         raise CodeError(f"{place}: {reply.get('error', 'no verdict')}")
 
     def _ask(self, request: Json, seconds: float) -> Json:
-        """The reply to a request; of a second process if the system has worn out the first."""
+        """The reply to a request; a process that ran out of resources is replaced once."""
         for _ in range(2):
             if self._process is None:
                 self._start(seconds)
@@ -241,7 +240,7 @@ class _Worker:
         return reply
 
     def _ended(self) -> CodeError | NotRunError:
-        """What to say of a process that ended by itself, or was ended by somebody else."""
+        """The error for a process that ended or was killed."""
         assert self._process
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
@@ -270,7 +269,7 @@ class _Worker:
             folder.cleanup()
 
     def end(self) -> None:
-        """End the process, at once if it is not at work; else its judgement fails."""
+        """End the process; a judgement in progress fails."""
         self._closed = True
         process = self._process
         if process is not None:

@@ -1,6 +1,6 @@
 """Opens the client of a provider by its kind.
 
-A door is loaded when it is opened: importing this package brings neither asyncio, aiohttp nor
+Clients are imported on first use: importing this package imports neither asyncio, aiohttp nor
 litellm, and a run that needs no litellm never imports it.
 """
 
@@ -27,7 +27,7 @@ def open_provider(
     responses: Sequence[Mapping[str, Json]] = (),
     supports_structured_outputs: bool = True,
 ) -> Provider:
-    """The provider of this kind, ready to be asked.
+    """Open the client of a provider.
 
     `parameters` are for litellm alone, beside the address and the key. `responses` is the
     script of the kind `scripted`. A base URL or a key that no call could use is an

@@ -31,7 +31,7 @@ FAILED_FINISH = frozenset(
 
 
 class ProviderError(Exception):
-    """A call that brought no answer.
+    """A call without an answer.
 
     `kind` is a short class for the log: `status`, `connection`, `timeout`,
     `malformed`, `context` (the conversation is longer than the model takes),
@@ -61,12 +61,12 @@ class ProviderError(Exception):
 
 
 class Provider(Protocol):
-    """One way to reach models: an endpoint with its key, a library, a script."""
+    """A client for models: an endpoint with its key, a library, or a script."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one call; `timeout` is in seconds for the whole of it."""
         ...
 
     async def close(self) -> None:
-        """Give back connections; the provider is not used afterwards."""
+        """Close the connections; the provider is not used afterwards."""
         ...

@@ -1,7 +1,7 @@
-"""Base URLs: what may stand in one, and which host it names.
+"""Validates base URLs, and finds their hosts.
 
 Base URLs are stored, so they must not hold a password or a key. A host is compared as text
-with the hosts that keys may be sent to, so it must have one way to be read only.
+with the hosts that keys may be sent to, so it must be unambiguous.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_secret_option(name: str) -> bool:
 
 
 def find_secret(url: str) -> str | None:
-    """What a base URL holds that must not be stored, in words that do not repeat it."""
+    """A description of a secret in a base URL, which does not repeat it; None without one."""
     if "@" in url:
         return "a user name or a password"
     _, _, rest = url.partition("?")

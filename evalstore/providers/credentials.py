@@ -1,4 +1,4 @@
-"""Which variables are usual for which provider, and what may be said of it in a `.env` file.
+"""The environment variables of providers, and those that a `.env` file may set.
 
 litellm reads the environment of the process by itself. What a `.env` file says is handed to it
 as parameters of a call instead, from a list of names: nothing else of such a file has an effect.
@@ -157,7 +157,7 @@ def find_base(kind: str, values: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def find_parameters(kind: str, values: Mapping[str, str]) -> dict[str, str]:
-    """What litellm is told of a kind of provider beside its key and its address."""
+    """Parameters for litellm of a kind of provider, beside its key and its address."""
     parameters = {
         parameter: values[variable].strip()
         for start, known in _PARAMETERS.items()

@@ -1,4 +1,4 @@
-"""What a failed call means: whether to try again, when, and what to tell the user.
+"""Classifies failed calls: whether and when to retry, and the message for the user.
 
 The status decides, not the wording, with three exceptions: a used-up account looks like
 a rate limit, a conversation that does not fit looks like any other bad request, and a
@@ -84,7 +84,7 @@ def require_finished(reason: str | None) -> None:
 
 
 def refuses_form(message: str) -> bool:
-    """Whether what a server says is about the form of the answer that was asked for."""
+    """Whether an error is about the requested structured output."""
     return FORMAT_WORDS.search(message) is not None
 
 
@@ -99,7 +99,7 @@ def find_error(document: Json) -> Json | None:
 
 
 def describe_error(body: Json) -> tuple[str, list[Json]]:
-    """What a server said went wrong, and the codes and the parameter it named."""
+    """The message of a server's error, with its codes and parameter."""
     if isinstance(body, dict) and body.get("error"):
         body = body["error"]
     if not isinstance(body, dict):

@@ -1,4 +1,4 @@
-"""The names providers go by: which speak OpenAI's protocol, and how litellm calls the rest."""
+"""The kinds of providers: those with OpenAI's protocol, and litellm's names of the others."""
 
 from __future__ import annotations
 

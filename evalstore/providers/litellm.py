@@ -104,7 +104,7 @@ def load_litellm() -> Any:
     # By name: mypy would read thousands of modules for a statement.
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True
-    # Dropping what a model does not support would make the stored request a lie.
+    # Dropping unsupported parameters would make the stored request wrong.
     litellm.drop_params = False
     litellm.telemetry = False
     confine_clients()
@@ -208,7 +208,7 @@ class LitellmProvider:
         )
 
     async def close(self) -> None:
-        """Give back connections, of all of litellm: any other door opens new ones when asked."""
+        """Close all connections of litellm; other providers open new ones on their next call."""
         if self._litellm is not None:
             await self._litellm.close_litellm_async_clients()
             self._litellm.in_memory_llm_clients_cache.flush_cache()
@@ -234,7 +234,7 @@ class LitellmProvider:
     def _failure(self, problem: Exception, *, formed: bool) -> ProviderError:
         """The error for an exception of litellm, by its status more than by its class."""
         litellm = self._litellm
-        body = find_said(problem)
+        body = find_server_message(problem)
         words = clean(describe_error(body)[0], self._secrets)
         headers = getattr(problem, "litellm_response_headers", None) or {}
         status = getattr(problem, "status_code", None)
@@ -272,7 +272,7 @@ def _find_own(problem: BaseException | None) -> ProviderError | None:
     return None
 
 
-def find_said(problem: Exception) -> Json:
+def find_server_message(problem: Exception) -> Json:
     """What the server said, without the names litellm puts before it: JSON or text."""
     body = getattr(problem, "body", None)
     if isinstance(body, dict):

@@ -30,7 +30,7 @@ from evalstore.values import Json, Reply, Request
 
 
 class HttpAnswer(NamedTuple):
-    """What came back over HTTP; names of headers are found in any case."""
+    """A response over HTTP; names of headers are case-insensitive."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,7 +38,7 @@ class HttpAnswer(NamedTuple):
 
 
 class OpenAICompatibleProvider:
-    """One endpoint with its key. It speaks to no other host, whatever the environment says."""
+    """A client of one endpoint with its key. It ignores proxies of the environment."""
 
     def __init__(
         self,

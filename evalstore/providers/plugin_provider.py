@@ -1,4 +1,4 @@
-"""Providers that packages bring: the entry point group `evalstore.providers`.
+"""Providers of installed packages: the entry point group `evalstore.providers`.
 
 An entry point is named as the kind of provider, and names a class that is made with `model`
 (and `provider`) if it takes them. It is a `Provider`, and asked as any other is; or a service in
@@ -23,7 +23,7 @@ from evalstore.values import Reply, Request, Text
 
 
 class PluggedProvider:
-    """What a package brings, made once for each model.
+    """A provider or a service of a package, created once for each model.
 
     A service is called in a thread, and one call at a time.
     """
@@ -65,14 +65,14 @@ class PluggedProvider:
     def _provider(self, code: str) -> Provider:
         if code not in self._providers:
             try:
-                self._providers[code] = _construct(self._load(), self._told(code))
+                self._providers[code] = _construct(self._load(), self._arguments(code))
             except ProviderError:
                 raise
             except Exception as error:
                 raise self._failed(error) from error
         return self._providers[code]
 
-    def _told(self, code: str) -> dict[str, str]:
+    def _arguments(self, code: str) -> dict[str, str]:
         return {"provider": self._kind, "model": code}
 
     def _failed(self, error: Exception) -> ProviderError:
@@ -101,7 +101,7 @@ class PluggedProvider:
 
     def _service(self, code: str) -> Any:
         if code not in self._services:
-            self._services[code] = _make(plugged_in()[self._kind].load(), self._told(code))
+            self._services[code] = _make(plugged_in()[self._kind].load(), self._arguments(code))
         return self._services[code]
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class PluggedProvider:
 
 
 def _make(factory: Callable[..., Any], attributes: Mapping[str, str]) -> Any:
-    """A service, told its provider and its model in the way that it knows."""
+    """Create a service, and set its provider and its model."""
     service = _construct(factory, attributes)
     for name, value in attributes.items():
         if getattr(service, name, None) is None:
@@ -129,7 +129,7 @@ def _construct(factory: Callable[..., Any], arguments: Mapping[str, str]) -> Any
 
 
 def _as_prompt(request: Request) -> str:
-    """A request as one text: such a service knows neither turns nor forms of an answer."""
+    """A request as one text; raises for turns, files, tools and structured output."""
     for feature, is_used in (
         ("tools", request.tools or request.provider_options.get("tools")),
         ("a schema", request.schema is not None),

@@ -86,7 +86,7 @@ def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
 
 
 def is_known_provider(kind: str) -> bool:
-    """Whether there is a door for this kind of provider."""
+    """Whether there is a client for this kind of provider."""
     return (
         kind == SCRIPTED
         or kind in OPENAI_COMPATIBLE

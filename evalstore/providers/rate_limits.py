@@ -1,4 +1,4 @@
-"""How long an account should rest: what providers say of their rate limits with an answer.
+"""Reads the rate limits in the headers of an answer, and how long to wait.
 
 OpenAI, OpenRouter, Groq and many others send `x-ratelimit-remaining-requests` and
 `x-ratelimit-reset-requests` (a length such as `6m0s`), and the same for tokens; Anthropic

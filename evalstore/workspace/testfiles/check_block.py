@@ -43,7 +43,7 @@ class CheckList:
     judge: CheckEntry | None = None
     """The check `judge`."""
 
-    def raise_unless_told(self) -> None:
+    def require_criteria(self) -> None:
         """Raise when models judge without a prompt and without instructions."""
         if self.judge and not split(self.judge.given, self.judge.line)[1].get("prompt"):
             raise FileProblem(

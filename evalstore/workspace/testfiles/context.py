@@ -112,7 +112,7 @@ class FillContext:
     path: str
     library: Definitions
     result: ExpandedFile
-    told: bool = False
+    has_instructions: bool = False
     """Whether there are instructions, which an evaluator prompt must then show."""
 
     def find_prompts(self, id: str, line: int) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class FillContext:
             if id in library.prompts:
                 hint = "it is a system prompt; evaluator prompts have the tag '_evaluator'"
             raise FileProblem(f"there is no evaluator prompt '{id}'", line, hint=hint)
-        if self.told and not library.silent.isdisjoint(versions):
+        if self.has_instructions and not library.silent.isdisjoint(versions):
             raise FileProblem(
                 f"the evaluator prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
                 "'---' would have no effect",

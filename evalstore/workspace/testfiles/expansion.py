@@ -72,7 +72,9 @@ def expand_test(
     if result.has_failed():
         result.problems = _data_problems(test, data) or result.problems
         return result
-    project = FillContext(test.path, library, result, told=test.instructions is not None)
+    project = FillContext(
+        test.path, library, result, has_instructions=test.instructions is not None
+    )
     try:
         can_store = in_nodes and data is not None and not drafter.has_groups
         most = _MOST_AT_ONCE if can_store else MOST_CASES

@@ -181,7 +181,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     )
     collector.found += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
     if test.checks and test.checks.judge and not test.instructions:
-        collector.attempt(test.checks.raise_unless_told, None)
+        collector.attempt(test.checks.require_criteria, None)
     if test.runs and not test.is_cut and not test.checks_itself:
         collector.found.append(_missing_evaluation(lines, test.runs[0]))
     return test, collector

@@ -236,7 +236,7 @@ class RowDifferences:
         """A labeller that uses the fewest columns that distinguish the rows."""
         return Labeller(self._find_used() if self._count > 1 else [])
 
-    def _told_apart(self, by: list[str]) -> int:
+    def _count_distinct(self, by: list[str]) -> int:
         columns = [self._digests[name] for name in by]
         if len(columns) == 1:
             return count_distinct(columns[0])
@@ -248,16 +248,16 @@ class RowDifferences:
 
     def _find_used(self) -> list[str]:
         names = list(self._digests)
-        distinct = self._told_apart(names) if names else 1  # equal rows get numbers
+        distinct = self._count_distinct(names) if names else 1  # equal rows get numbers
         used: list[str] = []
         for name in names:
             if self._differ(name):
                 used.append(name)
-                if self._told_apart(used) == distinct:
+                if self._count_distinct(used) == distinct:
                     break
         for name in used[::-1]:
             rest = [part for part in used if part != name]
-            if rest and self._told_apart(rest) == distinct:
+            if rest and self._count_distinct(rest) == distinct:
                 used = rest
         return used
 
