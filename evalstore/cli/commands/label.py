@@ -9,6 +9,7 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views.case_name import case_name
 
 if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
@@ -90,8 +91,7 @@ def label(
 
 def _print(report: LabelReport) -> None:
     subject = report.subject
-    place = f"{subject.file} [{subject.row}]" if subject.row else subject.file
-    place += f" ({report.prompt})" if report.prompt else ""
+    place = case_name(subject.file, subject.row, report.prompt)
     was = f"was {subject.verdict}" if subject.verdict not in (None, report.verdict) else ""
     now = f"now {report.now}" if report.now not in (None, report.verdict) else ""
     change = ", ".join(part for part in (was, now) if part)

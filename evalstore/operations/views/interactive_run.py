@@ -10,6 +10,7 @@ from evalstore.errors import NothingSelectedError
 from evalstore.operations.diff import diff
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
+from evalstore.operations.views.run_text import RunSummary, summarise
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions, is_partial
 from evalstore.store.results import read_results
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
+    from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.options import ApprovedPlan, Location
     from evalstore.results import Failure, Result
     from evalstore.runs import Run
@@ -68,23 +70,13 @@ class CallFailures:
 class RunEnd:
     """How a run ended."""
 
-    run: str
-    status: str
-    asked: int
-    recorded: int
-    judged: int
-    reused: int
-    failed: int
-    verdicts: dict[str, int]
-    cost: float | None
-    seconds: float
-    time_is_up: bool
-    again: tuple[tuple[Result, Result], ...]
-    """What was judged again: as it was, and as it is in this run."""
-    troubles: tuple[CallFailures, ...]
+    summary: RunSummary
+    repeated: tuple[tuple[Result, Result], ...]
+    """What was judged again: the result before, and that of this run."""
+    failures: tuple[CallFailures, ...]
     warnings: tuple[str, ...]
-    waiting: tuple[str, ...]
-    """Python files that checks wait for, each with what allows it."""
+    untrusted: tuple[Untrusted, ...]
+    """Python files that checks wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,28 +171,18 @@ def carry_out(
 
 def _ended(location: Location, intent: RunRequest, report: RunReport) -> RunEnd:
     with open_store(location) as store:
-        troubles = tuple(_troubles(store, report)) if report.failures else ()
+        failures = tuple(_call_failures(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, intent, report.run)) if intent.before else ()
     return RunEnd(
-        run=report.run,
-        status=report.status,
-        asked=report.asked,
-        recorded=report.recorded,
-        judged=report.judged,
-        reused=report.reused,
-        failed=report.failed,
-        verdicts=report.totals.verdicts,
-        cost=report.cost,
-        seconds=report.seconds,
-        time_is_up=report.time_is_up,
-        again=pairs,
-        troubles=troubles,
+        summary=summarise(report),
+        repeated=pairs,
+        failures=failures,
         warnings=tuple(report.warnings),
-        waiting=tuple(f"{file.words} ({file.command})" for file in report.untrusted),
+        untrusted=tuple(report.untrusted),
     )
 
 
-def _troubles(store: Store, report: RunReport) -> list[CallFailures]:
+def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
     """The failures of a run, those that read the same together, the most frequent first.
 
     The report counts them; the store has their classes, and also what others met meanwhile.
@@ -212,10 +194,10 @@ def _troubles(store: Store, report: RunReport) -> list[CallFailures]:
         if failure.at >= run.started
     }
     found = sorted(report.failures.items(), key=lambda pair: -pair[1])
-    return [_trouble(line, count, known.get(line)) for line, count in found]
+    return [_call_failure(line, count, known.get(line)) for line, count in found]
 
 
-def _trouble(line: str, count: int, stored: Failure | None) -> CallFailures:
+def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures:
     """What a line of the report is about; what was never called is not stored."""
     model, _, message = line.partition(": ")
     kind, status = (stored.kind, stored.status) if stored else ("not called", None)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
-    FLIPS,
     ListedPair,
+    comparison_lines,
     list_pairs,
     pair_cells,
     pair_columns,
-    rate_lines,
 )
 from evalstore.tui.render.pair import answers_to_compare, pair_lines
 from evalstore.tui.render.reading import READING
@@ -121,7 +121,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         rates.set_class(bool(diff.notes), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
         hint = self.with_keys(" ({compare.unchanged} shows them)") if has_hint else ""
-        rates.show(rate_lines(diff, hint))
+        rates.show(comparison_lines(diff, hint))
         self.set_empty("" if self._pairs else self.with_keys(_EMPTY))
         grid = self.query_one("#pairs", Grid)
         grid.display = bool(self._pairs)

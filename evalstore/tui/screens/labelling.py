@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import plural, safe
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views.case_name import case_name
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.screens.dialogs import PromptDialog
@@ -65,9 +66,7 @@ class Labelling:
         if len(self._results) > 1:
             count = sum(len(result.sessions) for result in self._results)
             return f"{plural(count, 'answer')} of {first.model}"
-        prompt = prompt_name(first)
-        parts = (first.file, first.row, f"({prompt})" if prompt else "", first.model)
-        return " ".join(part for part in parts if part)
+        return f"{case_name(first.file, first.row, prompt_name(first))} {first.model}"
 
     def _ask_for_note(self, note: str = "", *, waits: bool = False) -> PromptDialog:
         window = PromptDialog(
