@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.deserialize import restore_case_file, restore_failure, restore_question
+from evalstore.deserialize import restore_case_file, restore_failure
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
-from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run
-from evalstore.results import Result, Vote
+from evalstore.results import Result
 from evalstore.runs import restore_run
 from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import iterate_entries, read_results
-from evalstore.store.revisions import resolve, resolve_run
+from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import find_entry, read_tree
 from evalstore.values import Json, is_text
 
@@ -93,24 +93,13 @@ class ShownItem:
         }
 
 
-def show(location: Location, revision: str) -> ShownItem:
-    """Any thing by its id or name; `REV:path` is a test file's cases as they were in that run."""
-    with open_store(location) as store:
-        text, colon, path = revision.partition(":")
-        if colon:
-            return _show_file(location, store, text, path)
-        return show_item(location, store, *resolve(store, text))
-
-
 def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem:
-    """One thing of an open store."""
+    """A stored thing, but for sessions, with what belongs to it."""
     if kind == "question":
         return _show_question(location, store, id)
     stored = store.load_any(kind, id)
     if kind == "failure":
         return _show_failure(location, store, id, stored.content)
-    if kind == "session":
-        return _show_session(location, store, id, stored.content)
     content = store.load_whole(stored.content)
     found = ShownItem(kind, id, content, _related(store, kind, id, content))
     found.prompts = name_prompts(location, _told_prompts(found.related.get("results", ())))
@@ -162,7 +151,8 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
     return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
 
 
-def _show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
+def show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
+    """A test file as it was in a run; raises `RevisionError` when the run has no such file."""
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
     workspace = open_workspace(location)
@@ -215,61 +205,6 @@ Cell = tuple[str, str, str | None, str]
 
 def _case(result: Result) -> tuple[str, str]:
     return result.file, result.row
-
-
-def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
-    """The votes on a session alone, and those of `judged` on several that it is one of."""
-    yield from store.find_votes([session]).get(session, [])
-    for id, one in store.find_evaluations(judged).items():
-        if len(one.sessions) > 1 and session in one.sessions:
-            yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
-
-
-def _show_session(location: Location, store: Store, id: str, content: Json) -> ShownItem:
-    """A session with what was said of it, and the cases that it is a part of."""
-
-    def version(kind: str, id: str | None) -> Json:
-        return store.load_contents(kind, [id]).get(id) if id else None
-
-    cells, has_several = cells_with(store, id)
-    judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
-    votes = list(_votes_on(store, id, judged))
-    found = store.find_evaluations([vote.id for vote in votes])
-    rows = {key: cell.row for cell in cells for key in cell.evaluations}
-    related = {
-        "test": version("test", content["test"]),
-        "prompt": version("prompt", content.get("prompt")),
-        "model": version("model", content["model"]),
-        "question": hashing.question_id(restore_question(content)),
-        **(
-            {
-                "file": cells[0].file,
-                "row": cells[0].row,
-                "current": sorted({cell.evaluation for cell in cells if cell.evaluation}),
-                "cases": [
-                    {"file": cell.file, "row": cell.row, "verdict": cell.word} for cell in cells
-                ],
-            }
-            if cells
-            else {}
-        ),
-        "evaluations": [
-            {
-                **vote._asdict(),
-                "by": _evaluator_name(store, vote.evaluator),
-                "feedback": found[vote.id].feedback,
-                "row": rows.get(vote.id),
-                "together": len(found[vote.id].sessions),
-                "sessions": list(found[vote.id].sessions),
-            }
-            for vote in votes
-        ],
-        "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
-    }
-    prompt = content.get("prompt")
-    return ShownItem(
-        "session", id, content, related, name_prompts(location, [prompt] * has_several)
-    )
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
