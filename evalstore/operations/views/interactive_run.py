@@ -16,8 +16,6 @@ from evalstore.planning.options import RunOptions, SelectionOptions, is_partial
 from evalstore.store.results import read_results
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
@@ -140,39 +138,39 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
 
 
 def plan(
-    location: Location, intent: RunRequest, *, offline: bool = False, max_cost: float | None = None
+    location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
     """What would be done, why, and its price; raises `EvalstoreError`."""
-    wanted = replace(intent.wanted, offline=offline)
-    found, agreed = offer_run(location, wanted, judge_only=intent.judge_only)
+    wanted = replace(request.wanted, offline=offline)
+    found, agreed = offer_run(location, wanted, judge_only=request.judge_only)
     settled = open_workspace(location).settings.max_cost
     return PlanPreview(found, settled if max_cost is None else max_cost, agreed)
 
 
 def carry_out(
     location: Location,
-    intent: RunRequest,
+    request: RunRequest,
     listener: ProgressListener,
     planned: PlanPreview,
     *,
     offline: bool = False,
 ) -> RunEnd:
     """Do it, unless it would by now be more than was planned: that was shown and agreed to."""
-    orders = RunOptions(
-        judge_only=intent.judge_only,
+    options = RunOptions(
+        judge_only=request.judge_only,
         yes=True,
         agreed=planned.agreed,
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    report = run(location, replace(intent.wanted, offline=offline), orders, listener)
-    return _ended(location, intent, report)
+    report = run(location, replace(request.wanted, offline=offline), options, listener)
+    return _ended(location, request, report)
 
 
-def _ended(location: Location, intent: RunRequest, report: RunReport) -> RunEnd:
+def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd:
     with open_store(location) as store:
         failures = tuple(_call_failures(store, report)) if report.failures else ()
-        pairs = tuple(_pairs(store, intent, report.run)) if intent.before else ()
+        pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
     return RunEnd(
         summary=summarise(report),
         repeated=pairs,
@@ -204,12 +202,12 @@ def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures
     return CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
 
 
-def _pairs(store: Store, intent: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
+def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
     found = read_results(store, store.load_run(run))
     now = {
         (result.file, result.row, result.prompt_number, result.model): result for result in found
     }
-    for was in intent.before:
+    for was in request.before:
         one = now.get((was.file, was.row, was.prompt_number, was.model))
         if one:
             yield was, one
@@ -231,8 +229,3 @@ def flips(location: Location, run: str) -> VerdictChanges | None:
 
 def _is_whole(run: Run) -> bool:
     return run.status in ("complete", "incomplete") and not is_partial(run.selection)
-
-
-def path_of(location: Location, file: str) -> Path:
-    """Where a file of the workspace is."""
-    return open_workspace(location).root / file

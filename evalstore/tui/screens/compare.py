@@ -98,8 +98,13 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             self._read()
 
     def _read(self) -> None:
+        self.fetch(self._compare, self.show_diff)
+
+    def _compare(self) -> Diff:
         was, now = self._sides
-        self.fetch(lambda: self.source.compare(was, now, self._models), self.show_diff)
+        if self._models:
+            return self.source.workspace.diff_models(*self._models, run=now)
+        return self.source.workspace.diff(was, now)
 
     def show_diff(self, diff: Diff) -> None:
         """Show it, from the side that was looked at."""

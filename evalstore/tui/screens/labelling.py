@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evalstore.display import plural, safe
 from evalstore.errors import EvalstoreError
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
     from evalstore.results import Result
     from evalstore.tui.screens.base import Page
-    from evalstore.values import Verdict, Word
+
+    LabelWord = Literal["pass", "fail", "none"]
 
 
 class Labelling:
@@ -29,7 +30,7 @@ class Labelling:
         self._page = page
         self._results = [result for result in results if result.sessions and result.evaluation]
         self._session = session
-        self._word: Word = "none"
+        self._word: LabelWord = "none"
         self._title = "taking labels back"
 
     @property
@@ -41,7 +42,7 @@ class Labelling:
             )
         return bool(self._results)
 
-    def ask(self, word: Verdict, prompt_name: Callable[[Result], str]) -> None:
+    def ask(self, word: LabelWord, prompt_name: Callable[[Result], str]) -> None:
         """Ask for a note, then store the label; the note of a label that is there can be edited."""
         if not self._can_label:
             return
@@ -97,7 +98,9 @@ class Labelling:
 
         def write() -> list[LabelReport] | EvalstoreError:
             try:
-                return source.label(self._results, self._word, note, self._session)
+                return source.workspace.label(
+                    self._results, self._word, note=note, session=self._session
+                )
             except EvalstoreError as problem:
                 unsaved.append(f"not stored: {self._title}: {problem}")
                 return problem

@@ -92,7 +92,7 @@ price; or what is wrong with the files."""
 
     def _read(self) -> Status | list[Problem]:
         try:
-            return self.source.status()
+            return self.source.workspace.status(offline=self.source.offline)
         except WorkspaceError as problem:
             return problem.problems
 
