@@ -14,6 +14,8 @@ from evalstore.operations.views.case_name import case_name
 if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
 
+LabelWord = Literal["pass", "fail", "none"]
+
 
 @app.command()
 def label(
@@ -24,7 +26,7 @@ def label(
         ),
     ],
     verdict: Annotated[
-        Literal["pass", "fail", "none"] | None,
+        LabelWord | None,
         typer.Argument(
             metavar="pass|fail",
             help="Your verdict (none: the same as --remove).",
@@ -56,23 +58,12 @@ def label(
     edited. A new label by the same person replaces the old one. With --remove the label no longer
     counts, and the other verdicts do again; the store keeps both.
     """
-    if remove and verdict in ("pass", "fail"):
-        raise EvalstoreError(
-            f"'{verdict}' cannot be combined with '--remove'", hint="write one of the two"
-        )
-    if remove or verdict is None:
-        if not remove:
-            raise EvalstoreError(
-                "the verdict is missing",
-                hint="write 'pass' or 'fail', or '--remove' to remove your label",
-            )
-        verdict = "none"
     from evalstore.operations.label import label as operation
 
-    found = operation(
+    labels = operation(
         here(),
         case,
-        verdict,
+        _require_verdict(verdict, remove=remove),
         note=note,
         person=person,
         models=tuple(model or ()),
@@ -80,13 +71,33 @@ def label(
         every=every,
     )
     if json:
-        output.document({"labels": found})
+        output.document({"labels": labels})
     else:
-        for report in found:
-            _print(report)
-        pending = any(report.now == "pending" for report in found)
-        action = "judges it" if pending else "records the verdict in the history"
-        output.talk(f'("evalstore run" {action})')
+        _print_labels(labels)
+
+
+def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
+    """The verdict of the label, `none` to remove it; raises `EvalstoreError` for a wrong use."""
+    if remove:
+        if verdict in ("pass", "fail"):
+            raise EvalstoreError(
+                f"'{verdict}' cannot be combined with '--remove'", hint="write one of the two"
+            )
+        return "none"
+    if verdict is None:
+        raise EvalstoreError(
+            "the verdict is missing",
+            hint="write 'pass' or 'fail', or '--remove' to remove your label",
+        )
+    return verdict
+
+
+def _print_labels(labels: list[LabelReport]) -> None:
+    for report in labels:
+        _print(report)
+    pending = any(report.now == "pending" for report in labels)
+    action = "judges it" if pending else "records the verdict in the history"
+    output.talk(f'("evalstore run" {action})')
 
 
 def _print(report: LabelReport) -> None:
