@@ -66,7 +66,8 @@ def start(
 ) -> None:
     """Version-controlled evaluation of language models: run only what changed, and see why.
 
-    These options can be given before or after the command.
+    These options can be given before or after the command. Every option also has an environment
+    variable, such as EVALSTORE_RUN_CONCURRENCY; docs/cli.md lists them.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

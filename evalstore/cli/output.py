@@ -41,6 +41,8 @@ COLOURS = {
     "pending": "yellow",
     "broke": "red",
     "fixed": "green",
+    "old": "red",
+    "new": "green",
 }
 
 color: bool | None = None

@@ -183,12 +183,9 @@ def show(
     `REV:path` shows what a test file asked and how it was judged in that run.
     """
     from evalstore.cli.render.show import print_shown
+    from evalstore.operations.views import shown_item
 
     if json:
-        from evalstore.operations.show import show as operation
-
-        output.document(operation(here(), revision))
+        output.document(shown_item.show(here(), revision))
     else:
-        from evalstore.operations.views.shown_item import show_to_people
-
-        print_shown(show_to_people(here(), revision))
+        print_shown(shown_item.show_to_people(here(), revision))

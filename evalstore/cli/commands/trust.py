@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -40,8 +41,17 @@ def trust(
     send the variable NAME of your environment to HOST (with or without a port). No file of a
     workspace can grant trust.
     """
-    from evalstore.operations import trust
+    _require_sound(paths, show=show, revoke=revoke, network=network)
+    if paths and paths[0] == "env":
+        _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
+    elif show:
+        _list_trusted(json=json)
+    else:
+        _trust_files(paths or (), network=network, revoke=revoke, json=json)
 
+
+def _require_sound(paths: list[str] | None, *, show: bool, revoke: bool, network: bool) -> None:
+    """Raise `EvalstoreError` for options that cannot be combined, or when nothing is named."""
     if show and (paths or revoke or network):
         raise EvalstoreError(
             "'--list' cannot be combined with anything else", hint="evalstore trust --list"
@@ -55,33 +65,40 @@ def trust(
         raise EvalstoreError(
             "no file is named", hint="evalstore trust FILE, or evalstore trust --list"
         )
-    if paths and paths[0] == "env":
-        _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
-        return
-    allowed: list[AllowedPath] = []
-    if show:
-        found, allowed = trust.trusted_files(), trust.allowed_paths()
-    elif revoke:
-        found, allowed = trust.revoke(here(), paths or ())
-    else:
-        found = trust.trust(here(), paths or (), network=network)
+
+
+def _list_trusted(*, json: bool) -> None:
+    from evalstore.operations import trust
+
+    files, variables, paths = (
+        trust.trusted_files(),
+        trust.allowed_variables(),
+        trust.allowed_paths(),
+    )
     if json:
-        content: dict[str, Any] = {"files": found}
-        if show:
-            content["variables"] = trust.allowed_variables()
-        if show or revoke:
-            content["paths"] = allowed
-        output.document(content)
-    elif show:
-        _print_list(found)
-        _print_variables(trust.allowed_variables())
-        _print_allowed(allowed)
+        output.document({"files": files, "variables": variables, "paths": paths})
+        return
+    _print_list(files)
+    _print_variables(variables)
+    _print_allowed(paths)
+
+
+def _trust_files(names: Sequence[str], *, network: bool, revoke: bool, json: bool) -> None:
+    from evalstore.operations import trust
+
+    paths: list[AllowedPath] = []
+    if revoke:
+        files, paths = trust.revoke(here(), names)
     else:
-        for file in found:
-            _print_one(file)
-        for path in allowed:
-            output.line(f"{output.safe(path.path)}: no longer allowed")
-            output.line(f"  for the workspace {output.safe(path.workspace)}")
+        files = trust.trust(here(), names, network=network)
+    if json:
+        output.document({"files": files, **({"paths": paths} if revoke else {})})
+        return
+    for file in files:
+        _print_file(file)
+    for path in paths:
+        output.line(f"{output.safe(path.path)}: no longer allowed")
+        output.line(f"  for the workspace {output.safe(path.workspace)}")
 
 
 def _print_allowed(allowed: list[AllowedPath]) -> None:
@@ -130,7 +147,7 @@ def _print_list(found: list[ShownFile]) -> None:
     output.table(rows, header)
 
 
-def _print_one(file: ShownFile) -> None:
+def _print_file(file: ShownFile) -> None:
     place = file.path
     if Path(place).is_relative_to(here().directory):
         place = str(Path(place).relative_to(here().directory))

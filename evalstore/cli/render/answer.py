@@ -17,6 +17,7 @@ from evalstore.operations.views.answer_text import (
     reasoning,
     together_lines,
 )
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def print_answer(view: AnswerView) -> None:
 
 def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:
     """A case, with the name of its system prompt when it has several."""
-    name = f"{place.file} [{place.row}]" if place.row else place.file
-    name += f" ({place.prompt})" if place.prompt else ""
+    name = case_name(place.file, place.row, place.prompt)
     verdict = (StyledSpan(f"  {place.word}", place.word),) if with_verdict else ()
     return StyledLine((StyledSpan(output.safe(name)), *verdict))

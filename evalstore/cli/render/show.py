@@ -16,6 +16,7 @@ from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_text, text_of
 from evalstore.operations.show import ShownItem
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
 from evalstore.values import URGENCY, Json, Message, Usage, order_counts
@@ -227,7 +228,7 @@ def _ago(microseconds: int) -> str:
 
 def _place(file: str, row: str, prompt: str | None = None) -> str:
     """A case, with the name of its system prompt when it has several."""
-    return output.safe((f"{file} [{row}]" if row else file) + (f" ({prompt})" if prompt else ""))
+    return output.safe(case_name(file, row, prompt))
 
 
 def _tokens(usage: Usage) -> str:

@@ -40,6 +40,8 @@ class JudgementView:
 
     id: str
     verdict: str
+    evaluator: str
+    """Its id."""
     by: str
     is_person: bool
     started: int
@@ -135,6 +137,7 @@ def _opinion(
     return JudgementView(
         id=id,
         verdict=evaluation.verdict,
+        evaluator=evaluation.evaluator,
         by=by,
         is_person=is_person,
         started=evaluation.started,
