@@ -232,15 +232,15 @@ def grouped(**groups: Callable[..., object]) -> Callable[[Command], Command]:
         own = inspect.signature(command, eval_str=True)
 
         @functools.wraps(command)
-        def with_groups(**given: object) -> None:
+        def with_groups(**values: object) -> None:
             for name, group in groups.items():
-                given[name] = group(**{one: given.pop(one) for one in members[name]})
-            command(**given)
+                values[name] = group(**{option: values.pop(option) for option in members[name]})
+            command(**values)
 
         spread = [
-            one
+            member
             for name, parameter in own.parameters.items()
-            for one in (members[name].values() if name in groups else (parameter,))
+            for member in (members[name].values() if name in groups else (parameter,))
         ]
         with_groups.__signature__ = own.replace(parameters=spread)  # type: ignore[attr-defined]
         return with_groups

@@ -186,15 +186,15 @@ def status(
     """
     from evalstore.operations.status import status as operation
 
-    found = operation(here(), selection, whole=json or explain)
+    report = operation(here(), selection, whole=json or explain)
     if json:
-        output.document(found)
+        output.document(report)
     elif short:
-        for change in found.changes:
+        for change in report.changes:
             output.line(f"{change.code} {output.safe(change.file)}")
     else:
-        print_status(found, explain=explain)
-    if found.left_out:
+        print_status(report, explain=explain)
+    if report.left_out:
         raise typer.Exit(USAGE)
 
 

@@ -116,33 +116,33 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool
             hint="as in: evalstore trust env DESK_KEY localhost:8000",
         )
     decide = trust.revoke_variable if revoke else trust.allow_variable
-    found = decide(*words)
+    variable = decide(*words)
     if json:
-        output.document({"files": [], "variables": [found]})
+        output.document({"files": [], "variables": [variable]})
         return
     words_of = {
         "trusted": "may be sent to",
         "kept": "may be sent already to",
         "revoked": "may no longer be sent to",
     }
-    output.line(f"{found.variable}: {words_of[found.change]} {output.safe(found.host)}")
+    output.line(f"{variable.variable}: {words_of[variable.change]} {output.safe(variable.host)}")
 
 
-def _print_variables(found: list[ShownVariable]) -> None:
-    if found:
+def _print_variables(variables: list[ShownVariable]) -> None:
+    if variables:
         output.table(
-            [(variable.variable, variable.host) for variable in found], ("variable", "host")
+            [(variable.variable, variable.host) for variable in variables], ("variable", "host")
         )
 
 
-def _print_list(found: list[ShownFile]) -> None:
-    if not found:
+def _print_list(files: list[ShownFile]) -> None:
+    if not files:
         output.talk("No file is trusted.")
         return
     header = ("file", "bytes", "network", "sha256")
     rows = [
         (file.path, f"{file.size:,}", "yes" if file.network else "no", file.sha256)
-        for file in found
+        for file in files
     ]
     output.table(rows, header)
 

@@ -124,7 +124,7 @@ def _browse(
 
 
 def _require_terminal() -> None:
-    if not all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise EvalstoreError("'view' needs an interactive terminal", hint=_TERMINAL_HINT)
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         raise EvalstoreError(
@@ -153,11 +153,11 @@ def _command() -> list[str]:
     rest: list[str] = []
     waiting = list(Globals.arguments)
     while waiting and waiting[0] != "--":
-        one = waiting.pop(0)
-        if one == "--port":
+        argument = waiting.pop(0)
+        if argument == "--port":
             del waiting[:1]
-        elif one != "--web" and not one.startswith("--port="):
-            rest.append(one)
+        elif argument != "--web" and not argument.startswith("--port="):
+            rest.append(argument)
     return [sys.executable, "-P", "-m", "evalstore", *rest, *waiting]
 
 

@@ -74,40 +74,42 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
         output.line(f"    … {len(pairs) - len(shown)} more (-v lists all)")
 
 
-def print_failures(found: FailureLog, *, oneline: bool) -> None:
+def print_failures(log: FailureLog, *, oneline: bool) -> None:
     """Failures for people, with each hint once below them."""
     now = time.time_ns() // 1000
     hints: dict[str, str] = {}
-    for entry in found.entries:
-        one = entry.document()
-        what = f"{one['class']} {one['status']}" if one["status"] else one["class"]
-        hints |= {what: entry.hint} if entry.hint else {}
-        if one["file"] is None:
-            place = f"question {output.short(one['question'])}" if one["question"] else ""
+    for entry in log.entries:
+        failure = entry.document()
+        kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
+        hints |= {kind: entry.hint} if entry.hint else {}
+        if failure["file"] is None:
+            place = f"question {output.short(failure['question'])}" if failure["question"] else ""
         else:
             several = entry.place and entry.place.has_several
-            prompt = found.prompts[one["prompt"]] if several else None
-            place = case_name(one["file"], one["row"], prompt)
+            prompt = log.prompts[failure["prompt"]] if several else None
+            place = case_name(failure["file"], failure["row"], prompt)
         parts = (
             output.short(entry.id),
             output.ago(entry.failure.at, now),
-            output.safe((one["model"] or "") + (" (as evaluator)" if one["evaluator"] else "")),
+            output.safe(
+                (failure["model"] or "") + (" (as evaluator)" if failure["evaluator"] else "")
+            ),
             output.safe(place),
-            f"{output.paint(what, 'error')}, {output.plural(one['attempts'], 'try')}",
+            f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
         )
         line = "  ".join(part for part in parts if part)
-        message = output.safe(one["message"])
+        message = output.safe(failure["message"])
         output.line(f"{line}  {message}" if oneline else f"{line}\n    {message}")
-    for what, hint in hints.items():
-        output.talk(f"hint: {what}: {hint}")
-    if found.total > len(found.entries):
-        output.talk(f"({found.total - len(found.entries):,} older; -v lists all)")
+    for kind, hint in hints.items():
+        output.talk(f"hint: {kind}: {hint}")
+    if log.total > len(log.entries):
+        output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
 
 
-def print_log(found: Log, *, oneline: bool) -> None:
+def print_log(log: Log, *, oneline: bool) -> None:
     """Runs for people."""
     now = time.time_ns() // 1000
-    for number, entry in enumerate(found.entries):
+    for number, entry in enumerate(log.entries):
         run = entry.run
         verdicts = ", ".join(
             output.paint(f"{count} {word}", word) for word, count in entry.verdicts.items() if count
@@ -147,5 +149,5 @@ def print_log(found: Log, *, oneline: bool) -> None:
             first, *values = edit_lines(edit, width=output.width() - 14, indent=10)
             output.line(f"    edit: {first.spans[0].text}")
             print_lines(values)
-    if found.total > len(found.entries):
-        output.talk(f"({found.total - len(found.entries)} older)")
+    if log.total > len(log.entries):
+        output.talk(f"({log.total - len(log.entries)} older)")

@@ -207,15 +207,15 @@ def _print_cells(report: RunReport) -> None:
             (result, join_feedback(result.evaluations, totals.feedback))
             for result in listed[:MOST_SHOWN]
         ]
-    left = [_place(one.file, one.row, one.prompt, totals.prompts) for one, _ in shown]
+    left = [_place(cell.file, cell.row, cell.prompt, totals.prompts) for cell, _ in shown]
     wide = max(map(output.columns_of, left), default=0)
-    models = max((output.columns_of(one.model) for one, _ in shown), default=0)
-    for (one, feedback), label in zip(shown, left, strict=True):
-        word = one.word or "answered"
-        session = output.faint(output.short(one.sessions[0])) if one.sessions else ""
+    models = max((output.columns_of(cell.model) for cell, _ in shown), default=0)
+    for (cell, feedback), label in zip(shown, left, strict=True):
+        word = cell.word or "answered"
+        session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(output.safe(one.model), models)}  {session}".rstrip()
+            f"{output.pad(output.safe(cell.model), models)}  {session}".rstrip()
         )
         for text in feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
@@ -226,7 +226,7 @@ def _print_cells(report: RunReport) -> None:
         output.line(f"… {' and '.join(more)} (-v lists all)")
     if shown or more:
         output.line()
-    if any(one.sessions for one, _ in shown):
+    if any(cell.sessions for cell, _ in shown):
         output.talk('(use "evalstore show ID" to read an answer)')
 
 
@@ -251,16 +251,20 @@ def _print_spending(report: RunReport) -> None:
     if not report.spending:
         return
     rows = []
-    for one in report.spending:
-        cached = f" ({output.count(one['cachedTokens'])} cached)" if one["cachedTokens"] else ""
-        part = " (judging)" if one["part"] == "evaluator" else ""
+    for spending in report.spending:
+        cached = (
+            f" ({output.count(spending['cachedTokens'])} cached)"
+            if spending["cachedTokens"]
+            else ""
+        )
+        part = " (judging)" if spending["part"] == "evaluator" else ""
         rows.append(
             (
-                one["model"] + part,
-                output.plural(one["calls"], "call"),
-                f"{output.count(one['inputTokens'])} tokens in{cached}",
-                f"{output.count(one['outputTokens'])} out",
-                output.money(one["cost"]),
+                spending["model"] + part,
+                output.plural(spending["calls"], "call"),
+                f"{output.count(spending['inputTokens'])} tokens in{cached}",
+                f"{output.count(spending['outputTokens'])} out",
+                output.money(spending["cost"]),
             )
         )
     output.table(rows)

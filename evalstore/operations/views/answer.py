@@ -1,4 +1,4 @@
-"""What a reader of one answer sees: the conversation, what was said of it, what it cost.
+"""The page of one answer: the conversation, the judgements on it, and its cost.
 
 All of it is read in bulk by ids. No model is called.
 """
@@ -56,7 +56,7 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What a session took, and by what it was asked for."""
+    """The tokens, cost, time and options of a session."""
 
     started: int
     """Microseconds since 1970, UTC."""
@@ -185,9 +185,9 @@ def read_answer(
 
 def _in_order(current: Collection[str], judgements: Sequence[JudgementView]) -> Iterator[str]:
     """The evaluation versions: first those whose judgements count, in their order."""
-    yield from (one.evaluation for one in judgements if one.evaluation in current)
+    yield from (judgement.evaluation for judgement in judgements if judgement.evaluation in current)
     yield from sorted(current)
-    yield from (one.evaluation for one in judgements)
+    yield from (judgement.evaluation for judgement in judgements)
 
 
 def question_of(location: Location, result: Result, run: str | None) -> AnswerView:
@@ -225,9 +225,9 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
 def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
     """The last thing that a user says in each of these test versions, if the store has it."""
     with open_store(location) as store:
-        found = store.load_contents("test", tests)
+        contents = store.load_contents("test", tests)
     asked: dict[str, str] = {}
-    for id, content in found.items():
+    for id, content in contents.items():
         for message in deserialize.restore_messages(content.get("messages", ())):
             if message.role == "user" and not message.filled:
                 asked[id] = text_of(message.parts)
@@ -263,22 +263,22 @@ def _said(
 
 
 def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
-    wanted = list(dict.fromkeys(ids))
-    found = contents.load("evaluation", wanted)
+    evaluations = list(dict.fromkeys(ids))
+    loaded = contents.load("evaluation", evaluations)
     return {
         id: Criteria(
-            text_of(deserialize.restore_parts(found[id].get("instructions", ()))),
-            tuple(map(check_text, found[id].get("checks", ()))),
+            text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
+            tuple(map(check_text, loaded[id].get("checks", ()))),
         )
-        for id in wanted
-        if id in found
+        for id in evaluations
+        if id in loaded
     }
 
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    found = store.find_sessions(sessions)
+    stored = store.find_sessions(sessions)
     return tuple(
-        (id, answer_text(found[id].answer) if id in found else "[not in the store]")
+        (id, answer_text(stored[id].answer) if id in stored else "[not in the store]")
         for id in sessions
     )
 
@@ -287,12 +287,12 @@ def _failures(
     store: Store, questions: Collection[str], subjects: Collection[str]
 ) -> tuple[str, ...]:
     """The newest failures of these, in words; each message once."""
-    found: dict[str, None] = {}
+    messages: dict[str, None] = {}
     for _, failure in store.find_failures_of(questions, subjects):
         hint = hint_for(failure.kind, failure.status, failure.message)
-        who = f"{failure.model}: " if failure.model else ""
-        found.setdefault(f"{who}{failure.message}" + (f"\nhint: {hint}" if hint else ""))
-    return tuple(found)[:_FAILURES]
+        model = f"{failure.model}: " if failure.model else ""
+        messages.setdefault(f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else ""))
+    return tuple(messages)[:_FAILURES]
 
 
 def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:

@@ -1,4 +1,4 @@
-"""What the browser does beyond looking: plans a run, carries it out, tells how it ended."""
+"""Plans and carries out the runs of the browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOOKED_THROUGH = 4
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a person wants to be done, in words and as a command line would say it."""
+    """A run that is requested in the browser, with the options of the command line."""
 
     title: str
     wanted: SelectionOptions = field(default_factory=SelectionOptions)
@@ -92,7 +92,7 @@ ALL = RunRequest("run what is missing")
 
 
 def of_file(location: Location, file: str) -> RunRequest:
-    """What a file asks for: what is missing of a test file, of everything for any other."""
+    """The request to run what is missing of a test file, or of all when it is another file."""
     workspace = open_workspace(location)
     if file not in workspace.find_files("tests", ".md"):
         return ALL
@@ -141,10 +141,10 @@ def plan(
     location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
     """What would be done, why, and its price; raises `EvalstoreError`."""
-    wanted = replace(request.wanted, offline=offline)
-    found, agreed = offer_run(location, wanted, judge_only=request.judge_only)
+    selection = replace(request.wanted, offline=offline)
+    status, agreed = offer_run(location, selection, judge_only=request.judge_only)
     settled = open_workspace(location).settings.max_cost
-    return PlanPreview(found, settled if max_cost is None else max_cost, agreed)
+    return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
 
 
 def carry_out(
@@ -191,8 +191,8 @@ def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
         for _, failure in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
         if failure.at >= run.started
     }
-    found = sorted(report.failures.items(), key=lambda pair: -pair[1])
-    return [_call_failure(line, count, known.get(line)) for line, count in found]
+    by_count = sorted(report.failures.items(), key=lambda pair: -pair[1])
+    return [_call_failure(line, count, known.get(line)) for line, count in by_count]
 
 
 def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures:
@@ -203,14 +203,14 @@ def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures
 
 
 def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
-    found = read_results(store, store.load_run(run))
+    results = read_results(store, store.load_run(run))
     now = {
-        (result.file, result.row, result.prompt_number, result.model): result for result in found
+        (result.file, result.row, result.prompt_number, result.model): result for result in results
     }
     for was in request.before:
-        one = now.get((was.file, was.row, was.prompt_number, was.model))
-        if one:
-            yield was, one
+        new_result = now.get((was.file, was.row, was.prompt_number, was.model))
+        if new_result:
+            yield was, new_result
 
 
 def flips(location: Location, run: str) -> VerdictChanges | None:

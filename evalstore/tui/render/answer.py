@@ -1,4 +1,4 @@
-"""An answer as lines to read: its verdicts, the conversation, what it was judged by, its facts."""
+"""An answer as lines: its verdicts, the conversation, the criteria and its facts."""
 
 from __future__ import annotations
 

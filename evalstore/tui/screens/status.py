@@ -186,8 +186,8 @@ price; or what is wrong with the files."""
         elif line is not None:
             row = "" if isinstance(line, FileChange) else self._row_of(line)
             yield heading(f"{line.file} {row}".rstrip())
-            who = (getattr(line, name, None) for name in ("model", "evaluator"))
-            names = " by ".join(name for name in who if name)
+            models = (getattr(line, name, None) for name in ("model", "evaluator"))
+            names = " by ".join(name for name in models if name)
             if names:
                 yield from text_lines(names, "faint")
             yield from text_lines(line.reason)
