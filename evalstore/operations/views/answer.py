@@ -18,7 +18,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.rendering import answer_text, check_text, joined, text_of
-from evalstore.operations.views.judged_session import read_judged_session
+from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
@@ -141,7 +141,7 @@ def read_answer(
     location: Location, store: Store, id: str, result: Result | None = None
 ) -> AnswerView:
     """The same from an open store."""
-    judged = read_judged_session(store, id, result)
+    judged = read_session_details(store, id, result)
     session, cells, judgements = judged.session, judged.cells, judged.judgements
     asked = session.question
     model = store.load_contents("model", [asked.model]).get(asked.model) or {}

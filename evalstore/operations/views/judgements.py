@@ -117,15 +117,12 @@ def opinions_on(
                 raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, stored, last[whose], counts=whose in counts)
         listed.append(_opinion(key, stored, by, is_person, why_not))
-    listed.sort(
-        key=lambda judgement: (
-            bool(judgement.why_not),
-            not judgement.is_person,
-            -judgement.started,
-            judgement.id,
-        )
-    )
-    return subjects, tuple(listed)
+    return subjects, tuple(sorted(listed, key=_rank))
+
+
+def _rank(judgement: JudgementView) -> tuple[bool, bool, int, str]:
+    """Judgements that count come first, then those of people, then the newest."""
+    return bool(judgement.why_not), not judgement.is_person, -judgement.started, judgement.id
 
 
 def _of_whom(judgement: Evaluation | Vote, subject: str) -> tuple[str, str, str]:

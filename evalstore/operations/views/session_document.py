@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.operations.show import ShownItem
-from evalstore.operations.views.judged_session import read_judged_session
+from evalstore.operations.views.session_details import read_session_details
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def show_session(store: Store, id: str) -> ShownItem:
     """The stored content of a session and what belongs to it, as the newest run has it."""
-    judged = read_judged_session(store, id)
+    judged = read_session_details(store, id)
     question = judged.session.question
 
     def version(kind: str, id: str | None) -> Json:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedSession:
+class SessionDetails:
     """A session, the cases that it is part of, and all judgements on it."""
 
     session: Session
@@ -38,7 +38,7 @@ class JudgedSession:
     """The row of each judgement that counts."""
 
 
-def read_judged_session(store: Store, id: str, result: Result | None = None) -> JudgedSession:
+def read_session_details(store: Store, id: str, result: Result | None = None) -> SessionDetails:
     """Read a session as part of the case of `result`; without it, as the newest run has it.
 
     Raises `StoreError` when the store does not have it.
@@ -64,7 +64,7 @@ def read_judged_session(store: Store, id: str, result: Result | None = None) -> 
     rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
     if len(cells) > 1:
         judgements = tuple(sorted(judgements, key=lambda judgement: _urgency(judgement, rows)))
-    return JudgedSession(
+    return SessionDetails(
         session, tuple(cells), has_several_prompts, current, tuple(subjects), judgements, rows
     )
 
