@@ -50,7 +50,7 @@ def statistics(setting: Setting) -> Iterator[Figure]:
         alarms = pooled = misses = 0
         for _ in range(setting.draws):
             comparison = compare(_side(shape, source), _side(shape, source))
-            alarms += comparison.change().is_sure
+            alarms += comparison.change().is_significant
             pooled += mcnemar(len(comparison.broke), len(comparison.fixed)) < 0.05
             interval = comparison.rates()[0].interval
             misses += not (interval and interval[0] <= truth <= interval[1])

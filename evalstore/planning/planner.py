@@ -38,12 +38,12 @@ class Scope:
     skipped: list[SkippedPair]
     answers: AgeLimit
     judgements: AgeLimit
-    again: Collection[Verdict]
+    ignored_verdicts: Collection[Verdict]
     """Verdicts that do not count, so that they are judged again."""
-    tried: failed_work.FailedWork | None
+    retry_only: failed_work.FailedWork | None
     """The only work to do; None when everything missing is done."""
     judge_only: bool
-    begun: float
+    run_started: float
     """When the run began; infinity when there is no run."""
 
 
@@ -189,23 +189,23 @@ def _take_subset(
 
 def make_plan(project: Project, selection: SelectionOptions, *, judge_only: bool = False) -> Plan:
     """The plan of `run`; with `judge_only`, the plan of `judge`."""
-    layout = lay_out(project, selection, judge_only=judge_only)
-    plan = plan_cells(project, layout, [*layout.cells])
-    plan.skipped = layout.skipped
+    scope = lay_out(project, selection, judge_only=judge_only)
+    plan = plan_cells(project, scope, [*scope.cells])
+    plan.skipped = scope.skipped
     return plan
 
 
-def plan_cells(project: Project, layout: Scope, cells: Sequence[Cell]) -> Plan:
+def plan_cells(project: Project, scope: Scope, cells: Sequence[Cell]) -> Plan:
     """The plan of some cells of a scope."""
     plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells))
     samples = project.store.find_samples(plan.questions)
-    plan_asks(plan, samples, layout.answers)
+    plan_asks(plan, samples, scope.answers)
     votes = project.store.find_votes(plan.subjects())
-    plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
+    plan_judgements(plan, votes, scope.judgements, scope.ignored_verdicts, scope.run_started)
     project.code.note_waiting(cells, plan.waiting)
-    if layout.tried:
-        failed_work.drop_untried(plan, *layout.tried)
-    if layout.judge_only:
+    if scope.retry_only:
+        failed_work.drop_untried(plan, *scope.retry_only)
+    if scope.judge_only:
         plan.asks = []
         plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
     return plan

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from evalstore.reports.statistics import Z95, mcnemar
 
-SURE = 0.05
+ALPHA = 0.05
 """A p-value below this counts as a change."""
 _LEAST = 1e-30
 """Smaller p-values are reported as this one."""
@@ -78,9 +78,9 @@ class RateChange:
         }
 
     @property
-    def is_sure(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the p-value counts as a change."""
-        return self.p < SURE
+        return self.p < ALPHA
 
     @property
     def finding(self) -> str:
@@ -89,7 +89,7 @@ class RateChange:
             return "no file moved: no evidence of change"
         if self.moved == 1:
             return "one file moved: nothing follows for the others"
-        conclusion = "a change" if self.is_sure else "no evidence of change"
+        conclusion = "a change" if self.is_significant else "no evidence of change"
         return (
             f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {conclusion}"
         )
@@ -140,7 +140,7 @@ def _interval(
 
 
 def sign_flip(sums: Sequence[float]) -> float:
-    """The two-sided p-value of the sign-flip test: exact, or of up to 20,000 random ones.
+    """The two-sided p-value of the sign-flip test: exact, or from 20,000 random sign patterns.
 
     It is the share of the sign patterns of `sums` whose total is at least as far from zero.
     When all sums have the same size it is the exact McNemar test. Patterns are drawn only when
@@ -157,7 +157,7 @@ def sign_flip(sums: Sequence[float]) -> float:
         return max(mcnemar(len(sizes) - fewer, fewer), _LEAST)
     totals = _totals(sizes)
     if totals is None:
-        return _drawn(sizes, observed)
+        return _monte_carlo_p(sizes, observed)
     share = math.fsum(share for total, share in totals.items() if abs(total) >= observed)
     return min(1.0, max(share, _LEAST))
 
@@ -192,7 +192,7 @@ def _binomial(count: int) -> list[tuple[int, float]]:
     ]
 
 
-def _drawn(sizes: Sequence[int], observed: int) -> float:
+def _monte_carlo_p(sizes: Sequence[int], observed: int) -> float:
     """The p-value from random sign patterns, the observed one included."""
     source = random.Random(0)
     total, draws = sum(sizes), min(_DRAWS, max(1_000, _DRAWN // len(sizes)))
@@ -250,31 +250,31 @@ def standard_error(files: Sequence[FileSum]) -> float | None:
     return math.sqrt(count / (count - 1) * squares) / pairs
 
 
-def t_quantile(freedom: int) -> float:
+def t_quantile(degrees_of_freedom: int) -> float:
     """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.3, 26.7.4, 26.7.5)."""
-    if freedom > 100:
+    if degrees_of_freedom > 100:
         z = Z95
         return (
             z
-            + (z**3 + z) / (4 * freedom)
-            + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+            + (z**3 + z) / (4 * degrees_of_freedom)
+            + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees_of_freedom**2)
+            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees_of_freedom**3)
         )
-    return _root(lambda bound: 0.95 - _within(bound, freedom), 1.0, 13.0)
+    return _root(lambda bound: 0.95 - _t_central_probability(bound, degrees_of_freedom), 1.0, 13.0)
 
 
-def _within(bound: float, freedom: int) -> float:
+def _t_central_probability(bound: float, degrees_of_freedom: int) -> float:
     """The probability that Student's t lies between -bound and bound."""
-    angle = math.atan(bound / math.sqrt(freedom))
+    angle = math.atan(bound / math.sqrt(degrees_of_freedom))
     square = math.cos(angle) ** 2
-    odd = freedom % 2
+    odd = degrees_of_freedom % 2
     term = series = math.sin(angle) * (math.cos(angle) if odd else 1.0)
-    for number in range(2 if odd else 1, freedom - 1, 2):
+    for number in range(2 if odd else 1, degrees_of_freedom - 1, 2):
         term *= square * number / (number + 1)
         series += term
     if not odd:
         return series
-    return 2 / math.pi * (angle + (series if freedom > 1 else 0.0))
+    return 2 / math.pi * (angle + (series if degrees_of_freedom > 1 else 0.0))
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:

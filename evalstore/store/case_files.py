@@ -10,7 +10,7 @@ from operator import eq
 from typing import Any, NamedTuple, TypeVar, overload
 
 from evalstore import deserialize
-from evalstore.store.case_tree import MOST, Load, has_parts
+from evalstore.store.case_tree import MAX_PART, Load, has_parts
 from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 
@@ -123,7 +123,7 @@ def load_parts(
     Raises `StoreError` for a part that is missing or does not match the node.
     """
     counts = content["counts"]
-    is_large = content["level"] == 1 and max(counts) > MOST
+    is_large = content["level"] == 1 and max(counts) > MAX_PART
     if is_large or len(counts) != len(content["parts"]):
         raise damaged("nodes", node, "it does not say how many cases are in each part")
     numbers = range(len(counts)) if places is None else places

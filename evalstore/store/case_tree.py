@@ -1,9 +1,9 @@
 """The cases of a test file, and their results, as trees of small nodes.
 
 A file with few cases is one node. The cases of a longer one are cut into parts after rows whose
-key has certain digits in its digest, and the parts into nodes in the same way. So the tree
-depends on the cases alone, and an edited row changes a few small nodes, whatever the number of
-rows. The tree of the results has the same shape as that of the cases.
+key has certain digits in its digest (content-defined chunking), and the parts into nodes in the
+same way. So the tree depends on the cases alone, and an edited row changes a few small nodes,
+whatever the number of rows. The tree of the results has the same shape as that of the cases.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ SCHEME = 2
 """The scheme of a node with parts; a node with cases or results has the first scheme."""
 OF_PARTS = ("level", "parts", "counts", "code")
 """The fields that only a node with parts has; `code` is that of all its cases."""
-MOST_IN_ONE = 64
+MAX_UNDIVIDED = 64
 """The most cases of a file that is one node."""
-MOST = 128
+MAX_PART = 128
 """The most cases, or nodes, in one part."""
-_LEAST = 8
-_ENDS = frozenset(f"{number:02x}" for number in range(8))
+_MIN_PART = 8
+_BOUNDARY_DIGITS = frozenset(f"{number:02x}" for number in range(8))
 """The pairs of digits after which a part ends: one pair in 32."""
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class _Part(NamedTuple):
 
 def build_case_tree(file: CaseFile, keep: Keep) -> str:
     """Store all nodes of a file with `keep`; returns the id of the root."""
-    if len(file.cases) <= MOST_IN_ONE:
+    if len(file.cases) <= MAX_UNDIVIDED:
         return keep(hashing.describe_case_file(file))
     builder = CaseTreeBuilder(keep)
     for case in file.cases:
@@ -68,7 +68,7 @@ def build_case_tree(file: CaseFile, keep: Keep) -> str:
 
 def is_tree(file: CaseFile) -> bool:
     """Whether the cases of a file are in several nodes."""
-    return len(file.cases) > MOST_IN_ONE
+    return len(file.cases) > MAX_UNDIVIDED
 
 
 def find_same(node: str, file: CaseFile, others: Mapping[str, CaseFile]) -> str | None:
@@ -109,7 +109,7 @@ class CaseTreeBuilder:
         if self._cases:
             self._close()
         parts, level = self._parts, 1
-        while len(parts) > MOST:
+        while len(parts) > MAX_PART:
             parts, level = list(self._combine(parts, level)), level + 1
         settings = hashing.describe_case_file(replace(file, cases=()))
         code = {"code": sorted(self._code)} if self._code else {}
@@ -143,10 +143,10 @@ def _cut(parts: Iterable[_Part], level: int) -> Iterator[list[_Part]]:
 
 def _is_end(count: int, key: str, level: int) -> bool:
     """Whether a part with so many items ends with this key."""
-    if count < _LEAST:
+    if count < _MIN_PART:
         return False
     digits = hashing.hash_bytes(key.encode())[2 * level : 2 * level + 2]
-    return count == MOST or digits in _ENDS
+    return count == MAX_PART or digits in _BOUNDARY_DIGITS
 
 
 # --- results

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import CoreConfig, SchemaValidator
 from pydantic_core import core_schema as shape
 
-from evalstore.store.case_tree import MOST, SCHEME
+from evalstore.store.case_tree import MAX_PART, SCHEME
 from evalstore.values import VERDICTS, WORDS
 
 Shape = Any
@@ -172,8 +172,10 @@ SHAPES: dict[str, Shape] = {
                 {
                     "scheme": _SECOND,
                     "level": _LEVEL,
-                    "parts": shape.list_schema(_ID, min_length=1, max_length=MOST),
-                    "counts": shape.list_schema(_whole(1, 2**31), min_length=1, max_length=MOST),
+                    "parts": shape.list_schema(_ID, min_length=1, max_length=MAX_PART),
+                    "counts": shape.list_schema(
+                        _whole(1, 2**31), min_length=1, max_length=MAX_PART
+                    ),
                 },
                 {**_OF_FILE, "code": _TEXTS},
             ),
@@ -189,7 +191,7 @@ SHAPES: dict[str, Shape] = {
                     "cases": _ID,
                     "level": _LEVEL,
                     "parts": shape.list_schema(
-                        shape.nullable_schema(_ID), min_length=1, max_length=MOST
+                        shape.nullable_schema(_ID), min_length=1, max_length=MAX_PART
                     ),
                 }
             ),

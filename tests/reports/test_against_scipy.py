@@ -137,9 +137,11 @@ def test_differences_of_rows_that_share_files_are_those_of_statsmodels() -> None
 def test_the_quantile_of_students_t_is_that_of_scipy() -> None:
     from scipy.stats import t
 
-    for freedom in (*range(1, TABLES), 5_000, 1_000_000):
-        close = 1e-12 if freedom <= 100 else 1.6e-8
-        assert t_quantile(freedom) == pytest.approx(t.ppf(0.975, freedom), rel=0, abs=close)
+    for degrees_of_freedom in (*range(1, TABLES), 5_000, 1_000_000):
+        close = 1e-12 if degrees_of_freedom <= 100 else 1.6e-8
+        assert t_quantile(degrees_of_freedom) == pytest.approx(
+            t.ppf(0.975, degrees_of_freedom), rel=0, abs=close
+        )
 
 
 def test_tangos_interval_ends_where_the_score_of_the_likelihood_does() -> None:

@@ -271,8 +271,8 @@ def test_findings_in_words(sums: list[int], words: str) -> None:
 
 
 def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
-    assert not RateChange(9, 9, 9, 0.1, None, None, None, 0.05).is_sure
-    assert RateChange(9, 9, 9, 0.1, None, None, None, 0.0499).is_sure
+    assert not RateChange(9, 9, 9, 0.1, None, None, None, 0.05).is_significant
+    assert RateChange(9, 9, 9, 0.1, None, None, None, 0.0499).is_significant
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_files_that_move_together_give_few_false_alarms_where_one_table_gives_ma
             broke += sum(1 for before, after in pairs if before and not after)
             fixed += sum(1 for before, after in pairs if after and not before)
             files.append(FileSum(6, sum(after - before for before, after in pairs)))
-        alarms += change_of(files).is_sure
+        alarms += change_of(files).is_significant
         pooled += mcnemar(broke, fixed) < 0.05
     assert alarms <= 50
     assert pooled > 200

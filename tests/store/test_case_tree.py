@@ -14,8 +14,8 @@ from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.store.case_files import iterate_result_parts, restore_case_files
 from evalstore.store.case_tree import (
-    MOST,
-    MOST_IN_ONE,
+    MAX_PART,
+    MAX_UNDIVIDED,
     ResultBuilder,
     build_case_tree,
     build_results,
@@ -123,11 +123,13 @@ def test_a_builder_of_results_holds_those_of_one_part() -> None:
     builder = ResultBuilder(root, Nodes(contents).load, collect(kept))
     builder.add(cells_of(file, range(1_900)))
     described = [json.loads(content) for _, content in kept.values()]
-    assert sum(len(description.get("cells", ())) for description in described) > 2 * (1_900 - MOST)
+    assert sum(len(description.get("cells", ())) for description in described) > 2 * (
+        1_900 - MAX_PART
+    )
 
 
 def test_a_short_file_is_the_node_it_always_was() -> None:
-    for size in (1, MOST_IN_ONE):
+    for size in (1, MAX_UNDIVIDED):
         file = file_of(range(size))
         root, contents = build(file)
         assert contents == {root: ("cases", canonical_json(described(file)))}
@@ -168,7 +170,7 @@ def test_a_very_long_file_is_read_part_by_part() -> None:
     assert cases == file.cases
     assert file.cases == cases
     assert cases != file_of(range(1, 8_001)).cases
-    assert nodes.most <= MOST
+    assert nodes.most <= MAX_PART
 
 
 def test_every_node_is_small() -> None:
@@ -176,7 +178,7 @@ def test_every_node_is_small() -> None:
     for file in (file_of(range(8_000)), CaseFile(tuple(alike))):
         root, contents = build(file)
         result, more = results(file, root, Nodes(contents), cells_of(file))
-        assert len(contents) > len(file.cases) / MOST
+        assert len(contents) > len(file.cases) / MAX_PART
         assert max(len(text) for _, text in (contents | more).values()) < 32 * 1024
         assert result in more
 

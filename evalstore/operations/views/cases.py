@@ -82,7 +82,7 @@ class RunLine:
 class CaseRow:
     """A case with one system prompt, and what each candidate came to.
 
-    There may be very many: they are told apart by what they are, not by what they hold.
+    Compared by identity, not by value, as there may be very many.
     """
 
     file: str
@@ -171,7 +171,7 @@ def cases(location: Location, revision: str | None) -> Cases:
 
 
 def _of_workspace(project: Project) -> Cases:
-    """In batches: what is planned of one is forgotten before the next."""
+    """They are planned in batches, so that only one plan is in memory."""
     from evalstore.planning.planner import lay_out, plan_cells
 
     layout = lay_out(project, SelectionOptions())
