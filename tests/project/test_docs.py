@@ -41,6 +41,18 @@ def test_the_tables_of_the_browser_are_its_keys() -> None:
     assert page == made, "run 'make docs'"
 
 
+@pytest.mark.parametrize("name", ["checks.md", "formats.md"])
+def test_the_pages_of_checks_are_their_descriptions(name: str) -> None:
+    made = subprocess.run(
+        [sys.executable, PROJECT / "tools/check_docs.py", "--print", name],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    page = (PROJECT / "docs" / name).read_text(encoding="utf-8")
+    assert page == made, "run 'make docs'"
+
+
 def test_the_keys_of_the_browsers_page_can_be_given() -> None:
     page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
     text = page.partition("```yaml\n")[2].partition("```")[0]

@@ -8,6 +8,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.render.check_explanation import print_explanation
 
 
 @app.command()
@@ -31,3 +32,23 @@ def new(
     output.line(f"wrote {output.safe(created.written)}")
     output.talk("Next: edit it, then run it:")
     output.talk(f"  {output.safe(created.next)}")
+
+
+@app.command()
+def explain(
+    check: Annotated[
+        str, typer.Argument(metavar="CHECK", help="The type of a check, such as contains.")
+    ],
+    json: options.Json = False,
+) -> None:
+    """Explain a check: its settings, defaults and examples.
+
+    'evalstore ls checks' lists all checks. No workspace is needed.
+    """
+    from evalstore.operations.explain_check import explain_check
+
+    explanation = explain_check(check)
+    if json:
+        output.document(explanation.document())
+    else:
+        print_explanation(explanation)
