@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.checks import known_kinds
-from evalstore.checks.descriptions import DESCRIPTIONS, common
+from evalstore.checks.descriptions import DESCRIPTIONS, EVERY_SETTING
 from evalstore.files.atomic_write import write_whole
 from evalstore.operations.explain_check import (
     CheckExplanation,
@@ -49,7 +49,7 @@ def explanations() -> list[CheckExplanation]:
 
 def checks_page() -> str:
     """The page docs/checks.md."""
-    parts = [HEAD, _table((*common.SETTINGS, common.ALLOW_EMPTY), None)]
+    parts = [HEAD, _table(EVERY_SETTING, None)]
     for check in explanations():
         parts.append(f"\n## {check.type}\n\nPasses if {check.description}.")
         parts.append(f" {check.notes}\n" if check.notes else "\n")
@@ -109,7 +109,7 @@ def _settings(check: CheckExplanation) -> str:
 
 def common_table() -> str:
     """The table of the settings of every check in docs/formats.md."""
-    return _table((*common.SETTINGS, common.ALLOW_EMPTY), None)
+    return _table(EVERY_SETTING, None)
 
 
 def formats_page() -> str:

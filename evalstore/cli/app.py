@@ -28,7 +28,7 @@ GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
     "Everyday": ("status", "run", "judge", "label", "view"),
     "History": ("log", "show", "diff", "stats", "grep", "ls"),
-    "Reference": ("explain",),
+    "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion", "version"),
 }
 """The commands in the order in which `--help` lists them."""

@@ -17,6 +17,9 @@ DESCRIPTIONS = {
     **answers.DESCRIPTIONS,
 }
 
+EVERY_SETTING = (*common.SETTINGS, common.ALLOW_EMPTY)
+"""The settings that checks have beside their own."""
+
 
 def describe_check(name: str, kind: CheckType) -> CheckDescription:
     """The description of a check type: its own, or what a plug-in declares."""
@@ -30,4 +33,4 @@ def describe_check(name: str, kind: CheckType) -> CheckDescription:
 
 def common_settings(kind: CheckType) -> tuple[CheckSetting, ...]:
     """The settings that a check type has beside its own."""
-    return (common.ALLOW_EMPTY,) if kind.by_models else (*common.SETTINGS, common.ALLOW_EMPTY)
+    return (common.ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING

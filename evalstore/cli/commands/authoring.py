@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evalstore.cli import options, output
-from evalstore.cli.app import app, here
+from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.check_explanation import print_explanation
 
 
@@ -52,3 +53,30 @@ def explain(
         output.document(explanation.document())
     else:
         print_explanation(explanation)
+
+
+@app.command()
+def schema(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="The kind of file (default: list them).")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Write KIND, or all, into DIR."),
+    ] = None,
+) -> None:
+    """Print the JSON Schema of a kind of file, for editors.
+
+    KIND is frontmatter, checks, prompt, settings, model, provider, currency or tool. No workspace
+    is needed.
+    """
+    from evalstore.operations.schemas import schema_text, schema_titles, write_schemas
+
+    if folder is not None:
+        for path in write_schemas(Globals.directory, folder, [kind] if kind else ()):
+            output.line(f"wrote {output.safe(str(path))}")
+    elif kind is not None:
+        output.line(schema_text(kind).rstrip())
+    else:
+        output.table([[name, title] for name, title in schema_titles().items()], ("kind", "files"))
+        output.talk("'evalstore schema KIND' prints one, 'evalstore schema -o DIR' writes all.")
