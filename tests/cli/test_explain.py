@@ -39,14 +39,14 @@ Settings:
 
 Settings of every check:
   not         the opposite must hold (true or false; default false)
-  actual      what is looked at, such as '"{{ sample.output_json.city }}"'; else the text of the
-              last answer (any value)
+  actual      what is looked at, such as "{{ sample.output_json.city }}"; else the text of the last
+              answer (any value)
   ignoreCase  case does not count (true or false; default false)
   normalize   steps for both sides, in this order, of 'trim', 'casefold', 'nfc', 'squad', 'spaces',
               'quotes', 'markdown' ('squad': case, punctuation, articles and spaces do not count, as
               in SQuAD) (step or list of steps)
-  pass        the score that is enough, such as '">= 0.8"'; required where a score lies between 0
-              and 1 (bound)
+  pass        the score that is enough, such as ">= 0.8"; required where a score lies between 0 and
+              1 (bound)
   weight      how much it counts in a mean of scores (number above 0; default 1)
   name        what it is called in feedback (text)
   scope       whether it looks at each answer, at all answers of a row, or at those of all rows
@@ -80,7 +80,9 @@ def test_an_unknown_check_is_an_error_with_the_nearest_name(evalstore: Evalstore
 def test_checks_are_listed_with_a_description_and_an_example(
     workspace: Path, documents: Any, evalstore: Evalstore
 ) -> None:
-    lines = evalstore("ls", "checks").stdout.splitlines()
+    ran = evalstore("ls", "checks")
+    assert ran.stderr == "'evalstore explain CHECK' shows the settings and examples of one.\n"
+    lines = ran.stdout.splitlines()
     assert lines[0].split() == ["TYPE", "DESCRIPTION", "EXAMPLE"]
     assert [line.split()[:4] for line in lines if line.startswith("contains ")] == [
         ["contains", "the", "text", "is"]

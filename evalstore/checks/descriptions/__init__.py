@@ -31,6 +31,11 @@ def describe_check(name: str, kind: CheckType) -> CheckDescription:
     return CheckDescription("described by the package that adds it", (), (CheckExample(written),))
 
 
+def is_described(name: str, kind: CheckType) -> bool:
+    """Whether the settings of a check type are known."""
+    return name in DESCRIPTIONS or kind.description is not None
+
+
 def common_settings(kind: CheckType) -> tuple[CheckSetting, ...]:
     """The settings that a check type has beside its own."""
     return (common.ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING

@@ -135,6 +135,8 @@ def ls(
             [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
             listing.columns,
         )
+        if kind == "checks":
+            output.talk("'evalstore explain CHECK' shows the settings and examples of one.")
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)

@@ -39,7 +39,8 @@ def _paragraph(text: str) -> None:
 
 def _without_markup(text: str) -> str:
     """A text without Markdown's links and backticks."""
-    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text).replace("`", "'")
+    text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    return re.sub(r"`(\".*?\")`", r"\1", text).replace("`", "'")
 
 
 def _print_settings(title: str, settings: Iterable[CheckSetting], main: str | None) -> None:

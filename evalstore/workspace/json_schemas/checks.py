@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.checks import known_kinds
-from evalstore.checks.descriptions import EVERY_SETTING, common_settings, describe_check
+from evalstore.checks.descriptions import (
+    EVERY_SETTING,
+    common_settings,
+    describe_check,
+    is_described,
+)
 from evalstore.checks.parser import PATH
 from evalstore.workspace.json_schemas.parts import ANY, Schema, choice, described, mapping
 from evalstore.workspace.testfiles.check_block import BLOCK_FIELDS, WHEN, WORD
@@ -91,8 +96,8 @@ def _settings(name: str, kind: CheckType) -> Schema:
     shared = {setting.name: _ref(f"setting {setting.name}") for setting in common_settings(kind)}
     inner: dict[str, Schema] = {other: {} for other in known_kinds()} if name == PATH else {}
     schema: Schema = {"type": "object", "properties": {**inner, **shared, **own}}
-    # A package need not describe the settings of its check.
-    return schema if _is_open(name, kind) else {**schema, "additionalProperties": False}
+    # A package need not describe its check: then the settings are not known.
+    return {**schema, "additionalProperties": False} if is_described(name, kind) else schema
 
 
 def _check(name: str, kind: CheckType, settings: Schema) -> Schema:
@@ -102,11 +107,6 @@ def _check(name: str, kind: CheckType, settings: Schema) -> Schema:
     }
     value = described(_value(name, kind, settings), _passes_if(name, kind))
     return {**settings, "properties": {**references, name: value, "type": {"const": name}}}
-
-
-def _is_open(name: str, kind: CheckType) -> bool:
-    """Whether nothing is known of the settings of a type."""
-    return not describe_check(name, kind).settings and kind.main is not None
 
 
 def _setting(setting: CheckSetting) -> Schema:

@@ -131,8 +131,15 @@ def _with_descriptions(properties: Mapping[str, Schema], owner: type) -> dict[st
 
 
 def field_texts(owner: type) -> dict[str, str]:
-    """The strings below the fields of a class, by the name of the setting."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    """The strings below the fields of a class, by the name of the setting.
+
+    They are empty where the source of the program is not installed.
+    """
+    try:
+        source = inspect.getsource(owner)
+    except OSError:
+        return {}
+    (definition,) = ast.parse(textwrap.dedent(source)).body
     assert isinstance(definition, ast.ClassDef)
     texts: dict[str, str] = {}
     for node, below in zip(definition.body, definition.body[1:], strict=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from evalstore.checks import registry
+from evalstore.checks.base import CheckFinding, CheckType
+from evalstore.checks.description import COUNT, TEXT, CheckDescription, CheckSetting
 from evalstore.checks.descriptions import DESCRIPTIONS
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets.spec import FIELDS as DATASET_FIELDS
@@ -388,3 +392,21 @@ def test_settings_are_described_by_the_words_beside_their_fields() -> None:
 def test_the_fields_of_a_dataset_are_those_of_its_reader() -> None:
     dataset = SCHEMAS["frontmatter"].document()["properties"]["dataset"]["anyOf"][1]
     assert dataset["properties"].keys() == set(DATASET_FIELDS)
+
+
+@pytest.mark.parametrize("main", ["expected", None])
+def test_a_check_of_a_package_is_closed_only_when_it_is_described(
+    monkeypatch: pytest.MonkeyPatch, main: str | None
+) -> None:
+    value = () if main is None else (CheckSetting(main, TEXT, "what it rhymes with"),)
+    settings = (*value, CheckSetting("lines", COUNT, "how many", 2))
+    plain = CheckType(1, lambda _: {}, lambda _check, _subject: CheckFinding(1.0), main=main)
+    described = replace(plain, description=CheckDescription("it rhymes", settings))
+    kinds = {"plain": plain, "described": described}
+    monkeypatch.setattr(registry, "_plugged_in", lambda: kinds)
+    strict = jsonschema.Draft202012Validator(SCHEMAS["checks"].document())
+    for name in kinds:
+        assert strict.is_valid([{name: {"lines": 3}}, {name: None, "lines": 3}])
+    assert strict.is_valid([{"plain": {"other": 3}}, {"plain": None, "other": 3}])
+    assert not strict.is_valid([{"described": None, "other": 3}])
+    assert not strict.is_valid([{"described": {"lines": "many"}}])
