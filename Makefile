@@ -50,6 +50,8 @@ docs: .venv/.installed-dev ## Write docs/cli.md, the tables and the pictures of 
 	$(BIN)/python tools/cli_docs.py > docs/cli.md.new
 	mv docs/cli.md.new docs/cli.md
 	$(BIN)/python tools/browser_docs.py
+	$(BIN)/python tools/check_docs.py
+	$(BIN)/evalstore schema -o docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
 
 bench: .venv/.installed-dev ## Measure

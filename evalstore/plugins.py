@@ -8,14 +8,18 @@ replaced.
 """
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.checks.description import CheckDescription, CheckExample, CheckSetting, ValueType
 from evalstore.importers.base import Imported, Importer, ImportOptions, SkippedItem
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.values import Reply, Request
 
 __all__ = [
     "CheckArguments",
+    "CheckDescription",
+    "CheckExample",
     "CheckFinding",
     "CheckInput",
+    "CheckSetting",
     "CheckType",
     "ImportOptions",
     "Imported",
@@ -25,4 +29,5 @@ __all__ = [
     "Reply",
     "Request",
     "SkippedItem",
+    "ValueType",
 ]

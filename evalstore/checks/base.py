@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
 from evalstore.values import Json, Reply, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.checks.description import CheckDescription
 
 BLOCK = "block"
 """The type of several checks that need not all pass."""
@@ -97,6 +100,8 @@ class CheckType:
     """The package that it needs from the extra `similarity`."""
     example: str = ""
     """A value that an author may write after `type:`, for hints; empty: the type has no value."""
+    description: CheckDescription | None = None
+    """For help and editors; the types of this package are described in `checks.descriptions`."""
 
 
 class NestedChecks(NamedTuple):

@@ -26,9 +26,10 @@ _LONGEST_NAME = 80
 """Characters of a file's name that an error of the system shows."""
 
 GROUPS = {
-    "Start": ("init", "import", "check", "doctor", "trust"),
+    "Start": ("init", "new", "import", "check", "doctor", "trust"),
     "Everyday": ("status", "run", "judge", "label", "view"),
     "History": ("log", "show", "diff", "stats", "grep", "ls"),
+    "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion", "version"),
 }
 """The commands in the order in which `--help` lists them."""

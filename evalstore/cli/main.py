@@ -125,6 +125,7 @@ def commands() -> Callable[..., Any]:
     """All commands, made once however often a process calls `main`."""
     gc.set_threshold(*_GARBAGE)
     from evalstore.cli.commands import (  # noqa: F401
+        authoring,
         doctor,
         grep,
         history,

@@ -11,6 +11,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.importers.source_files import reading_from
+from evalstore.operations.next_commands import first_commands
 from evalstore.planning.open_project import open_workspace, store_path
 from evalstore.planning.options import Location
 from evalstore.store import Store
@@ -47,6 +48,7 @@ provider: scripted
 responses:
   - {when: English, answer: Hello!}
   - {when: French, answer: Hello!}
+  - {when: capital of France, answer: The capital of France is Paris.}
 """,
     "models/judge.yaml": """\
 id: scripted/judge
@@ -54,6 +56,7 @@ provider: scripted
 responses:
   - {when: "greeting in English", answer: {pass: true, feedback: ""}}
   - {when: "greeting in French", answer: {pass: false, feedback: "It is English, not French."}}
+  - {when: "capital of France", answer: {pass: true, feedback: ""}}
 """,
 }
 IGNORED = (b".evalstore/", b".env", b".env.local")
@@ -68,6 +71,8 @@ class InitReport:
     kept: list[str] = field(default_factory=list)
     """Existing files, which were not changed."""
     notes: list[str] = field(default_factory=list)
+    next: list[str] = field(default_factory=list)
+    """The commands that a user types next, from the folder in which `init` was started."""
 
 
 def init(
@@ -77,10 +82,12 @@ def init(
     adopt_from: Path | None = None,
     store: str | None = None,
     allow_outside: bool = False,
+    start: Path | None = None,
 ) -> InitReport:
     """Create a workspace and its store; existing files are never overwritten.
 
-    The settings are written last: an `init` that was interrupted can be repeated.
+    The settings are written last: an `init` that was interrupted can be repeated. `start` is the
+    folder in which the next commands are typed (default: the workspace).
     """
     report = InitReport(directory)
     if directory.exists() and not directory.is_dir():
@@ -105,6 +112,7 @@ def init(
     if not path.exists():
         report.written.append(os.path.relpath(path, directory).replace(os.sep, "/"))
     Store.open(path, create=True).close()
+    report.next = first_commands(workspace, start or directory)
     return report
 
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.checks import known_kinds
 from evalstore.clock import iso, today
 from evalstore.errors import EvalstoreError, Problem
 from evalstore.execution.refused_keys import combine, find_refused
@@ -59,17 +58,23 @@ def list_things(
 ) -> Listing:
     """Everything of a kind in the workspace or the store."""
     if kind == "checks":
-        rows: list[dict[str, Json]] = [
-            {"type": name, "revision": kind.revision}
-            for name, kind in sorted(known_kinds().items())
-        ]
-        return Listing(kind, rows, ("type", "revision"))
+        return _checks()
     if kind == "runs":
         return _runs(location)
     with open_project(location) as project:
         if kind in ("tests", "cases", "tags"):
             require_sound(project, replace(selection, keep_going=True))
         return replace(_LISTS[kind](project, selection, full), left_out=project.left_out)
+
+
+def _checks() -> Listing:
+    from evalstore.operations.explain_check import explain_checks
+
+    rows = [
+        {**check.document(), "example": check.examples[0].check if check.examples else None}
+        for check in explain_checks()
+    ]
+    return Listing("checks", rows, ("type", "description", "example"))
 
 
 def _runs(location: Location) -> Listing:

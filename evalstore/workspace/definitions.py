@@ -14,6 +14,8 @@ from evalstore.values import Json, ToolVersion
 if TYPE_CHECKING:
     from evalstore.workspace.index import Index
 
+TOOL_FIELDS = ("id", "name", "description", "parameters", "tags")
+
 
 class DefinitionFile(NamedTuple):
     """A tool or a schema."""
@@ -31,7 +33,7 @@ def read_tool(text: str, default_id: str, index: Index) -> DefinitionFile:
     document = read_yaml(text)
     if not isinstance(document.value, dict):
         raise FileProblem("a tool file must be a mapping of fields", 1)
-    fields = Fields(document, ("id", "name", "description", "parameters", "tags"))
+    fields = Fields(document, TOOL_FIELDS)
     name = fields.text("name")
     if name is None:
         raise FileProblem("the tool has no 'name'", 1)

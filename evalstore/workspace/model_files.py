@@ -20,7 +20,7 @@ from evalstore.workspace.model_options import OPTIONS, check_options, check_uniq
 
 Part = Literal["candidate", "evaluator"]
 
-_MODEL_FIELDS = (
+MODEL_FIELDS = (
     "id",
     "code",
     "name",
@@ -40,7 +40,7 @@ _MODEL_FIELDS = (
     "responses",
     "tags",
 )
-_COST_FIELDS = (
+COST_FIELDS = (
     "costPerCall",
     "costPerPromptToken",
     "costPerCachedPromptToken",
@@ -49,7 +49,7 @@ _COST_FIELDS = (
     "currency",
     "validFrom",
 )
-_OVERRIDE_FIELDS = (
+OVERRIDE_FIELDS = (
     "temperature",
     "thinking",
     "providerOptions",
@@ -57,7 +57,12 @@ _OVERRIDE_FIELDS = (
     "providerModelCode",
     "uniqueProperties",
 )
-_PROVIDER_FIELDS = (
+CAPABILITIES = {
+    "input": ("text", "image", "file", "pdf", "audio", "video"),
+    "output": ("text", "structured", "tools", "reasoning", "image", "audio"),
+}
+"""What a model file may declare, for what a model takes and for what it gives."""
+PROVIDER_FIELDS = (
     "code",
     "name",
     "description",
@@ -69,6 +74,8 @@ _PROVIDER_FIELDS = (
     "requestsPerMinute",
     "tokensPerMinute",
 )
+CURRENCY_FIELDS = ("code", "name", "symbol", "rates")
+RATE_FIELDS = ("rateInUSD", "validFrom")
 _MOST = 1e9
 """The largest valid price or rate."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -214,7 +221,7 @@ class Currency:
 
 def read_provider(text: str) -> ProviderFile:
     """Read a provider file; raises `FileProblem`."""
-    fields = _fields(text, _PROVIDER_FIELDS, "a provider file")
+    fields = _fields(text, PROVIDER_FIELDS, "a provider file")
     code = fields.text("code")
     if code is None:
         raise FileProblem("the provider has no 'code'", 1)
@@ -266,12 +273,12 @@ def _check_base_url(base_url: str, line: int) -> None:
 
 def read_currency(text: str) -> Currency:
     """Read a currency file; raises `FileProblem`."""
-    fields = _fields(text, ("code", "name", "symbol", "rates"), "a currency file")
+    fields = _fields(text, CURRENCY_FIELDS, "a currency file")
     code = fields.text("code")
     if code is None:
         raise FileProblem("the currency has no 'code'", 1)
     rates = []
-    for entry in fields.entries("rates", ("rateInUSD", "validFrom")):
+    for entry in fields.entries("rates", RATE_FIELDS):
         rate = entry.number("rateInUSD", 0, _MOST)
         if rate is None:
             raise FileProblem("a rate has no 'rateInUSD'", entry.line())
@@ -286,7 +293,7 @@ def read_model(
 
     `known_kinds` returns whether a name without a provider file is a kind of provider.
     """
-    fields = _fields(text, _MODEL_FIELDS, "a model file")
+    fields = _fields(text, MODEL_FIELDS, "a model file")
     code = fields.text("code")
     id = fields.text("id") or code or default_id
     if id == RECORDED:
@@ -318,7 +325,7 @@ def read_model(
         raise FileProblem("'responses' must be a list", fields.line("responses"))
     check_options(fields)
     for part in ("candidateOverrides", "evaluatorOverrides"):
-        inner = fields.inner(part, _OVERRIDE_FIELDS)
+        inner = fields.inner(part, OVERRIDE_FIELDS)
         inner.number("temperature", 0, 2)
         inner.text("providerModelCode")
         check_options(inner)
@@ -348,12 +355,9 @@ def bare_model(id: str, known_kinds: Any) -> Model | None:
 
 
 def _capabilities(fields: Fields) -> dict[str, bool]:
-    capabilities = fields.inner("capabilities", ("input", "output"))
+    capabilities = fields.inner("capabilities", CAPABILITIES)
     result: dict[str, bool] = {}
-    for side, known in (
-        ("input", ("text", "image", "file", "pdf", "audio", "video")),
-        ("output", ("text", "structured", "tools", "reasoning", "image", "audio")),
-    ):
+    for side, known in CAPABILITIES.items():
         flags = capabilities.inner(side, known)
         for name in flags.values:
             can = flags.flag(name, default=True)
@@ -374,7 +378,7 @@ def _costs(fields: Fields) -> tuple[ModelPrice, ...]:
             per_cached_prompt_token=entry.number("costPerCachedPromptToken", 0, _MOST),
             line=entry.line(),
         )
-        for entry in fields.entries("costs", _COST_FIELDS)
+        for entry in fields.entries("costs", COST_FIELDS)
     ]
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 

@@ -34,6 +34,10 @@ from evalstore.workspace.settings import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+CANDIDATE_FIELDS = ("id", "temperature", "requiredTags", "prohibitedTags")
+BROWSER_FIELDS = ("theme", "keys")
+QUERY_MODEL_FIELDS = ("id", "temperature")
+EVALUATOR_FIELDS = (*CANDIDATE_FIELDS, "prompt")
 _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
 
 
@@ -125,7 +129,6 @@ def _participants(fields: Fields, name: str) -> tuple[Participant, ...]:
         return ()
     if not isinstance(value, list):
         raise FileProblem(f"'{name}' must be a list of models", fields.line(name))
-    known = ("id", "temperature", "requiredTags", "prohibitedTags")
     temperature = fields.value(f"{name}Temperature")
     default = temperature if isinstance(temperature, int | float) else 0
     result: list[Participant] = []
@@ -136,7 +139,7 @@ def _participants(fields: Fields, name: str) -> tuple[Participant, ...]:
             document = Document({"id": entry}, None, line)
         elif not isinstance(entry, dict):
             raise FileProblem(f"an entry of '{name}' must be a mapping with an 'id'", line)
-        settings = Fields(document, (*known, "prompt") if name == "evaluators" else known)
+        settings = Fields(document, EVALUATOR_FIELDS if name == "evaluators" else CANDIDATE_FIELDS)
         id = settings.text("id")
         if id is None:
             raise FileProblem(f"an entry of '{name}' has no 'id'", line)
@@ -189,7 +192,7 @@ def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return tuple(QueryModel(id) for id in query.names(name))
     chosen: list[QueryModel] = []
-    for entry in query.entries(name, ("id", "temperature")):
+    for entry in query.entries(name, QUERY_MODEL_FIELDS):
         id = entry.text("id")
         if id is not None:
             chosen.append(QueryModel(id, entry.number("temperature", 0, 2)))
@@ -269,7 +272,7 @@ def _roots(fields: Fields) -> dict[str, str]:
 
 
 def _browser(fields: Fields) -> BrowserSettings:
-    browser = fields.inner("browser", ("theme", "keys"))
+    browser = fields.inner("browser", BROWSER_FIELDS)
     named = browser.value("keys")
     keys = browser.inner("keys", map(str, named) if isinstance(named, dict) else ())
     bindings = {id: text for id in keys.values if (text := keys.text(id)) is not None}

@@ -45,7 +45,7 @@ def test_every_command_is_in_one_group() -> None:
 def test_commands_are_listed_in_groups_that_begin_with_the_first_steps() -> None:
     page = help_of("")
     titles = re.findall(r"^(\w+) commands:$", page, re.MULTILINE)
-    assert titles == ["Start", "Everyday", "History", "Upkeep"]
+    assert titles == ["Start", "Everyday", "History", "Reference", "Upkeep"]
     listed = page.partition("Start commands:")[2]
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == NAMES
 

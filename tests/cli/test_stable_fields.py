@@ -203,11 +203,12 @@ def test_every_field_is_printed(
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})
     show("doctor", "--no-ping")
     show("doctor", "--no-ping", "-m", "mini")
-    for command in (("version",), ("init",), ("ls", "runs"), ("ls", "checks")):
+    for command in (("version",), ("init",), ("ls", "runs"), ("ls", "checks"), ("explain", "f1")):
         show(*command)
     for kind in ("tests", "cases", "models", "evaluators", "prompts", "tools", "schemas", "tags"):
         show("ls", kind)
     show("ls", "cases", "--full")
+    show("new", "tests/template.md")
     _import(workspace, show)
     _trust(workspace, show, evalstore)
     tree(workspace, {"tests/bad.md": "---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n"})

@@ -51,7 +51,7 @@ def test_init_makes_a_workspace_that_runs(
         0,
         "wrote evalstore.yaml\nwrote tests/hello.md\nwrote models/parrot.yaml\n"
         "wrote models/judge.yaml\nwrote .gitignore\nwrote .evalstore/store.db\n",
-        "Next: 'evalstore run' asks and judges, 'evalstore status' shows what it would do.\n",
+        "Next:\n  cd new\n  evalstore new tests/first.md\n  evalstore run\n  evalstore view\n",
     )
     assert "1 pass, 1 fail" in evalstore("-C", "new", "run").stdout
     assert (tmp_path / "new/.gitignore").read_text() == ".evalstore/\n.env\n.env.local\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.operations.schemas import schema_text
 from evalstore.tui.appearance import find_problems
+from evalstore.workspace.json_schemas import SCHEMAS, file_name
 from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings
 from evalstore.workspace.settings_reader import read_settings
 
@@ -39,6 +42,35 @@ def test_the_tables_of_the_browser_are_its_keys() -> None:
     ).stdout
     page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
     assert page == made, "run 'make docs'"
+
+
+@pytest.mark.parametrize("name", ["checks.md", "formats.md"])
+def test_the_pages_of_checks_are_their_descriptions(name: str) -> None:
+    made = subprocess.run(
+        [sys.executable, PROJECT / "tools/check_docs.py", "--print", name],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    page = (PROJECT / "docs" / name).read_text(encoding="utf-8")
+    assert page == made, "run 'make docs'"
+
+
+def test_the_published_schemas_are_those_of_the_program() -> None:
+    folder = PROJECT / "docs/schemas"
+    assert {path.name for path in folder.iterdir()} == set(map(file_name, SCHEMAS))
+    for kind in SCHEMAS:
+        published = (folder / file_name(kind)).read_text(encoding="utf-8")
+        assert published == schema_text(kind), "run 'make docs'"
+
+
+def test_the_settings_for_editors_name_schemas_that_are_written() -> None:
+    page = (PROJECT / "docs/editors.md").read_text(encoding="utf-8")
+    settings = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    named = {Path(path).name: pattern for path, pattern in settings["yaml.schemas"].items()}
+    yaml = set(SCHEMAS) - {"frontmatter", "checks", "prompt"}
+    assert named.keys() == set(map(file_name, yaml))
+    assert all(f"`{kind}`" in page for kind in SCHEMAS)
 
 
 def test_the_keys_of_the_browsers_page_can_be_given() -> None:

@@ -24,6 +24,7 @@ LIBRARY = (
 )
 PLUGINS = (
     *("CheckType", "CheckArguments", "CheckInput", "CheckFinding"),
+    *("CheckDescription", "CheckSetting", "CheckExample", "ValueType"),
     *("Importer", "Imported", "ImportOptions", "SkippedItem"),
     *("Provider", "ProviderError", "Request", "Reply"),
 )

@@ -44,6 +44,7 @@ def init(
         adopt_from=None if adopt is None else base / adopt,
         store=Globals.store,
         allow_outside=Globals.allow_outside,
+        start=base,
     )
     if json:
         output.document(made)
@@ -54,7 +55,9 @@ def init(
         output.line(f"kept  {output.safe(name)} (already exists, left unchanged)")
     for note in made.notes:
         output.talk(f"note: {output.safe(note)}")
-    output.talk("Next: 'evalstore run' asks and judges, 'evalstore status' shows what it would do.")
+    output.talk("Next:")
+    for command in made.next:
+        output.talk(f"  {output.safe(command)}")
 
 
 @app.command()
@@ -132,6 +135,8 @@ def ls(
             [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
             listing.columns,
         )
+        if kind == "checks":
+            output.talk("'evalstore explain CHECK' shows the settings and examples of one.")
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)

@@ -28,6 +28,7 @@ FIELDS = (
     "delimiter",
     "onError",
 )
+SAMPLE_FIELDS = ("n", "seed")
 FORMATS = ("auto", "jsonl", "json", "csv", "tsv")
 
 
@@ -81,7 +82,7 @@ def read_spec(document: Document) -> DatasetSpec:
     path = fields.text("path")
     if path is None:
         raise FileProblem("the dataset has no 'path'", line)
-    drawn = fields.inner("sample", ("n", "seed"))
+    drawn = fields.inner("sample", SAMPLE_FIELDS)
     sample = drawn.whole("n", least=1)
     if sample is None and fields.value("sample") is not None:
         raise FileProblem(

@@ -18,7 +18,8 @@ from evalstore.values import Json
 
 WORD = "checks"
 """The first word after the opening fence."""
-_WHEN = ("on_pass", "on_fail", "always")
+BLOCK_FIELDS = ("evaluator", "pass", WORD)
+WHEN = ("on_pass", "on_fail", "always")
 _RULE = re.compile(r">=\s*([0-9.]+)\Z")
 
 
@@ -93,8 +94,8 @@ def _read(document: Document) -> CheckList:
     value = document.value
     line = document.line()
     if isinstance(value, dict) and WORD in value:
-        fields = Fields(document, ("evaluator", "pass", WORD))
-        when = fields.choice("evaluator", _WHEN) or "on_pass"
+        fields = Fields(document, BLOCK_FIELDS)
+        when = fields.choice("evaluator", WHEN) or "on_pass"
         rule = _rule(fields.value("pass"), document.line("pass"))
         entries, judge = _entries(document.at(WORD))
         if judge and rule != "all":

@@ -127,7 +127,7 @@ def _conversation(
         raise FileProblem(
             "there is no user message",
             turns[-1].section.first if turns and name is None else first,
-            hint="start it with a line '# 👤'",
+            hint="start it with a line '# User' or '# 👤'",
         )
     turns, last = _take_last(turns)
     check_order(turns)
@@ -222,7 +222,7 @@ def check_order(turns: tuple[Turn, ...], *, fillable: bool = True) -> None:
             raise FileProblem(
                 f"two {turn.role} messages follow one another",
                 line,
-                hint="user ('# 👤') and assistant ('# 🤖') take turns",
+                hint="user ('# User' or '# 👤') and assistant ('# Assistant' or '# 🤖') take turns",
             )
         if turn.role == "assistant" and not turn.section.text and turn.name is None:
             hint = "write what it said"

@@ -27,6 +27,7 @@ from evalstore.workspace.testfiles.conversations import (
     read_runs,
     split_turns,
 )
+from evalstore.workspace.testfiles.headings import text_headings, with_emoji
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     above, below, separator = cut(lines)
     nothing: tuple[RepeatedConversation, ...] = ()
     runs = collector.attempt(lambda: _conversations(fields, above, first), nothing)
+    collector.warnings += text_headings(above)
     block = collector.attempt(lambda: take_block(below), None)
     prose, checks = block or ([], None)
     instructions = section(prose, separator or first)
@@ -244,7 +246,7 @@ def _conversations(
     repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
     if fields.value("messages") is not None:
         return _from_field(fields.document, above, repetitions)
-    return read_runs(above, first, repetitions)
+    return read_runs(with_emoji(above), first, repetitions)
 
 
 def _dataset(fields: Fields) -> DatasetSpec | None:
@@ -324,6 +326,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         if turn.name:
             raise FileProblem("a prompt has no turn to be filled", turn.section.first)
     if evaluator:
+        collector.warnings += text_headings(lines, is_prompt=True)
         check_order(turns, fillable=False)
     else:
         only_system(turns, lines)

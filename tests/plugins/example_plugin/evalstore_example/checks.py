@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evalstore.plugins import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.plugins import (
+    CheckArguments,
+    CheckDescription,
+    CheckExample,
+    CheckFinding,
+    CheckInput,
+    CheckSetting,
+    CheckType,
+    ValueType,
+)
 
 
 def _read(arguments: CheckArguments) -> dict[str, Any]:
@@ -30,5 +39,19 @@ def _judge(settings: Mapping[str, Any], subject: CheckInput) -> CheckFinding:
     return CheckFinding(1.0)
 
 
-PALINDROME = CheckType(revision=1, read=_read, judge=_judge, main=None)
+DESCRIPTION = CheckDescription(
+    "the answer reads the same from both ends",
+    (
+        CheckSetting(
+            "least",
+            ValueType("whole number", {"type": "integer", "minimum": 1}),
+            "the fewest letters and digits",
+            default=1,
+        ),
+    ),
+    (CheckExample("palindrome: {least: 5}", "Never odd or even", "Bob"),),
+)
+"""For `evalstore explain` and for editors; it may be left out."""
+
+PALINDROME = CheckType(revision=1, read=_read, judge=_judge, main=None, description=DESCRIPTION)
 """Raise the revision when the behaviour changes: what it judged is judged again then."""

@@ -1,0 +1,41 @@
+"""The descriptions of the check types of this package, loaded only where they are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.checks.description import CheckDescription, CheckExample, CheckSetting
+from evalstore.checks.descriptions import answers, calls, common, data, text
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import CheckType
+
+DESCRIPTIONS = {
+    **text.DESCRIPTIONS,
+    **data.DESCRIPTIONS,
+    **calls.DESCRIPTIONS,
+    **answers.DESCRIPTIONS,
+}
+
+EVERY_SETTING = (*common.SETTINGS, common.ALLOW_EMPTY)
+"""The settings that checks have beside their own."""
+
+
+def describe_check(name: str, kind: CheckType) -> CheckDescription:
+    """The description of a check type: its own, or what a plug-in declares."""
+    if kind.description is not None:
+        return kind.description
+    if name in DESCRIPTIONS:
+        return DESCRIPTIONS[name]
+    written = f"{name}: {kind.example}" if kind.example else name
+    return CheckDescription("described by the package that adds it", (), (CheckExample(written),))
+
+
+def is_described(name: str, kind: CheckType) -> bool:
+    """Whether the settings of a check type are known."""
+    return name in DESCRIPTIONS or kind.description is not None
+
+
+def common_settings(kind: CheckType) -> tuple[CheckSetting, ...]:
+    """The settings that a check type has beside its own."""
+    return (common.ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING

@@ -1,0 +1,115 @@
+"""`explain` and `ls checks`: the description of check types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.checks import find_kind, known_kinds
+from evalstore.checks.descriptions import common_settings, describe_check
+from evalstore.errors import EvalstoreError
+from evalstore.files.fields import suggest
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import CheckType
+    from evalstore.checks.description import CheckExample, CheckSetting
+
+
+@dataclass(frozen=True, slots=True)
+class CheckExplanation:
+    """A check type as help shows it."""
+
+    type: str
+    revision: int
+    description: str
+    """When it passes."""
+    notes: str
+    main: str | None
+    """The setting that `type: value` sets; None: it has no value."""
+    settings: tuple[CheckSetting, ...]
+    common: tuple[CheckSetting, ...]
+    """The settings that all checks have; those that it requires are marked."""
+    examples: tuple[CheckExample, ...] = field(default=())
+
+    def document(self) -> dict[str, Json]:
+        """As JSON."""
+        return {
+            "type": self.type,
+            "revision": self.revision,
+            "description": self.description,
+            "notes": self.notes,
+            "main": self.main,
+            "settings": [_setting(setting) for setting in self.settings],
+            "commonSettings": [_setting(setting) for setting in self.common],
+            "examples": [example._asdict() for example in self.examples],
+        }
+
+
+def explain_check(name: str) -> CheckExplanation:
+    """The explanation of a check type; raises `EvalstoreError` for an unknown name."""
+    kind = find_kind(name)
+    if kind is None:
+        raise EvalstoreError(
+            f"there is no check '{name}'", hint=suggest(name, known_kinds(), "checks")
+        )
+    return _explain(name, kind)
+
+
+def explain_checks() -> list[CheckExplanation]:
+    """The explanations of all check types, by name."""
+    return [_explain(name, kind) for name, kind in sorted(known_kinds().items())]
+
+
+def _explain(name: str, kind: CheckType) -> CheckExplanation:
+    description = describe_check(name, kind)
+    required = {"pass"} if kind.graded else {"scope"} if kind.joint else set()
+    return CheckExplanation(
+        name,
+        kind.revision,
+        description.summary,
+        description.notes,
+        kind.main,
+        description.settings,
+        tuple(
+            setting._replace(required=True, default=None) if setting.name in required else setting
+            for setting in common_settings(kind)
+        ),
+        description.examples,
+    )
+
+
+def _setting(setting: CheckSetting) -> dict[str, Json]:
+    return {
+        "name": setting.name,
+        "type": setting.type.words,
+        "schema": dict(setting.type.schema),
+        "required": setting.required,
+        "default": setting.default,
+        "description": setting.description,
+    }
+
+
+def default_text(setting: CheckSetting) -> str:
+    """The default of a setting in words; empty when there is none."""
+    from evalstore.display import as_text
+
+    if setting.required:
+        return "required"
+    return "" if setting.default is None else as_text(setting.default)
+
+
+def answer_text(answer: Json) -> str:
+    """An answer of an example in words."""
+    from evalstore.display import as_text
+
+    if isinstance(answer, list):
+        return " / ".join(map(str, answer))
+    if not isinstance(answer, dict):
+        return str(answer)
+    if calls := answer.get("toolCalls"):
+        words = [f"{call['name']}({as_text(call['arguments'])})" for call in calls]
+        return f"calls {', '.join(words)}"
+    (name, value), *_ = answer.items()
+    units = {"latency": "{} seconds", "cost": "${}", "tokens": "{} tokens"}
+    return units.get(name, "{}").format(value)

@@ -1,0 +1,127 @@
+"""The JSON Schema of a block of checks, made from the descriptions of the check types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.checks import known_kinds
+from evalstore.checks.descriptions import (
+    EVERY_SETTING,
+    common_settings,
+    describe_check,
+    is_described,
+)
+from evalstore.checks.parser import PATH
+from evalstore.workspace.json_schemas.parts import ANY, Schema, choice, described, mapping
+from evalstore.workspace.testfiles.check_block import BLOCK_FIELDS, WHEN, WORD
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import CheckType
+    from evalstore.checks.description import CheckSetting
+
+_TEMPLATE: Schema = {"type": "string", "pattern": r"\{[{%]"}
+"""A text with placeholders, which may stand for any value."""
+
+
+def checks() -> Schema:
+    """The schema of a block of checks: a list, or a mapping with one."""
+    kinds = known_kinds()
+    settings = {name: _settings(name, kind) for name, kind in sorted(kinds.items())}
+    entries: Schema = {"type": "array", "items": _ref("check"), "minItems": 1}
+    block = mapping(
+        BLOCK_FIELDS,
+        {
+            WORD: entries,
+            "evaluator": described(choice(*WHEN), "when models judge, too"),
+            "pass": described(
+                {"anyOf": [{"enum": ["all", "any", None]}, {"type": "string", "pattern": "^>="}]},
+                "whether all must pass, any, or the mean of the scores must reach a bound",
+            ),
+        },
+        [WORD],
+        or_null=False,
+    )
+    return {
+        "anyOf": [entries, block],
+        "$defs": {
+            "check": _any_check(kinds),
+            **{f"setting {setting.name}": _setting(setting) for setting in EVERY_SETTING},
+            **{f"settings {name}": schema for name, schema in settings.items()},
+            **{
+                f"check {name}": _check(name, kinds[name], schema)
+                for name, schema in settings.items()
+            },
+        },
+    }
+
+
+def _any_check(kinds: Mapping[str, CheckType]) -> Schema:
+    """A check of any type: its name alone, or a mapping that its name decides on."""
+    names = sorted(kinds)
+    mapping_schema: Schema = {
+        "type": "object",
+        "properties": {name: {"description": _passes_if(name, kinds[name])} for name in names},
+        "anyOf": [
+            *({"required": [name]} for name in names),
+            {"required": ["type"], "properties": {"type": {"enum": names}}},
+        ],
+        "allOf": [{"if": _is_type(name), "then": _ref(f"check {name}")} for name in names],
+    }
+    return {"if": {"type": "string"}, "then": {"enum": names}, "else": mapping_schema}
+
+
+def _is_type(name: str) -> Schema:
+    by_name: Schema = {"required": [name]}
+    if name != PATH:  # what stands beside a path is a check of the value there
+        by_name["not"] = {"anyOf": [{"required": [PATH]}, _named(PATH)]}
+    return {"anyOf": [by_name, _named(name)]}
+
+
+def _named(name: str) -> Schema:
+    return {"required": ["type"], "properties": {"type": {"const": name}}}
+
+
+def _ref(definition: str) -> Schema:
+    return {"$ref": f"#/$defs/{definition}".replace(" ", "%20")}
+
+
+def _passes_if(name: str, kind: CheckType) -> str:
+    return f"passes if {describe_check(name, kind).summary}"
+
+
+def _settings(name: str, kind: CheckType) -> Schema:
+    """All settings of a type, as `type: {…}` has them."""
+    own = {setting.name: _setting(setting) for setting in describe_check(name, kind).settings}
+    shared = {setting.name: _ref(f"setting {setting.name}") for setting in common_settings(kind)}
+    inner: dict[str, Schema] = {other: {} for other in known_kinds()} if name == PATH else {}
+    schema: Schema = {"type": "object", "properties": {**inner, **shared, **own}}
+    # A package need not describe its check: then the settings are not known.
+    return {**schema, "additionalProperties": False} if is_described(name, kind) else schema
+
+
+def _check(name: str, kind: CheckType, settings: Schema) -> Schema:
+    """A check of one type, as a mapping."""
+    references = {
+        setting: _ref(f"settings {name}/properties/{setting}") for setting in settings["properties"]
+    }
+    value = described(_value(name, kind, settings), _passes_if(name, kind))
+    return {**settings, "properties": {**references, name: value, "type": {"const": name}}}
+
+
+def _setting(setting: CheckSetting) -> Schema:
+    schema: Schema = {"description": setting.description.replace("`", "'")}
+    if setting.type.schema:
+        schema["anyOf"] = [dict(setting.type.schema), _TEMPLATE]
+    return schema if setting.default is None else {**schema, "default": setting.default}
+
+
+def _value(name: str, kind: CheckType, settings: Schema) -> Schema:
+    """The value of `type: value`: its main setting, or a mapping of all."""
+    nested: Schema = {"type": "object"} if kind.takes_mapping else _ref(f"settings {name}")
+    forms: list[Schema] = [nested, {"type": "null"}]
+    if kind.main is None:
+        return {"anyOf": [*forms, {"const": True}]}
+    is_described = kind.main in settings["properties"]
+    main = _ref(f"settings {name}/properties/{kind.main}") if is_described else ANY
+    return {"anyOf": [*forms, main]}

@@ -1,0 +1,86 @@
+"""Headings in English words: `# User` instead of `# 👤`.
+
+A test file without a heading `# 👤` has never been valid, so words are headings only in such a
+file. In all others a line such as `# User` is text, as before, and ids do not change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.errors import FileProblem
+
+if TYPE_CHECKING:
+    from evalstore.files.markdown import SourceLine
+
+_USER = re.compile(r" {0,3}# 👤")
+_WORDS = re.compile(
+    r" {0,3}\# (?:"
+    r"(?P<role>user|assistant|system|tool)"
+    r"|(?P<turn>assistant)[ \t]+(?P<name>@\S+)"
+    r"|run[ \t]+(?P<run>\S.*?[ \t][×x][ \t]*[0-9]+)"
+    r")[ \t]*",
+    re.IGNORECASE,
+)
+_EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️"}
+
+
+def with_emoji(lines: list[SourceLine]) -> list[SourceLine]:
+    """The lines of the conversations of a test with all headings as emoji.
+
+    Raises `FileProblem` for `# Tool`.
+    """
+    return lines if _has_user(lines) else [_with_emoji(line) for line in lines]
+
+
+def text_headings(lines: Sequence[SourceLine], *, is_prompt: bool = False) -> list[FileProblem]:
+    """A warning about the first heading in words that is text, because the others are emoji.
+
+    In a prompt all headings in words are text.
+    """
+    if not is_prompt and not _has_user(lines):
+        return []
+    first = next(filter(_match, lines), None)
+    return [] if first is None else [_warning(first, is_prompt=is_prompt)]
+
+
+def _warning(line: SourceLine, *, is_prompt: bool) -> FileProblem:
+    emoji = "'# 👤', '# 🤖', '# ⚙️'"
+    return FileProblem(
+        f"'{line.text.strip()}' is read as text here, it does not begin a message",
+        line.number,
+        severity="warning",
+        hint=f"the headings of prompts are {emoji}"
+        if is_prompt
+        else f"write all headings in words, or all as emoji: {emoji}",
+    )
+
+
+def _has_user(lines: Iterable[SourceLine]) -> bool:
+    """Whether there is a heading `# 👤`."""
+    return any("👤" in line.text and not line.fenced and _USER.match(line.text) for line in lines)
+
+
+def _match(line: SourceLine) -> re.Match[str] | None:
+    return None if line.fenced or "# " not in line.text[:5] else _WORDS.fullmatch(line.text)
+
+
+def _with_emoji(line: SourceLine) -> SourceLine:
+    heading = _match(line)
+    if heading is None:
+        return line
+    if run := heading["run"]:
+        return line._replace(text=f"# ▶ {run}")
+    if name := heading["name"]:
+        return line._replace(text=f"# 🤖 {name}")
+    role = heading["role"].lower()
+    if role == "tool":
+        raise FileProblem(
+            "a conversation has no tool messages ('# Tool')",
+            line.number,
+            hint="tools are not executed: the calls are the answer; to show this line as text, "
+            "write '# 👤' for '# User'",
+        )
+    return line._replace(text=f"# {_EMOJI[role]}")

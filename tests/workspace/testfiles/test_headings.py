@@ -1,0 +1,160 @@
+"""Headings in words mean the same as emoji, and no file that was valid before changes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.errors import FileProblem
+from evalstore.workspace.testfiles.parser import parse_prompt, parse_test, read_test
+from tests.builders import expanded, ids, shown
+
+WORDS = {"👤": "User", "🤖": "Assistant", "⚙️": "System", "▶": "Run"}
+END = "\n---\n\nExpect an answer.\n"
+
+
+def in_words(text: str, change: str = "capitalize") -> str:
+    """A test with its emoji headings written in words."""
+    return re.sub(
+        "^# (👤|🤖|⚙️|▶)", lambda m: f"# {getattr(WORDS[m[1]], change)()}", text, flags=re.MULTILINE
+    )
+
+
+_TEXT = st.sampled_from(
+    [
+        "Hello",
+        "# User guide",
+        "# Users",
+        "    # User",
+        "~~~\n# User\n~~~",
+        "# 🤗",
+        "User",
+        "## User",
+    ]
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> str:
+    """The turns of one conversation with emoji headings."""
+    parts = [draw(st.sampled_from(["", "Be kind.\n\n", "# ⚙️\n\nBe kind.\n\n"]))]
+    for number in range(draw(st.integers(0, 2))):
+        reply = draw(st.sampled_from([f" @a{number}", f"  @a{number} ", f"\n\n{draw(_TEXT)}"]))
+        parts.append(f"# 👤{draw(st.sampled_from(['', '  ']))}\n\n{draw(_TEXT)}\n\n# 🤖{reply}\n\n")
+    parts.append(f"# 👤\n\n{draw(_TEXT)}\n")
+    return "".join(parts)
+
+
+@given(conversations(), st.sampled_from(["capitalize", "lower", "upper"]))
+def test_both_spellings_have_the_same_ids(conversation: str, change: str) -> None:
+    text = conversation + END
+    assert ids(in_words(text, change)) == ids(text)
+
+
+@given(st.lists(conversations(), min_size=1, max_size=3), st.data())
+def test_runs_in_both_spellings_have_the_same_ids(parts: list[str], data: st.DataObject) -> None:
+    sign = data.draw(st.sampled_from("×x"))
+    runs = [f"# ▶ run {n} {sign}{n + 1}\n\n{part}\n" for n, part in enumerate(parts)]
+    text = "".join(runs) + END
+    assert ids(in_words(text)) == ids(text)
+
+
+def test_a_conversation_in_words() -> None:
+    text = f"# System\n\nBe kind.\n\n# User\n\nHi\n\n# ASSISTANT\n\nHello\n\n# user\n\nBye\n{END}"
+    assert shown(expanded(text)) == [
+        [("system", "Be kind."), ("user", "Hi"), ("assistant", "Hello"), ("user", "Bye")]
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# User guide",
+        "# User:",
+        "#User",
+        "## User",
+        "    # User",
+        "# Assistant and user",
+        "# Assistant @a b",
+        "# System prompt",
+        "# Run the tests",
+        "# Run x3",
+        "# Running twice x3",
+        "# Tools",
+    ],
+)
+def test_another_heading_is_text(line: str) -> None:
+    text = f"# User\n\nRead this:\n{line}\nand answer.\n{END}"
+    assert shown(expanded(text)) == [[("user", f"Read this:\n{line}\nand answer.")]]
+
+
+def test_words_in_fenced_code_are_text() -> None:
+    text = f"# User\n\nHi\n\n~~~\n# User\n# 👤\n~~~\n{END}"
+    assert shown(expanded(text)) == [[("user", "Hi\n\n~~~\n# User\n# 👤\n~~~")]]
+
+
+@pytest.mark.parametrize("line", ["# User", "# assistant", "# System", "# Tool", "# Run a x2"])
+@pytest.mark.parametrize("place", ["system", "user"])
+def test_words_are_text_in_a_test_with_emoji(line: str, place: str) -> None:
+    text = f"{line}\n\n# 👤\n\nHi\n" if place == "system" else f"# 👤\n\n{line}\n\nHi\n"
+    content = (
+        [("system", line), ("user", "Hi")] if place == "system" else [("user", f"{line}\n\nHi")]
+    )
+    assert shown(expanded(text + END)) == [content]
+
+
+def test_words_that_are_text_are_warned_of_once() -> None:
+    _, collector = read_test("t.md", f"# System\n\nBe kind.\n\n# 👤\n\n# User\n\nHi\n{END}")
+    assert [(warning.message, warning.line, warning.hint) for warning in collector.warnings] == [
+        (
+            "'# System' is read as text here, it does not begin a message",
+            1,
+            "write all headings in words, or all as emoji: '# 👤', '# 🤖', '# ⚙️'",
+        )
+    ]
+
+
+def test_words_beside_other_emoji_begin_messages() -> None:
+    text = f"# ⚙️\n\nBe kind.\n\n# User\n\nHi\n\n# 🤖 @a\n\n# User\n\nBye\n{END}"
+    assert ids(text) == ids(text.replace("# User", "# 👤"))
+
+
+def test_tool_messages_are_refused() -> None:
+    with pytest.raises(FileProblem) as raised:
+        parse_test("t.md", f"# User\n\nHi\n\n# tool\n\n42\n{END}")
+    assert (raised.value.message, raised.value.line) == (
+        "a conversation has no tool messages ('# Tool')",
+        5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "line"),
+    [
+        ("# User\n\nHi\n\n# User\n\nHo\n", "two user messages follow one another", 5),
+        ("# Assistant\n\nHi\n", "the conversation must start with a user message ('# 👤')", 1),
+        ("# System\n\nHi\n", "there is no user message", 1),
+        ("# User\n\nHi\n\n# Assistant\n\nHo\n", "the conversation ends with a fixed answer", 5),
+    ],
+)
+def test_problems_have_the_line_of_the_heading(body: str, message: str, line: int) -> None:
+    with pytest.raises(FileProblem) as raised:
+        parse_test("t.md", body + END)
+    assert (raised.value.message, raised.value.line) == (message, line)
+
+
+def test_words_in_prompts_are_text() -> None:
+    assert [turn.role for turn in parse_prompt("p.md", "# System\n\nBe kind.\n").turns] == [
+        "system"
+    ]
+    head = "---\ntags: [_evaluator]\n---\n\n"
+    prompt = parse_prompt("p.md", f"{head}Judge.\n\n# User\n\n{{{{_actualResponse}}}}\n")
+    assert [turn.section.text for turn in prompt.turns] == [
+        "Judge.\n\n# User\n\n{{_actualResponse}}"
+    ]
+    assert [(warning.message, warning.line) for warning in prompt.warnings] == [
+        ("'# User' is read as text here, it does not begin a message", 7)
+    ]
