@@ -203,6 +203,7 @@ def plan_cells(project: Project, layout: Scope, cells: Sequence[Cell]) -> Plan:
     votes = project.store.find_votes(plan.subjects())
     plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
     project.code.note_waiting(cells, plan.waiting)
+    project.code.note_models(plan.waiting_models)
     if layout.tried:
         failed_work.drop_untried(plan, *layout.tried)
     if layout.judge_only:

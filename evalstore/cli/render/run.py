@@ -55,8 +55,13 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
     if left:
         output.line(f"Left: {left} (no model may be called for them).")
     if found.untrusted:
-        wait = "waits" if found.waiting == 1 else "wait"
-        output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")
+        wait = "waits" if found.waiting + found.waiting_asks == 1 else "wait"
+        waiting = " and ".join(
+            output.plural(count, word)
+            for count, word in ((found.waiting_asks, "answer"), (found.waiting, "judgement"))
+            if count
+        )
+        output.line(f"{waiting} {wait} for trust:")
         _print_untrusted(found.untrusted)
     if not found.is_any and (left or found.untrusted):
         output.line("No other pending work.")
@@ -302,7 +307,8 @@ def _what_helps(report: RunReport) -> str:
     """What may make an incomplete run complete."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
-        return f"'{output.safe(report.untrusted[0].command)}' allows the waiting checks"
+        waiting = "model" if report.untrusted[0].runs else "checks"
+        return f"'{output.safe(report.untrusted[0].command)}' allows the waiting {waiting}"
     if not any(verdicts.values()) and not report.failed:
         return "no case has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:
