@@ -73,7 +73,8 @@ class ApplicationProvider:
             raise ProviderError(kind, words, retry=error.retry, stops_model=error.stops) from None
         if self._application.kind != PYTHON:
             answer = read_output(answer)
-        return self._without_secrets(decode_answer(answer, seconds))
+        has_form = "response_format" in document["options"]
+        return self._without_secrets(decode_answer(answer, seconds, has_form=has_form))
 
     def _without_secrets(self, reply: Reply) -> Reply:
         for secret in self._secrets:
@@ -111,8 +112,13 @@ def read_output(text: str) -> Json:
     return document if is_answer and all(name in _KEYS for name in document) else text
 
 
-def decode_answer(answer: Json, seconds: float) -> Reply:
-    """The reply in what an application returned; raises `ProviderError`."""
+def decode_answer(answer: Json, seconds: float, *, has_form: bool = False) -> Reply:
+    """The reply in what an application returned; raises `ProviderError`.
+
+    With `has_form` JSON was asked for: then a mapping of other keys is the answer itself.
+    """
+    if has_form and isinstance(answer, dict) and not any(name in answer for name in _ANSWERS):
+        answer = json.dumps(answer, ensure_ascii=False)
     if isinstance(answer, str):
         answer = {"text": answer}
     if not isinstance(answer, dict):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.checks.types.python import require_defined
 from evalstore.errors import FileProblem
 from evalstore.processes.application import APPLICATIONS, PYTHON, Application
+from evalstore.workspace.key_fields import looks_like_key
 
 if TYPE_CHECKING:
     from evalstore.files.fields import Fields
@@ -132,6 +133,12 @@ def _read_command(
             raise FileProblem(f"'code' is not a command line: {error}", line) from error
     if not words or not words[0]:
         raise FileProblem("'code' names no program", line, hint="as in 'code: ./bot --mode test'")
+    if any(map(looks_like_key, words)):
+        raise FileProblem(
+            "'code' holds a key, and command lines are stored",
+            line,
+            hint="name the variable that holds the key under 'env'",
+        )
     for word in words:
         _require_outside(word, programs.root, line)
     program = words[0]

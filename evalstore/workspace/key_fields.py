@@ -31,6 +31,11 @@ def read_key_variable(fields: Fields) -> str | None:
     return name
 
 
+def looks_like_key(text: str) -> bool:
+    """Whether a text, or what follows a `=` in it, looks like a key."""
+    return any(_KEY.match(part) for part in (text, text.rpartition("=")[2]))
+
+
 def check_base_url(base_url: str, line: int) -> None:
     """Raise `FileProblem` for an invalid address, or one that contains a secret."""
     if secret := find_secret(base_url):
