@@ -17,6 +17,9 @@ _KEY = re.compile(
     r"|(?=\S*[a-z])(?=\S*[A-Z])(?=\S*[0-9])[A-Za-z0-9]{24,}\Z"
 )
 """Matches keys that could be mistaken for the name of a variable."""
+_KEY_OF_SERVICE = re.compile(
+    r"((sk|pk|rk|gsk|hf|xai|ghp|r8|nvapi|pplx)[-_]|eyJ|AIza)(?=\S*[0-9])[A-Za-z0-9_-]{16,}"
+)
 
 
 def read_key_variable(fields: Fields) -> str | None:
@@ -31,9 +34,9 @@ def read_key_variable(fields: Fields) -> str | None:
     return name
 
 
-def looks_like_key(text: str) -> bool:
-    """Whether a text, or what follows a `=` in it, looks like a key."""
-    return any(_KEY.match(part) for part in (text, text.rpartition("=")[2]))
+def looks_like_key(word: str) -> bool:
+    """Whether a word of a command line, or what follows a `=` in it, looks like a key."""
+    return any(_KEY_OF_SERVICE.match(part) for part in (word, word.rpartition("=")[2]))
 
 
 def check_base_url(base_url: str, line: int) -> None:
