@@ -280,7 +280,7 @@ def test_a_link_to_another_file_needs_trust_again(bots: Path, documents: Any) ->
 # --- what an application is sent
 
 
-def asked(documents: Any, *argv: str) -> list[dict[str, Any]]:
+def asked(documents: Any, *argv: str) -> list[Any]:
     """What the function of `bot` was called with, for each answer of a new run."""
     trust("bot")
     ran = documents("run", "-m", "bot", *argv)
@@ -300,7 +300,8 @@ def test_a_function_gets_the_conversation_in_openai_s_form(bots: Path, documents
             ),
             "tools/look.yaml": "name: look\ndescription: Looks.\n",
             "tests/hi.md": (
-                "---\navailableTools: [look]\ntags: [_has_tools]\noptions: {temperature: 0.5, seed: 7}\n---\n"
+                "---\navailableTools: [look]\ntags: [_has_tools]\n"
+                "options: {temperature: 0.5, seed: 7}\n---\n"
                 "# ⚙️\n\nBe kind.\n\n# 👤\n\nHi `{{_file:dot.png}}`\n\n"
                 "---\n\n```checks\n- contains: Hi\n```\n"
             ),
