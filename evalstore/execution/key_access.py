@@ -126,7 +126,7 @@ def find_variables(environment: Environment, names: Iterable[str]) -> dict[str, 
     """The values of the variables that an application names and that are set.
 
     The user's come first. Of the workspace's `.env` only those count that hold keys by their names:
-    any other, such as `LD_PRELOAD`, could have the application run what nobody trusts.
+    any other, such as `LD_PRELOAD`, could have the application run code that is not trusted.
     """
     values = {}
     for name in names:
