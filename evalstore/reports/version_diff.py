@@ -152,7 +152,8 @@ def differ_models(was: Json, now: Json) -> list[Difference]:
 
 def _files_of(version: Json) -> dict[str, str]:
     """The hashes of the files of an application, by path; empty for another model."""
-    files = (version.get("options") or {}).get("files", {})
+    options = version.get("options") if isinstance(version, dict) else None
+    files = options.get("files") if isinstance(options, dict) else None
     return files if isinstance(files, dict) else {}
 
 

@@ -365,3 +365,12 @@ def test_keys_come_from_the_user_or_from_the_workspace(
     monkeypatch.setenv("BOTH_KEY", "user")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     assert asked(documents) == [["user", "user", "theirs", None, None, None]]
+
+
+def test_a_difference_says_that_the_code_changed(bots: Path, evalstore: Evalstore) -> None:
+    trust("bot", "prog")
+    evalstore("run")
+    tree(bots, {"apps/prog.sh": "#!/bin/sh\necho Bye\n"})
+    trust("prog")
+    assert evalstore("run").exit_code == 1
+    assert "the candidate's code changed: apps/prog.sh" in evalstore("diff", "@~1", "@").stdout
