@@ -351,6 +351,8 @@ class Reply:
     """Seconds of the call that succeeded, without the attempts before it."""
     wait: float = 0.0
     """Seconds for which the provider's rate limits leave no room; not stored."""
+    cost: float | None = None
+    """USD that the call cost, if the one who answered says so; stored with the session."""
 
     @property
     def is_cut(self) -> bool:

@@ -147,6 +147,10 @@ class Accounting:
         spending.input_tokens += usage.input_tokens or 0
         spending.output_tokens += usage.output_tokens or 0
         spending.cached_tokens += usage.cached_tokens or 0
+        if reply.cost is not None:
+            if spending.cost is not None:
+                spending.cost += reply.cost
+            return Cost(round(reply.cost, 10), {"source": "reported"})
         if endpoint.price is None or not endpoint.price.covers(usage):
             self.outcome.priced = False
             spending.cost = None

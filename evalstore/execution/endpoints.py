@@ -6,18 +6,27 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.clock import today
-from evalstore.execution.key_access import KeyAccess, ProviderAccess, read_environment
+from evalstore.display import shorten
+from evalstore.execution.key_access import (
+    KeyAccess,
+    ProviderAccess,
+    find_variables,
+    named_variables,
+    read_environment,
+)
 from evalstore.execution.model_calls import Endpoint
 from evalstore.execution.rate_limiter import Account
 from evalstore.execution.refused_keys import collect_refused, combine
 from evalstore.planning.pricing import find
 from evalstore.providers import Provider, open_provider
+from evalstore.workspace.trust import TrustList, default_place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.planning.cells import Candidate, Judge
     from evalstore.planning.project import Project
+    from evalstore.processes.application import Application
     from evalstore.workspace.model_files import Model, Part, ProviderFile
     from evalstore.workspace.reader import Reading
 
@@ -30,7 +39,7 @@ class ProviderPool:
     ) -> None:
         """`agrees` asks the user whether a variable may be sent to a host."""
         self.day = today()
-        named = {model.provider.key_variable or "" for model in reading.models.values()}
+        named = named_variables(reading.models.values())
         self.environment = read_environment(root, named)
         self.notes: list[str] = [*self.environment.warnings]
         """What the user should know before the first call."""
@@ -52,16 +61,20 @@ class ProviderPool:
             provider.type,
             access.base_url,
             access.api_key,
-            model.id if provider.type == "scripted" else None,
+            model.id if provider.type == "scripted" or model.application else None,
         )
         if key not in self._open:
-            opened = open_provider(
-                provider.type,
-                base_url=access.base_url,
-                api_key=access.api_key,
-                parameters=access.parameters,
-                responses=model.responses,
-                supports_structured_outputs=provider.structured,
+            opened = (
+                self._open_application(model, model.application)
+                if model.application
+                else open_provider(
+                    provider.type,
+                    base_url=access.base_url,
+                    api_key=access.api_key,
+                    parameters=access.parameters,
+                    responses=model.responses,
+                    supports_structured_outputs=provider.structured,
+                )
             )
             account = Account(
                 f"{provider.code} {len(self._open)}",
@@ -80,6 +93,31 @@ class ProviderPool:
             structured=provider.structured and model.capabilities.get("structured") is not False,
             account=account,
         )
+
+    def _open_application(self, model: Model, application: Application) -> Provider:
+        """The provider of an application, which runs nothing unless the user trusts it."""
+        from evalstore.providers.applications import ApplicationProvider
+
+        environment = find_variables(self.environment, application.variables)
+        for name in application.variables:
+            if name not in environment:
+                self._note(f"{name} is not set, so '{model.id}' is called without it")
+        return ApplicationProvider(
+            application,
+            environment,
+            untrusted=self.find_untrusted(model),
+            supports_structured_outputs=model.provider.structured,
+        )
+
+    @staticmethod
+    def find_untrusted(model: Model) -> str | None:
+        """That what a model runs is not trusted, as a message; None when it may run."""
+        application = model.application
+        if not application:
+            return None
+        if TrustList(default_place()).allows_application(application.digest):
+            return None
+        return f"{shorten(application.code)} is not trusted on this machine"
 
     def find_access(self, provider: ProviderFile) -> ProviderAccess:
         """How a provider is reached; raises `KeyNotAllowedError`."""

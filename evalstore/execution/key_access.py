@@ -8,13 +8,14 @@ consent.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.errors import EvalstoreError
 from evalstore.files.user_lists import default_place
+from evalstore.processes.application import APPLICATIONS
 from evalstore.providers import credentials
 from evalstore.providers.base_urls import covers, host_of, is_loopback, split_base_url
 from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
@@ -25,8 +26,10 @@ from evalstore.workspace.trust import ALLOWED_VARIABLES, Grant, TrustList, read_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.workspace.model_files import ProviderFile
+    from evalstore.workspace.model_files import Model, ProviderFile
 
+_KEY_ENDS = ("_KEY", "_TOKEN")
+"""Ends of the names of variables that an application may be handed from a `.env` file."""
 _SHOWN = 5
 """Names of a list that are shown."""
 _IMPORT_PREFIXES = ("AI_TESTER_", "MAX_")
@@ -109,6 +112,36 @@ def read_environment(root: Path, named: Collection[str] = ()) -> Environment:
     return Environment(dict(os.environ), values, tuple(warnings))
 
 
+def named_variables(models: Iterable[Model]) -> set[str]:
+    """The variables that provider files name for keys, and model files for applications."""
+    names: set[str] = set()
+    for model in models:
+        names.add(model.provider.key_variable or "")
+        if model.application:
+            names.update(filter(_may_come_from_workspace, model.application.variables))
+    return names
+
+
+def find_variables(environment: Environment, names: Iterable[str]) -> dict[str, str]:
+    """The values of the variables that an application names and that are set.
+
+    The user's come first. Of the workspace's `.env` only those count that hold keys by their names:
+    any other, such as `LD_PRELOAD`, could have the application run code that is not trusted.
+    """
+    values = {}
+    for name in names:
+        value = environment.user.get(name) or (
+            environment.workspace.get(name) if _may_come_from_workspace(name) else None
+        )
+        if value:
+            values[name] = value
+    return values
+
+
+def _may_come_from_workspace(name: str) -> bool:
+    return name.endswith(_KEY_ENDS)
+
+
 def _list(names: list[str]) -> str:
     rest = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
@@ -128,7 +161,7 @@ class KeyAccess:
     def find(self, provider: ProviderFile) -> ProviderAccess:
         """How a provider is reached; raises `KeyNotAllowedError`."""
         kind = provider.type
-        if kind == SCRIPTED:
+        if kind == SCRIPTED or kind in APPLICATIONS:
             return ProviderAccess()
         if kind in OPENAI_COMPATIBLE:
             base = provider.base_url or OPENAI_COMPATIBLE[kind]

@@ -224,10 +224,13 @@ class ModelCaller:
             model = (endpoint.model.id, endpoint.version.code)
             output = reply.usage.output_tokens or 0
             self._longest_output[model] = max(self._longest_output.get(model, 0), output)
-            if endpoint.price is not None:
+            if reply.cost is not None:
+                cost = reply.cost
+            elif endpoint.price is not None:
                 known = endpoint.price.covers(reply.usage)
                 cost = endpoint.price.cost(reply.usage, reply.latency).usd if known else reserved
-            self._environment.spent(cost if endpoint.price is not None else None, _tokens(reply))
+            is_priced = endpoint.price is not None or reply.cost is not None
+            self._environment.spent(cost if is_priced else None, _tokens(reply))
             return reply
         finally:
             self.budget.settle(reserved, cost)

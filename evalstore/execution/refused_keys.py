@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.execution.key_access import KeyAccess, KeyNotAllowedError, read_environment
+from evalstore.execution.key_access import (
+    KeyAccess,
+    KeyNotAllowedError,
+    named_variables,
+    read_environment,
+)
 from evalstore.providers.kinds import SCRIPTED
 
 if TYPE_CHECKING:
@@ -22,7 +27,7 @@ def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[
     if not called:
         return []
     try:
-        named = {model.provider.key_variable or "" for model in (*reading.models.values(), *called)}
+        named = named_variables((*reading.models.values(), *called))
         keys = KeyAccess(read_environment(root, named))
     except EvalstoreError:  # the run reports errors in files of keys
         return []

@@ -85,6 +85,7 @@ def _check(
     problems += find_unknown_prices(reading, today())
     problems += _find_refused_keys(workspace, reading)
     problems += find_untrusted(location, workspace, store, reading)
+    problems += find_untrusted_models(location, workspace, store, reading)
     selection = Selection(find_targets(location, workspace, reading.tests, reading.files, paths))
     tests = {path for path in reading.tests if selection.covers_file(path)}
     problems = [
@@ -105,6 +106,18 @@ def find_untrusted(
     ):
         hint = f"read it, then '{state.command}'"
         yield Problem(path, f"{state.fact}, so it does not run", severity="warning", hint=hint)
+
+
+def find_untrusted_models(
+    location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
+) -> Iterator[Problem]:
+    """A warning for each application in the settings that is not trusted."""
+    trust = CodeTrust(location, workspace, store, reading)
+    listed = (*workspace.settings.candidates, *workspace.settings.evaluators)
+    for id in dict.fromkeys(participant.id for participant in listed):
+        if state := trust.find_untrusted(id):
+            hint = f"read it, then '{state.command}'"
+            yield Problem(state.path, state.words, severity="warning", hint=hint)
 
 
 def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.reports.version_diff import CODE_CHANGED, differ_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +52,16 @@ def question_changes(
             continue
         old, new = questions[was[0]], questions[now[0]]
         if old.model != new.model:
-            words[was, now] = "model changed"
+            words[was, now] = _model_change(project, old.model, new.model)
         elif old.temperature != new.temperature:
             words[was, now] = f"temperature {old.temperature} -> {new.temperature}"
         elif old.seed != new.seed:
             words[was, now] = f"seed {old.seed} -> {new.seed}"
     return words
+
+
+def _model_change(project: Project, was: str, now: str) -> str:
+    """That a model changed, and of an application the file of its code that changed."""
+    old, new = (project.versions.find("model", id) or {} for id in (was, now))
+    first = next(iter(differ_models(old, new)), None)
+    return str(first) if first and first.what.startswith(CODE_CHANGED) else "model changed"

@@ -149,6 +149,10 @@ async def _examine(
         checkup.refused = isinstance(error, KeyNotAllowedError)
         checkup.problems.append(("fail", str(error), error.hint))
         return checkup
+    if untrusted := providers.find_untrusted(model):
+        hint = f"read what it runs, then 'evalstore trust {reading.model_files[model.id]}'"
+        checkup.problems.append(("fail", untrusted, hint))
+        return checkup
     # A script has no server, and may have no answer to this question.
     if timeout is not None and provider.type != SCRIPTED:
         await _ping(checkup, endpoint, timeout)
@@ -172,7 +176,9 @@ async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
         level = "warn" if error.status == 429 and not error.stops_model else "fail"
         checkup.problems.append((level, error.message, _hint(checkup, error)))
     else:
-        if endpoint.price is not None:
+        if checkup.reply.cost is not None:
+            checkup.cost = checkup.reply.cost
+        elif endpoint.price is not None:
             checkup.cost = endpoint.price.cost(checkup.reply.usage, checkup.reply.latency).usd
 
 

@@ -11,6 +11,7 @@ _HINTS = {
     429: "too many calls at once: lower 'concurrency', or run again later",
 }
 _CLASS_HINTS = {
+    "application": "change the application, then 'evalstore trust' its model file again",
     "context": "the model takes less than the conversation: shorten the test, or use a larger one",
     "timeout": "raise 'timeout', or lower 'concurrency' if the server is busy with your calls",
     "connection": "check that the server runs and that 'baseURL' of its provider is right",

@@ -33,7 +33,9 @@ def compute_status(location: Location, selection: SelectionOptions) -> Status:
         require_sound(project, selection, hint=GO_ON)
         plan = make_plan(project, selection)
         status = describe_plan(project, plan, selection)
-        runs_code = any(cell.case.code for cell in plan.cells)
+        runs_code = any(cell.case.code for cell in plan.cells) or any(
+            model.application for model in project.reading.models.values()
+        )
         memory.keep(status, project.reading.references.looked, runs_code=runs_code)
         if not project.reading.errors and not plan.asks:
             _remember(project)
@@ -83,6 +85,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         left_out=project.left_out,
         refused=_refusals(project, plan),
         waiting=plan.blocked_judgements,
+        waiting_asks=plan.blocked_asks,
         stands_until=stands_until(plan, project.settings),
     )
 

@@ -71,9 +71,11 @@ class Status:
     """Missing answers that a run would not get, as they need the network."""
     left_judgements: int = 0
     untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
-    """Python files that checks wait for."""
+    """Python files that checks wait for, and model files that models wait for."""
     waiting: int = 0
     """Judgements that wait for them."""
+    waiting_asks: int = 0
+    """Answers that wait for them."""
     refused: list[str] = field(default_factory=list)
     """Messages about keys that a run would refuse to send."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)

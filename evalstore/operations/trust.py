@@ -11,6 +11,7 @@ from evalstore.clock import iso, now
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_FILE, read_file
 from evalstore.files.user_lists import default_place
+from evalstore.operations.application_files import find_applications
 from evalstore.providers.base_urls import host_of, normalise_host
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.planning.options import Location
+    from evalstore.processes.application import Application
 
 _SHORTEST = 8
 """Digits of a hash that can stand for it."""
 _TRUSTED = {"json_name": "trusted", "json_as": lambda at: iso(at) if at else None}
 _CHANGE = {"json_as": lambda change: change or None}
+_MODEL_FILES = (".yaml", ".yml")
 _LINES = 12
 """Lines of a file that are shown."""
 
@@ -46,13 +49,18 @@ class ShownFile:
     """When it was trusted, in microseconds since 1970."""
     change: str = field(default="", metadata=_CHANGE)
     """`trusted`, `revoked`, or `kept`: it was trusted already."""
+    runs: str = ""
+    """What the file runs with which variables, if it is the model file of an application."""
+    is_application: bool = False
 
 
 def trust(location: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
     """Trust the current contents of the files; none when one cannot be read."""
-    read = [_read(location, name) for name in names]
+    applications = [name for name in names if name.endswith(_MODEL_FILES)]
+    models = find_applications(location, applications) if applications else {}
+    read = [_read(location, name) for name in names if name not in models]
     trust_list = TrustList(default_place())
-    shown = []
+    shown = [_trust_application(trust_list, *found) for found in models.values()]
     for path, data in read:
         entry = Trusted(digest(data), network, str(path), len(data), now())
         before = trust_list.find(entry.sha256)
@@ -61,6 +69,31 @@ def trust(location: Location, names: Sequence[str], *, network: bool) -> list[Sh
             trust_list.add(entry)
         shown.append(_show(entry, data, "kept" if same else "trusted"))
     return shown
+
+
+def _trust_application(trust_list: TrustList, path: Path, application: Application) -> ShownFile:
+    entry = Trusted(application.digest, True, str(path), application.size, now(), True)
+    is_known = trust_list.allows_application(entry.sha256)
+    if not is_known:
+        trust_list.add(entry)
+    lines, count = [], 0
+    for name, data in application.files.items():
+        text = data.decode("utf-8", "replace").splitlines()
+        lines += [f"--- {name}", *text[:_LINES]]
+        count += len(text) + 1
+    with_variables = ", ".join(application.variables) or "no variables of your environment"
+    return ShownFile(
+        entry.path,
+        entry.sha256,
+        entry.size,
+        network=True,
+        lines=tuple(lines),
+        count=count,
+        at=entry.at,
+        change="kept" if is_known else "trusted",
+        runs=f"runs {application.code} with the network and {with_variables}",
+        is_application=True,
+    )
 
 
 def trusted_files() -> list[ShownFile]:
@@ -101,7 +134,13 @@ def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], l
         allowed.remove(paths)
     files = [
         ShownFile(
-            entry.path, entry.sha256, entry.size, entry.network, at=entry.at, change="revoked"
+            entry.path,
+            entry.sha256,
+            entry.size,
+            entry.network,
+            at=entry.at,
+            change="revoked",
+            is_application=entry.application,
         )
         for entry in chosen.values()
     ]
@@ -193,7 +232,8 @@ def _read(location: Location, name: str) -> tuple[Path, bytes]:
         if path.suffix != ".py":
             raise EvalstoreError(
                 f"'{name}' is not a Python file, so nothing would run it",
-                hint="a workspace may use other files after a command with --allow-outside",
+                hint="name a Python file of checks, or the model file of an application; "
+                "a workspace may use other files after a command with --allow-outside",
             )
         return path.resolve(), read_file(path, LARGEST_FILE)
     except FileProblem as problem:

@@ -32,6 +32,8 @@ class Candidate:
     prohibited_tags: tuple[str, ...] = ()
     reachable: bool = True
     """Whether it may be called in this command."""
+    trust_needed: str = ""
+    """The id of the model, if it is not called only because its application is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class Judge:
     model: str = ""
     """Id of the model version."""
     temperature: float | None = None
+    trust_needed: str = ""
+    """The id of the model, if it is not called only because its application is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.checks.types.python import CodeFile
+from evalstore.display import shorten
 from evalstore.errors import FileProblem
 from evalstore.files.user_lists import default_place
 from evalstore.workspace.trust import TrustList, digest
@@ -16,6 +17,7 @@ from evalstore.workspace.trust import TrustList, digest
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
+    from evalstore.processes.application import Application
     from evalstore.store import Store
     from evalstore.values import CaseFile
     from evalstore.workspace.folder import WorkspaceFolder
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Untrusted:
-    """A file that is not trusted, and that checks need."""
+    """A file that is not trusted, and that checks or models need."""
 
     path: str
     """Relative to the workspace, with forward slashes."""
@@ -34,21 +36,27 @@ class Untrusted:
     """Whether the check needs the network."""
     was_trusted: bool = False
     """Whether the file was trusted with other content."""
+    runs: str = ""
+    """What a model file runs, if it is that of an application."""
 
     @property
     def command(self) -> str:
         """The command that trusts the file."""
-        options = "--network " if self.network else ""
+        options = "--network " if self.network and not self.runs else ""
         return f"evalstore trust {options}{shlex.quote(self.typed)}"
 
     @property
     def words(self) -> str:
-        """Why checks of the file are not run, as a message."""
-        return f"{self.fact}, so its checks wait"
+        """Why checks of the file are not run, or the model not called, as a message."""
+        return f"{self.fact}, so {'it is not called' if self.runs else 'its checks wait'}"
 
     @property
     def fact(self) -> str:
         """That the file is not trusted, as a message."""
+        if self.runs and self.was_trusted:
+            return f"what {self.path} runs ({self.runs}) has changed since you trusted it"
+        if self.runs:
+            return f"{self.path} runs {self.runs}, which is not trusted on this machine"
         if self.was_trusted:
             return f"{self.path} has changed since you trusted it"
         trust = "trusted with the network" if self.network else "trusted"
@@ -68,7 +76,7 @@ class CodeTrust:
         self._list: TrustList | None = None
         self._answers: dict[str, bool] = {}
         self.untrusted: dict[str, Untrusted] = {}
-        """The files that are not trusted, by their text in `Case.code`."""
+        """The files that are not trusted, by their text in `Case.code` or the id of a model."""
 
     @property
     def named(self) -> list[Untrusted]:
@@ -78,6 +86,31 @@ class CodeTrust:
     def allows(self, sha256: str, network: bool) -> bool:
         """Whether a file of this hash may run."""
         return self._trusted().allows(sha256, network=network)
+
+    def allows_application(self, application: Application) -> bool:
+        """Whether an application may run as it is."""
+        return self._trusted().allows_application(application.digest)
+
+    def note_models(self, ids: Iterable[str]) -> None:
+        """Note the applications of these models, which are not trusted and are needed."""
+        for id in ids:
+            if untrusted := self.find_untrusted(id):
+                self.untrusted[f"model {id}"] = untrusted
+
+    def find_untrusted(self, id: str) -> Untrusted | None:
+        """The model file of an application that is not trusted; None for any other model."""
+        model = self._reading.models.get(id)
+        if model is None or model.application is None:
+            return None
+        application, path = model.application, self._reading.model_files[id]
+        if self.allows_application(application):
+            return None
+        place = os.path.realpath(self._workspace.root / path)
+        typed = os.path.relpath(self._workspace.root / path, self._directory)
+        was_trusted = any(
+            entry.application and entry.path == place for entry in self._trusted().entries
+        )
+        return Untrusted(path, typed, True, was_trusted, shorten(application.code))
 
     def find_blocked(self, cells: Iterable[Cell]) -> set[str]:
         """Ids of the evaluation versions that run a file which is not trusted."""

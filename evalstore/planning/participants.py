@@ -50,6 +50,8 @@ class Participants:
                 if participant.temperature is None
                 else participant.temperature
             )
+            reachable = _is_reachable(model, selection)
+            is_trusted = self.is_trusted(model)
             candidates.append(
                 Candidate(
                     id=participant.name or participant.id,
@@ -60,7 +62,8 @@ class Participants:
                     lacks=model.lacks,
                     required_tags=participant.required_tags,
                     prohibited_tags=participant.prohibited_tags,
-                    reachable=_is_reachable(model, selection),
+                    reachable=reachable and is_trusted,
+                    trust_needed=model.id if reachable and not is_trusted else "",
                 )
             )
         return candidates
@@ -89,6 +92,8 @@ class Participants:
                 else participant.temperature
             )
             effective = model.temperature("evaluator", temperature)
+            reachable = _is_reachable(model, selection)
+            is_trusted = self.is_trusted(model)
             for prompt in prompts[participant.prompt]:
                 judges.append(
                     Judge(
@@ -100,7 +105,8 @@ class Participants:
                         times=self.settings.evaluations_per_evaluator,
                         required_tags=participant.required_tags,
                         prohibited_tags=participant.prohibited_tags,
-                        reachable=_is_reachable(model, selection),
+                        reachable=reachable and is_trusted,
+                        trust_needed=model.id if reachable and not is_trusted else "",
                     )
                 )
         self._keep_evaluator(Evaluator(checks=True))
@@ -111,6 +117,10 @@ class Participants:
         for judge in judges:
             if judge.evaluator not in self.contents:
                 self._keep_evaluator(Evaluator(judge.model, judge.prompt, judge.temperature))
+
+    def is_trusted(self, model: Model) -> bool:
+        """Whether what a model runs on this machine may run; nothing runs for most models."""
+        return model.application is None
 
     def find_model(self, id: str, part: str) -> Model:
         """The model of a model file, of a litellm name, or of a candidate's name."""

@@ -118,6 +118,10 @@ class Plan:
     """Missing judgements of those evaluation versions."""
     waiting: set[str] = field(default_factory=set)
     """Ids of the evaluation versions of those judgements."""
+    blocked_asks: int = 0
+    """Missing answers of models whose applications are not trusted."""
+    waiting_models: set[str] = field(default_factory=set)
+    """Ids of the models that would answer or judge if their applications were trusted."""
 
     @property
     def questions(self) -> set[str]:
@@ -181,7 +185,10 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
         if stored:
             plan.newest[question] = max(sample.started for sample in stored)
         missing = most - len(counted)
-        if missing and not cell.candidate.reachable:
+        if missing and cell.candidate.trust_needed:
+            plan.blocked_asks += missing
+            plan.waiting_models.add(cell.candidate.trust_needed)
+        elif missing and not cell.candidate.reachable:
             plan.left_asks += missing
         elif missing:
             cut = [sample.limit for sample in stored if sample.limit and not counts(sample, limit)]
@@ -249,6 +256,9 @@ def plan_judgements(
             plan.waiting.add(evaluation)
         elif judgement.judge is None or judgement.judge.reachable:
             plan.judgements.append(judgement)
+        elif judgement.judge.trust_needed:
+            plan.blocked_judgements += judgement.count
+            plan.waiting_models.add(judgement.judge.trust_needed)
         else:
             plan.left_judgements += judgement.count
 

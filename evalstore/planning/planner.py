@@ -203,6 +203,7 @@ def plan_cells(project: Project, scope: Scope, cells: Sequence[Cell]) -> Plan:
     votes = project.store.find_votes(plan.subjects())
     plan_judgements(plan, votes, scope.judgements, scope.ignored_verdicts, scope.run_started)
     project.code.note_waiting(cells, plan.waiting)
+    project.code.note_models(plan.waiting_models)
     if scope.retry_only:
         failed_work.drop_untried(plan, *scope.retry_only)
     if scope.judge_only:

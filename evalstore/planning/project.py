@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import CaseFile
     from evalstore.workspace.folder import WorkspaceFolder
+    from evalstore.workspace.model_files import Model
     from evalstore.workspace.reader import Reading
 
 
@@ -37,6 +38,10 @@ class Project(Participants):
         """Errors of test files that are left out."""
         self._places: dict[str, dict[str, tuple[str, int]]] = {}
         """Kind -> the names and numbers of versions by id."""
+
+    def is_trusted(self, model: Model) -> bool:
+        """Whether what a model runs on this machine may run; nothing runs for most models."""
+        return model.application is None or self.code.allows_application(model.application)
 
     def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
         """The id of the tree of the current cases, and its nodes."""

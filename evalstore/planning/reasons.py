@@ -17,6 +17,7 @@ from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.version_reader import VersionReader, in_batches
 from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.reports.version_diff import (
+    CODE_CHANGED,
     Difference,
     differ_evaluations,
     differ_models,
@@ -37,6 +38,7 @@ _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
     *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
     "evaluator prompt ",
+    CODE_CHANGED,
 )
 """Beginnings of differences that need no other words."""
 _FEW_PROMPTS = 8

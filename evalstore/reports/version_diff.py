@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from evalstore.reports.word_diff import shared_ends
@@ -15,6 +15,10 @@ _INLINE = 64
 """The most characters of two values that are shown in one line."""
 _BOUND = ("turns", "templates", "data")
 """Fields of a check that its author has not written."""
+
+
+CODE_CHANGED = "the candidate's code changed"
+"""Begins the difference between two versions of a model that is an application."""
 
 
 class Difference(NamedTuple):
@@ -133,10 +137,28 @@ def _in_check(was: Json, now: Json, find: Find) -> Difference:
 
 def differ_models(was: Json, now: Json) -> list[Difference]:
     """The differences between two model versions."""
-    return [
+    old_files, new_files = (_files_of(version) for version in (was, now))
+    changed = [
+        Difference(f"{CODE_CHANGED}: {path}{_change_of(path, old_files, new_files)}")
+        for path in sorted({*old_files, *new_files})
+        if old_files.get(path) != new_files.get(path)
+    ]
+    return changed + [
         Difference(f"model {path.replace('options.', 'option ', 1)}", old, new)
         for path, old, new in _paths(was, now)
+        if not path.startswith("options.files")
     ]
+
+
+def _files_of(version: Json) -> dict[str, str]:
+    """The hashes of the files of an application, by path; empty for another model."""
+    options = version.get("options") if isinstance(version, dict) else None
+    files = options.get("files") if isinstance(options, dict) else None
+    return files if isinstance(files, dict) else {}
+
+
+def _change_of(path: str, was: Mapping[str, str], now: Mapping[str, str]) -> str:
+    return " is new" if path not in was else " is gone" if path not in now else ""
 
 
 def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,10 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.fields import is_json
 from evalstore.files.yaml12 import read_yaml
 from evalstore.workspace import model_files
+from evalstore.workspace.application_fields import Programs
 from evalstore.workspace.file_ids import default_id
+from evalstore.workspace.file_references import References
+from evalstore.workspace.index import Index
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
@@ -29,13 +33,27 @@ class Catalogue:
 
 
 def read_catalogue(
-    workspace: WorkspaceFolder, problems: list[Problem], *, check_scripts: bool = False
+    workspace: WorkspaceFolder,
+    problems: list[Problem],
+    *,
+    check_scripts: bool = False,
+    references: References | None = None,
 ) -> Catalogue:
     """Read the files of models, providers and currencies; errors are added to `problems`.
 
-    With `check_scripts`, the answers of scripted models are checked, too.
+    With `check_scripts`, the answers of scripted models are checked, too. `references` reads the
+    files of applications.
     """
     catalogue = Catalogue()
+    settings = workspace.settings
+    references = references or References(
+        workspace.root,
+        settings.paths["tests"],
+        Index(),
+        settings.dataset_roots,
+        workspace.boundary,
+    )
+    programs = Programs(os.path.realpath(workspace.root), references.read_program)
     providers: dict[str, ProviderFile] = {}
     seen: dict[str, str] = {}
     for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
@@ -49,7 +67,9 @@ def read_catalogue(
     folder = workspace.settings.paths["models"]
     for path, text in read_texts(workspace, "models", problems, ".yaml", ".yml"):
         try:
-            model = model_files.read_model(text, providers, is_known_kind, default_id(path, folder))
+            model = model_files.read_model(
+                text, providers, is_known_kind, default_id(path, folder), programs
+            )
             claim_id(model.id, path, seen, "models", 1)
             catalogue.models[model.id] = model
             catalogue.model_files[model.id] = path

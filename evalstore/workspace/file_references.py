@@ -159,15 +159,25 @@ class References:
         path, _ = self._find(mentioned, file)
         return os.path.relpath(path, self._root).replace(os.sep, "/")
 
+    def read_program(self, path: str) -> bytes:
+        """The bytes of a file that an application runs; the path counts from the workspace."""
+        real, _ = self._find(path, "", bases=("",))
+        try:
+            return self._boundary.read(real, LARGEST_FILE)
+        except FileProblem as problem:
+            raise FileProblem(_of(path, problem), hint=problem.hint) from problem
+
     def _key(self, path: str, mentioned: str) -> str:
         """The key in the index: the real path, and the suffix that decides the media type."""
         suffix = os.path.splitext(mentioned)[1]
         name = os.path.relpath(path, self._root).replace(os.sep, "/")
         return f"file:{name}" if name.endswith(suffix) else f"file:{name}:{suffix}"
 
-    def _find(self, mentioned: str, file: str) -> tuple[str, os.stat_result]:
+    def _find(
+        self, mentioned: str, file: str, bases: tuple[str, ...] | None = None
+    ) -> tuple[str, os.stat_result]:
         outside = False
-        for base in (self._tests, os.path.dirname(file)):
+        for base in bases or (self._tests, os.path.dirname(file)):
             name = os.path.join(self._root, base, mentioned)
             try:
                 path = self._real_path(name)

@@ -14,8 +14,10 @@ from typing import Any, Literal
 from evalstore.errors import FileProblem
 from evalstore.files.fields import Fields, suggest
 from evalstore.files.yaml12 import read_yaml
-from evalstore.providers.base_urls import find_secret, split_base_url
+from evalstore.processes.application import APPLICATIONS, Application
 from evalstore.values import RECORDED, Json, ModelVersion
+from evalstore.workspace import application_fields
+from evalstore.workspace.key_fields import check_base_url, read_key_variable
 from evalstore.workspace.model_options import OPTIONS, check_options, check_unique_properties
 
 Part = Literal["candidate", "evaluator"]
@@ -39,6 +41,7 @@ MODEL_FIELDS = (
     "costs",
     "responses",
     "tags",
+    *application_fields.FIELDS,
 )
 COST_FIELDS = (
     "costPerCall",
@@ -78,12 +81,6 @@ CURRENCY_FIELDS = ("code", "name", "symbol", "rates")
 RATE_FIELDS = ("rateInUSD", "validFrom")
 _MOST = 1e9
 """The largest valid price or rate."""
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEY = re.compile(
-    r"(sk|pk|rk|gsk|hf|xai|ghp|r8|nvapi|pplx|eyJ|AIza)[A-Za-z0-9_]{16,}"
-    r"|(?=\S*[a-z])(?=\S*[A-Z])(?=\S*[0-9])[A-Za-z0-9]{24,}\Z"
-)
-"""Matches keys that could be mistaken for the name of a variable."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 SERVICES = {
@@ -150,6 +147,8 @@ class Model:
     costs: tuple[ModelPrice, ...] = ()
     responses: tuple[Json, ...] = ()
     """The answers of a scripted model."""
+    application: Application | None = None
+    """What runs for a model that is an application."""
 
     def _effective(self, part: Part) -> dict[str, Json]:
         overrides = self.candidate_overrides if part == "candidate" else self.evaluator_overrides
@@ -175,6 +174,8 @@ class Model:
         options.pop("temperature", None)
         if not self.provider.structured:
             options["structured"] = False  # a schema is then not shown, so answers differ
+        if self.application:
+            options["files"] = dict(self.application.hashes)
         return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
 
     def temperature(self, part: Part, default: float | None) -> float | None:
@@ -227,9 +228,9 @@ def read_provider(text: str) -> ProviderFile:
         raise FileProblem("the provider has no 'code'", 1)
     base_url = fields.text("baseURL")
     if base_url is not None:
-        _check_base_url(base_url, fields.line("baseURL"))
+        check_base_url(base_url, fields.line("baseURL"))
     kind = fields.text("type") or code
-    key_variable = _key_variable(fields)
+    key_variable = read_key_variable(fields)
     if base_url is None and key_variable is None and kind in _USUAL_KEYS:
         key_variable = SERVICES[kind]  # never for another address
     return ProviderFile(
@@ -242,33 +243,6 @@ def read_provider(text: str) -> ProviderFile:
         requests_per_minute=fields.number("requestsPerMinute", 0.001, _MOST),
         tokens_per_minute=fields.number("tokensPerMinute", 1, _MOST),
     )
-
-
-def _key_variable(fields: Fields) -> str | None:
-    """The name of the variable with the key; a key itself is refused and not shown."""
-    name = fields.text("apiKeyEnvVar")
-    if name is not None and (not _VARIABLE.fullmatch(name) or _KEY.match(name)):
-        raise FileProblem(
-            "'apiKeyEnvVar' is not the name of a variable",
-            fields.line("apiKeyEnvVar"),
-            hint="put the key into the environment, or into .env as NAME=key, and the NAME here",
-        )
-    return name
-
-
-def _check_base_url(base_url: str, line: int) -> None:
-    """Raise `FileProblem` for an invalid address, or one that contains a secret."""
-    if secret := find_secret(base_url):
-        raise FileProblem(
-            f"'baseURL' holds {secret}, and base URLs are stored",
-            line,
-            hint="name the variable that holds the key in 'apiKeyEnvVar'",
-        )
-    if not re.match(r"https?://[^\s]+$", base_url):
-        raise FileProblem("'baseURL' must start with http:// or https://", line)
-    if split_base_url(base_url) is None:
-        hint = "it looks like 'http://localhost:8000/v1'; other letters than a-z as 'xn--…'"
-        raise FileProblem("'baseURL' names no host", line, hint=hint)
 
 
 def read_currency(text: str) -> Currency:
@@ -287,14 +261,24 @@ def read_currency(text: str) -> Currency:
 
 
 def read_model(
-    text: str, providers: Mapping[str, ProviderFile], known_kinds: Any, default_id: str
+    text: str,
+    providers: Mapping[str, ProviderFile],
+    known_kinds: Any,
+    default_id: str,
+    programs: application_fields.Programs | None = None,
 ) -> Model:
     """Read a model file; raises `FileProblem`.
 
-    `known_kinds` returns whether a name without a provider file is a kind of provider.
+    `known_kinds` returns whether a name without a provider file is a kind of provider; `programs`
+    reads the files of applications.
     """
     fields = _fields(text, MODEL_FIELDS, "a model file")
-    code = fields.text("code")
+    name = fields.text("provider")
+    provider = providers.get(name or "")
+    if provider is None and name in APPLICATIONS:
+        provider = ProviderFile(name, name)
+    is_application = provider is not None and provider.type in APPLICATIONS
+    code = None if is_application else fields.text("code")
     id = fields.text("id") or code or default_id
     if id == RECORDED:
         raise FileProblem(
@@ -302,10 +286,8 @@ def read_model(
             fields.line("id"),
             hint="give the model another id",
         )
-    name = fields.text("provider")
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)
-    provider = providers.get(name)
     if provider is None and name == RECORDED:
         provider = ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
     if provider is None:
@@ -332,10 +314,13 @@ def read_model(
         check_unique_properties(inner, fields)
     check_unique_properties(fields, fields)
     fields.text("extraIdentifier")
+    application = application_fields.read_application(
+        fields, provider.type, provider.base_url or provider.key_variable, programs
+    )
     return Model(
         id=id,
         provider=provider,
-        code=fields.text("providerModelCode") or code or id,
+        code=application.code if application else fields.text("providerModelCode") or code or id,
         active=fields.flag("active", default=True),
         options={name: value for name in OPTIONS if (value := fields.value(name)) is not None},
         candidate_overrides=fields.mapping("candidateOverrides"),
@@ -343,6 +328,7 @@ def read_model(
         capabilities=_capabilities(fields),
         costs=_costs(fields),
         responses=tuple(responses or ()),
+        application=application,
     )
 
 

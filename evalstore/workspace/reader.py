@@ -130,7 +130,12 @@ class _Reader:
     def read_library(self, *, check_scripts: bool) -> None:
         """Read the files that tests refer to."""
         reading = self.reading
-        catalogue = read_catalogue(self._workspace, reading.problems, check_scripts=check_scripts)
+        catalogue = read_catalogue(
+            self._workspace,
+            reading.problems,
+            check_scripts=check_scripts,
+            references=self._references,
+        )
         reading.models, reading.model_files = catalogue.models, catalogue.model_files
         reading.currencies = catalogue.currencies
         files = read_definition_files(self._workspace, self._index, self._references)

@@ -39,6 +39,9 @@ class Trusted:
     size: int = 0
     at: int = 0
     """Microseconds since 1970."""
+    application: bool = False
+    """Whether this is an application: then the hash is `Application.digest`, the path that of the
+    model file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,12 @@ class TrustList:
     def allows(self, sha256: str, *, network: bool) -> bool:
         """Whether a file may run; with `network`, whether it may use the network."""
         entry = self._entries.get(sha256)
-        return entry is not None and (entry.network or not network)
+        return entry is not None and not entry.application and (entry.network or not network)
+
+    def allows_application(self, digest: str) -> bool:
+        """Whether an application may run, with the network and with its variables."""
+        entry = self._entries.get(digest)
+        return entry is not None and entry.application
 
     def add(self, entry: Trusted) -> None:
         """Trust a file; replaces an earlier entry of the same bytes."""
@@ -152,6 +160,7 @@ def _entry(value: Mapping[str, object]) -> Trusted | Grant:
         return Grant(variable, host, at)
     sha256, network = value["sha256"], value.get("network", False)
     path, size, at = value.get("path", ""), value.get("size", 0), value.get("at", 0)
+    application = value.get("application", False)
     if not (
         isinstance(sha256, str)
         and len(sha256) == _HEX
@@ -159,6 +168,7 @@ def _entry(value: Mapping[str, object]) -> Trusted | Grant:
         and isinstance(path, str)
         and isinstance(size, int)
         and isinstance(at, int)
+        and isinstance(application, bool)
     ):
         raise ValueError("an entry of another shape")
-    return Trusted(sha256, network, path, size, at)
+    return Trusted(sha256, network, path, size, at, application)

@@ -48,6 +48,8 @@ DOING = [
     ["run", "-n"],
     ["run"],
     ["run", "-m", "far", "--retries", "0"],
+    ["run", "-m", "app", "-m", "path", "-J", "prog", "--refresh"],
+    ["doctor", "app", "prog", "path"],
     ["judge"],
     ["label", "tests/one.md", "--pass"],
     ["import", "promptfoo", "source/promptfooconfig.yaml"],
@@ -88,7 +90,7 @@ def trapped(tmp_path: Path, outside: Path) -> Path:
     folder = tree(
         tmp_path / "w",
         {
-            "evalstore.yaml": "candidates: [one]\nevaluators: [one]\n",
+            "evalstore.yaml": "candidates: [one, app, prog]\nevaluators: [one]\n",
             "models/one.yaml": (
                 "id: one\nprovider: scripted\n"
                 "responses: [{when: Say, answer: {pass: true, feedback: ''}}, {answer: Hi}]\n"
@@ -98,6 +100,14 @@ def trapped(tmp_path: Path, outside: Path) -> Path:
                 "apiKeyEnvVar: FAR_KEY\n"
             ),
             "models/far.yaml": "id: far\nprovider: far\n",
+            "models/app.yaml": (
+                "provider: python\ncode: apps/app.py\nuses: [apps/lib.py]\nenv: [LD_PRELOAD]\n"
+            ),
+            "models/prog.yaml": "provider: command\ncode: apps/prog.sh\n",
+            "models/path.yaml": "provider: command\ncode: git status\nenv: [GIT_DIR]\n",
+            "apps/app.py": f"{_touch(outside, 'app')}\ndef answer(messages):\n    return ''\n",
+            "apps/lib.py": _touch(outside, "lib"),
+            "apps/prog.sh": f"#!/bin/sh\ntouch {outside}/pwned-prog\n",
             "tests/one.md": "# 👤\n\nHello\n\n---\n\nSay whether it greets.\n",
             "tests/two.md": (
                 "# 👤\n\nHello you\n\n---\n\n```checks\n"

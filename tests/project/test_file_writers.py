@@ -20,6 +20,9 @@ ALLOWED = {
     ("files/atomic_write.py", "open"): "it is the one place",
     ("processes/worker/__main__.py", "os.fdopen"): "a pipe",
     ("processes/worker/__main__.py", "os.open"): "the null device",
+    ("processes/worker/application.py", "os.fdopen"): "a pipe",
+    ("processes/worker/application.py", "os.open"): "the null device",
+    ("processes/application_calls.py", "place.write_bytes"): "a temporary folder of one process",
     ("cli/streams.py", "os.fdopen"): "the null device",
     ("cli/streams.py", "os.open"): "the null device",
 }

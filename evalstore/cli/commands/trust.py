@@ -23,8 +23,8 @@ def trust(
         list[str] | None,
         typer.Argument(
             metavar="FILE | env NAME HOST",
-            help="Python files; with --revoke also hashes and allowed paths. "
-            "Or a variable and a host.",
+            help="Python files of checks, and model files of applications; with --revoke also "
+            "hashes and allowed paths. Or a variable and a host.",
         ),
     ] = None,
     network: Annotated[
@@ -34,12 +34,13 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw the trust.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Allow a Python check to run, or a key to be sent to a host.
+    """Allow a check or an application to run, or a key to be sent.
 
     Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
-    this machine; after a change it has to be trusted again. 'trust env NAME HOST' lets workspaces
-    send the variable NAME of your environment to HOST (with or without a port). No file of a
-    workspace can grant trust.
+    this machine; after a change it has to be trusted again. Of a model file, all that it runs is
+    trusted: its code, its files, its command line and its variables. 'trust env NAME HOST' lets
+    workspaces send the variable NAME of your environment to HOST (with or without a port). No file
+    of a workspace can grant trust.
     """
     _require_sound(paths, show=show, revoke=revoke, network=network)
     if paths and paths[0] == "env":
@@ -160,10 +161,19 @@ def _print_file(file: ShownFile) -> None:
     count = f", {output.plural(file.count, 'line')}" if file.count else ""
     output.line(f"{output.safe(place)}: {words}")
     output.line(f"  {size}{count}, sha256 {file.sha256}")
+    if file.is_application:
+        if file.change != "revoked":
+            output.line(f"  {output.safe(file.runs)}")
+            _print_lines(file)
+        return
     if file.change != "revoked":
         reach = "with the network, if a check asks for it" if file.network else "without a network"
         output.line(f"  may run on this machine, {reach}")
-        for line in file.lines:
-            output.line(f"  | {output.safe(line)}")
-        if file.count > len(file.lines):
-            output.line(f"  … {output.plural(file.count - len(file.lines), 'more line')}")
+        _print_lines(file)
+
+
+def _print_lines(file: ShownFile) -> None:
+    for line in file.lines:
+        output.line(f"  | {output.safe(line)}")
+    if file.count > len(file.lines):
+        output.line(f"  … {output.plural(file.count - len(file.lines), 'more line')}")

@@ -234,7 +234,8 @@ def _how_to_complete(report: RunReport) -> str:
     """What the user can do to complete an incomplete run."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
-        return f"'{output.safe(report.untrusted[0].command)}' allows the waiting checks"
+        waiting = "model" if report.untrusted[0].runs else "checks"
+        return f"'{output.safe(report.untrusted[0].command)}' allows the waiting {waiting}"
     if not any(verdicts.values()) and not report.failed:
         return "no case has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:

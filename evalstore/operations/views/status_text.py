@@ -58,9 +58,11 @@ def left_text(status: Status) -> str:
 
 
 def waiting_text(status: Status) -> str:
-    """How many judgements wait for files to be trusted."""
-    verb = "waits" if status.waiting == 1 else "wait"
-    return f"{plural(status.waiting, 'judgement')} {verb} for trust:"
+    """How many answers and judgements wait for files to be trusted."""
+    counts = ((status.waiting_asks, "answer"), (status.waiting, "judgement"))
+    waiting = " and ".join(plural(count, word) for count, word in counts if count)
+    verb = "waits" if status.waiting_asks + status.waiting == 1 else "wait"
+    return f"{waiting} {verb} for trust:"
 
 
 def trust_hint(file: Untrusted) -> str:

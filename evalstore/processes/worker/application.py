@@ -1,0 +1,175 @@
+"""Runs one Python function of a workspace as a model: a request a line in, its answer a line out.
+
+It is started as a script, in isolated mode, in a folder with copies of the trusted files, and
+imports nothing of evalstore. What the function prints goes nowhere. When evalstore ends, however
+that happens, the process ends with all that it has started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+NAME = "evalstore_application"
+"""The name of the module that the file becomes."""
+_LONGEST_MESSAGE = 2_000
+_TRANSIENT = (ConnectionError, TimeoutError)
+"""Exceptions after which the call is made again."""
+
+
+def main() -> None:
+    """Load the file that the first line names, then answer requests."""
+    requests, replies = _take_pipes()
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(requests, lines), daemon=True).start()
+    send = _Sender(replies)
+    setup = json.loads(lines.get())
+    function = _Function(Path(setup["path"]), setup["function"], setup["longest"])
+    send({"number": setup["number"], **function.problem})
+    while True:
+        request = json.loads(lines.get())
+        send({"number": request["number"], **function.answer(request)})
+
+
+def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """The two pipes, out of reach of `print`, `input` and programs that the file starts."""
+    pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    return pipes
+
+
+def _read(requests: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Queue the requests; at their end, end this process and what it has started."""
+    for line in requests:
+        lines.put(line)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+class _Sender:
+    """Writes replies, in this process only: a copy made by `os.fork` ends instead."""
+
+    def __init__(self, replies: IO[bytes]) -> None:
+        self._replies = replies
+        self._process = os.getpid()
+
+    def __call__(self, reply: dict[str, Any]) -> None:
+        if os.getpid() != self._process:
+            os._exit(0)
+        self._replies.write(json.dumps(reply).encode() + b"\n")
+        self._replies.flush()
+
+
+class _Function:
+    """The function of the loaded file."""
+
+    def __init__(self, path: Path, name: str, longest: int) -> None:
+        """`longest` is how many characters it may return, as JSON."""
+        self._path = path
+        self._longest = longest
+        self._runner = asyncio.Runner()
+        self._call: Callable[..., Any] = lambda *_arguments: None
+        self.problem: dict[str, Any] = {}
+        """Why the file cannot be loaded; empty when it could be."""
+        try:
+            self._call = self._load(name)
+        except BaseException as error:  # noqa: BLE001 - also SystemExit
+            self.problem = self._describe(error)
+
+    def _load(self, name: str) -> Callable[..., Any]:
+        root = Path.cwd()
+        sys.path[:0] = list(dict.fromkeys((str((root / self._path).parent), str(root))))
+        spec = importlib.util.spec_from_file_location(NAME, root / self._path)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[NAME] = module
+        spec.loader.exec_module(module)
+        function = getattr(module, name, None)
+        if not callable(function):
+            raise TypeError(f"it has no function '{name}'")
+        return function  # type: ignore[no-any-return]
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the function returned, or what went wrong and where."""
+        try:
+            options = _accepted(self._call, request["options"])
+            returned = self._call(request["messages"], **options)
+            if inspect.isawaitable(returned):
+                returned = self._runner.run(_wait_for(returned))
+            text = json.dumps(returned, default=_refuse, allow_nan=False)
+            if len(text) > self._longest:
+                most = f"{self._longest:,}"
+                raise ValueError(f"it returned {len(text):,} characters, the most are {most}")
+            return {"result": json.loads(text)}
+        except BaseException as error:  # noqa: BLE001 - also SystemExit
+            if not isinstance(error, Exception):  # its event loop may have stopped midway
+                self._runner = asyncio.Runner()
+            return self._describe(error)
+
+    def _describe(self, error: BaseException) -> dict[str, Any]:
+        is_syntax = isinstance(error, SyntaxError)
+        line = error.lineno if is_syntax else self._line_of(error)  # type: ignore[attr-defined]
+        try:
+            words = str(error.msg if is_syntax else error)  # type: ignore[attr-defined]
+        except BaseException:  # noqa: BLE001 - the exception is the function's own
+            words = ""
+        kind = type(error).__name__
+        return {
+            "error": f"{kind}: {words[:_LONGEST_MESSAGE]}" if words else kind,
+            "line": line,
+            "transient": isinstance(error, _TRANSIENT),
+            "timeout": isinstance(error, TimeoutError),
+            "missing": isinstance(error, ModuleNotFoundError),
+        }
+
+    def _line_of(self, error: BaseException) -> int | None:
+        """The innermost line of the file itself."""
+        line, place = None, error.__traceback__
+        while place:
+            if place.tb_frame.f_code.co_filename == str(Path.cwd() / self._path):
+                line = place.tb_lineno
+            place = place.tb_next
+        return line
+
+
+async def _wait_for(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def _accepted(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Those of the options that a function has parameters for."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return options
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return options
+    by_name = {
+        parameter.name
+        for parameter in list(parameters)[1:]
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    return {name: value for name, value in options.items() if name in by_name}
+
+
+def _refuse(value: Any) -> Any:
+    raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is not JSON")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,376 @@
+"""Applications as models, through the command line: nothing runs until it is trusted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from evalstore.cli.main import main
+from evalstore.operations import trust as operations
+from evalstore.planning.options import Location
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+from tests.cli.test_documents import schema_of
+
+BOT = """\
+import json
+import os
+from lib import name
+
+open({note!r}, "a").write("called\\n")
+
+def answer(messages, **options):
+    document = {{"messages": messages, "options": options, "name": name}}
+    return {{
+        "text": json.dumps(document),
+        "usage": {{"input_tokens": 10, "output_tokens": 2}},
+        "cost": 0.25,
+    }}
+"""
+PROGRAM = """\
+#!/bin/sh
+echo called >> {note}
+echo "Hi $1 $2"
+"""
+TEST = "# 👤\n\nHi\n\n---\n\n```checks\n- contains: Hi\n```\n"
+WAITS = "which is not trusted on this machine, so it is not called"
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    """Where the applications note that they were called."""
+    return tmp_path / "note"
+
+
+@pytest.fixture
+def bots(tmp_path: Path, note: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with a function and a program as candidates. Nothing is trusted."""
+    monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(tmp_path / "trusted"))
+    folder = tree(
+        tmp_path / "w",
+        {
+            "evalstore.yaml": "candidates: [bot, prog]\n",
+            "models/bot.yaml": "provider: python\ncode: apps/bot.py\nuses: [apps/lib.py]\n",
+            "models/prog.yaml": "provider: command\ncode: apps/prog.sh text --mode\n",
+            "apps/bot.py": BOT.format(note=str(note)),
+            "apps/lib.py": "name = 'first'\n",
+            "apps/prog.sh": PROGRAM.format(note=note),
+            "tests/hi.md": TEST,
+        },
+    )
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def trust(*models: str) -> None:
+    """Trust what models run."""
+    names = [f"models/{model}.yaml" for model in models]
+    operations.trust(Location(Path.cwd()), names, network=False)
+
+
+# --- waiting for trust
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *(["check"], ["status"], ["status", "--explain"], ["run", "-n"], ["run"], ["judge"]),
+        *(["run", "-m", "bot"], ["run", "--refresh"], ["run", "--retry-errors"], ["doctor"]),
+        *(["ls", "models"], ["ls", "cases"], ["log"], ["show"], ["diff"], ["stats"], ["fsck"]),
+        *(["grep", "x"], ["run", "-J", "bot"], ["run", "--offline"], ["trust", "apps/bot.py"]),
+    ],
+)
+def test_no_command_runs_what_is_not_trusted(bots: Path, note: Path, argv: list[str]) -> None:
+    main(["run", "-q"])
+    main(argv)
+    assert not note.exists()
+
+
+def test_an_untrusted_application_waits_and_says_what_allows_it(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    ran = evalstore("run")
+    assert ran.exit_code == 3
+    assert (
+        ran.stderr
+        == """\
+    (read it, then use "evalstore trust models/bot.yaml" to allow it)
+    (read it, then use "evalstore trust models/prog.yaml" to allow it)
+"""
+    )
+    assert (
+        ran.stdout
+        == f"""\
+pending    tests/hi.md  bot
+pending    tests/hi.md  prog
+
+bot   ░░░░░░░░░░░░░░░░░░░░  0/0 pass  -
+prog  ░░░░░░░░░░░░░░░░░░░░  0/0 pass  -
+0 pass, 2 pending
+    models/bot.yaml runs 'apps/bot.py:answer', {WAITS}
+    models/prog.yaml runs './apps/prog.sh text --mode', {WAITS}
+run <short> incomplete: 0 asked, 0 judged, 0 reused, $0
+incomplete; 'evalstore trust models/bot.yaml' allows the waiting model
+"""
+    )
+
+
+def test_status_and_check_say_what_waits(bots: Path, evalstore: Evalstore) -> None:
+    shown = evalstore("status").stdout
+    assert "2 answers wait for trust:\n" in shown
+    assert "No other pending work.\n" in shown
+    checked = evalstore("check")
+    assert checked.exit_code == 0
+    assert f"models/bot.yaml runs 'apps/bot.py:answer', {WAITS}" in (
+        checked.stdout + checked.stderr
+    )
+    examined = evalstore("doctor").stdout
+    assert "'apps/bot.py:answer' is not trusted on this machine" in examined
+    assert "read what it runs, then 'evalstore trust models/bot.yaml'" in examined
+
+
+def test_the_documents_name_the_model_files(bots: Path, documents: Any) -> None:
+    files = ["models/bot.yaml", "models/prog.yaml"]
+    status, run = documents("status"), documents("run")
+    assert (status["untrusted"], run["untrusted"]) == (files, files)
+    assert (status["ask"], status["left"]) == (0, {"ask": 0, "judge": 0})
+    assert (run["asked"], run["failed"], run["verdicts"]["pending"]) == (0, 0, 2)
+
+
+def test_the_trust_that_a_check_has_is_not_enough(bots: Path, note: Path) -> None:
+    assert main(["trust", "--network", "apps/bot.py", "apps/lib.py"]) == 0
+    assert main(["run", "-q"]) == 3
+    assert not note.exists()
+
+
+def test_trust_of_an_application_is_not_trust_for_checks(bots: Path, evalstore: Evalstore) -> None:
+    trust("bot")
+    tree(bots, {"tests/hi.md": TEST.replace("contains: Hi", "python: {file: ../apps/bot.py, "
+                                            "function: answer}")})  # fmt: skip
+    assert "bot.py is not trusted on this machine, so its checks wait" in evalstore("run").stdout
+
+
+def test_trust_shows_what_is_trusted(bots: Path, evalstore: Evalstore) -> None:
+    tree(bots, {"models/bot.yaml": "provider: python\ncode: apps/lib.py:name\nenv: [A_KEY, B]\n"})
+    shown = evalstore("trust", "models/bot.yaml", "models/prog.yaml").stdout.splitlines()
+    assert shown[0] == "models/bot.yaml: trusted"
+    assert shown[1].startswith("  15 bytes, 2 lines, sha256 ")
+    assert shown[2:6] == [
+        "  runs apps/lib.py:name with the network and A_KEY, B",
+        "  | --- apps/lib.py",
+        "  | name = 'first'",
+        "models/prog.yaml: trusted",
+    ]
+    assert shown[7] == (
+        "  runs ./apps/prog.sh text --mode with the network and no variables of your environment"
+    )
+
+
+def test_trust_refuses_what_nothing_would_run(bots: Path, evalstore: Evalstore) -> None:
+    tree(bots, {"models/plain.yaml": "provider: openai\n", "models/bad.yaml": "provider: python\n"})
+    for name, message in (
+        ("models/plain.yaml", "is not the model file of an application, so nothing would run"),
+        ("evalstore.yaml", "is not a model file of this workspace, so nothing would run it"),
+        ("models/none.yaml", "there is no file 'models/none.yaml'"),
+        ("models/bad.yaml", "models/bad.yaml:1: the application has no 'code'"),
+    ):
+        ran = evalstore("trust", name)
+        assert (ran.exit_code, message in ran.stderr) == (2, True), ran.stderr
+
+
+def test_the_documents_of_trust_match_their_schema(bots: Path, documents: Any) -> None:
+    for argv in (["models/bot.yaml"], ["--list"], ["--revoke", "models/bot.yaml"]):
+        jsonschema.validate(documents("trust", *argv), schema_of(["trust"]))
+
+
+# --- after trust
+
+
+def test_once_trusted_both_answer(bots: Path, note: Path, documents: Any) -> None:
+    trust("bot", "prog")
+    ran = documents("run")
+    assert (ran["asked"], ran["judged"], ran["untrusted"]) == (2, 2, [])
+    assert ran["verdicts"]["pass"] == 2
+    assert note.read_text() == "called\ncalled\n"
+    spent = {spending["model"]: spending["cost"] for spending in ran["spending"]}
+    assert spent == {"bot": 0.25, "prog": None}
+    assert documents("run")["asked"] == 0
+    assert main(["fsck", "-q"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "model"),
+    [
+        ({"apps/lib.py": "name = 'second'\n"}, "bot"),
+        ({"apps/bot.py": "def answer(m): return 'text'\n"}, "bot"),
+        ({"models/bot.yaml": "provider: python\ncode: apps/bot.py:other\n",
+          "apps/bot.py": "def other(m): return 'text'\n"}, "bot"),
+        ({"models/bot.yaml": "provider: python\ncode: apps/bot.py\nuses: [apps/lib.py]\n"
+          "env: [HIDDEN_KEY]\n"}, "bot"),
+        ({"apps/prog.sh": "#!/bin/sh\necho text\n"}, "prog"),
+        ({"models/prog.yaml": "provider: command\ncode: apps/prog.sh text --more\n"}, "prog"),
+        ({"models/prog.yaml": "provider: command\ncode: sh apps/prog.sh text --mode\n"}, "prog"),
+    ],
+)  # fmt: skip
+def test_any_change_needs_trust_again(
+    bots: Path, note: Path, documents: Any, changed: dict[str, str], model: str
+) -> None:
+    trust("bot", "prog")
+    tree(bots, changed)
+    other = {"bot": "prog", "prog": "bot"}[model]
+    ran = documents("run", "--refresh")
+    assert ran["untrusted"] == [f"models/{model}.yaml"]
+    assert [spending["model"] for spending in ran["spending"]] == [other]
+    assert note.read_text() == "called\n"
+
+
+def test_a_change_back_and_a_change_that_runs_nothing_need_no_trust(
+    bots: Path, documents: Any
+) -> None:
+    trust("bot", "prog")
+    tree(bots, {"apps/lib.py": "name = 'second'\n"})
+    tree(bots, {"apps/lib.py": "name = 'first'\n"})
+    text = (bots / "models/bot.yaml").read_text()
+    tree(bots, {"models/bot.yaml": f"{text}costs: [{{costPerCall: 1}}]\ntags: [x]\n"})
+    assert documents("run")["untrusted"] == []
+
+
+def test_an_edit_asks_again_and_says_why(bots: Path, evalstore: Evalstore) -> None:
+    trust("bot", "prog")
+    evalstore("run")
+    tree(bots, {"apps/lib.py": "name = 'second'\n"})
+    words = "what models/bot.yaml runs ('apps/bot.py:answer') has changed since you trusted it"
+    assert f"1 answer waits for trust:\n    {words}" in evalstore("status").stdout
+    trust("bot")
+    explained = evalstore("status", "--explain").stdout
+    assert "tests/hi.md  bot  the candidate's code changed: apps/lib.py\n" in explained
+    assert "Would ask (1):" in explained
+
+
+def test_the_cached_status_is_not_used_after_an_edit(bots: Path, documents: Any) -> None:
+    trust("bot", "prog")
+    documents("run")
+    assert documents("status")["ask"] == 0
+    tree(bots, {"apps/lib.py": "name = 'second'\n"})
+    assert documents("status")["untrusted"] == ["models/bot.yaml"]
+
+
+def test_a_revoked_application_waits_again(
+    bots: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    trust("bot", "prog")
+    assert evalstore("trust", "--revoke", "models/bot.yaml").stdout.startswith(
+        "models/bot.yaml: no longer trusted\n"
+    )
+    assert documents("run")["untrusted"] == ["models/bot.yaml"]
+
+
+def test_a_link_to_another_file_needs_trust_again(bots: Path, documents: Any) -> None:
+    trust("bot", "prog")
+    tree(bots, {"apps/other.sh": "#!/bin/sh\necho text\n"})
+    (bots / "apps/prog.sh").unlink()
+    (bots / "apps/prog.sh").symlink_to("other.sh")
+    assert documents("run")["untrusted"] == ["models/prog.yaml"]
+
+
+# --- what an application is sent
+
+
+def asked(documents: Any, *argv: str) -> list[Any]:
+    """What the function of `bot` was called with, for each answer of a new run."""
+    trust("bot")
+    ran = documents("run", "-m", "bot", *argv)
+    sessions = [session for case in ran["cases"] for session in case["sessions"]]
+    shown = [documents("show", session) for session in sessions]
+    return [json.loads(turn["text"]) for answer in shown for turn in answer["turns"]]
+
+
+def test_a_function_gets_the_conversation_in_openai_s_form(bots: Path, documents: Any) -> None:
+    tree(
+        bots,
+        {
+            "evalstore.yaml": "candidates: [bot]\nattempts: 2\n",
+            "models/bot.yaml": (
+                "provider: python\ncode: apps/bot.py\nuses: [apps/lib.py]\n"
+                "providerOptions: {style: short}\n"
+            ),
+            "tools/look.yaml": "name: look\ndescription: Looks.\n",
+            "tests/hi.md": (
+                "---\navailableTools: [look]\ntags: [_has_tools]\n"
+                "options: {temperature: 0.5, seed: 7}\n---\n"
+                "# ⚙️\n\nBe kind.\n\n# 👤\n\nHi `{{_file:dot.png}}`\n\n"
+                "---\n\n```checks\n- contains: Hi\n```\n"
+            ),
+            "tests/dot.png": b"\x89PNG\r\n\x1a\n",
+        },
+    )
+    both = asked(documents)
+    assert len(both) == 2
+    assert both[0] == both[1]
+    assert [message["role"] for message in both[0]["messages"]] == ["system", "user"]
+    parts = both[0]["messages"][1]["content"]
+    assert [part["type"] for part in parts] == ["text", "image_url"]
+    options = both[0]["options"]
+    assert options["tools"][0]["function"]["name"] == "look"
+    assert {name: options[name] for name in ("temperature", "seed", "style")} == {
+        "temperature": 0.5,
+        "seed": 7,
+        "style": "short",
+    }
+
+
+def test_a_conversation_of_several_turns(bots: Path, documents: Any) -> None:
+    source = "def answer(messages):\n    return f'turn {len(messages)}'\n"
+    turns = "# 👤\n\nOne\n\n# 🤖 @first\n\n# 👤\n\nTwo\n\n---\n\n```checks\n- equals: turn 3\n```\n"
+    tree(bots, {"apps/bot.py": source, "tests/hi.md": turns})
+    trust("bot")
+    assert documents("run", "-m", "bot")["verdicts"]["pass"] == 1
+
+
+def test_a_function_can_judge(bots: Path, documents: Any) -> None:
+    judge = "def answer(messages, **options):\n    return {'pass': True, 'feedback': 'kind'}\n"
+    tree(
+        bots,
+        {
+            "evalstore.yaml": "candidates: [prog]\nevaluators: [judge]\n",
+            "models/judge.yaml": "provider: python\ncode: apps/judge.py\n",
+            "apps/judge.py": judge,
+            "tests/hi.md": "# 👤\n\nHi\n\n---\n\nBe kind.\n",
+        },
+    )
+    trust("prog")
+    waiting = documents("run")
+    assert (waiting["asked"], waiting["untrusted"]) == (1, ["models/judge.yaml"])
+    trust("judge")
+    ran = documents("run")
+    assert (ran["asked"], ran["verdicts"]["pass"]) == (0, 1)
+
+
+def test_keys_come_from_the_user_or_from_the_workspace(
+    bots: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["MINE_KEY", "BOTH_KEY", "THEIRS_KEY", "LD_PRELOAD", "PYTHONPATH", "NONE_KEY"]
+    source = (
+        "import json, os\ndef answer(messages):\n"
+        f"    return json.dumps([os.environ.get(name) for name in {names!r}])\n"
+    )
+    env = "BOTH_KEY=workspace\nTHEIRS_KEY=theirs\nLD_PRELOAD=/x.so\nPYTHONPATH=/x\nOTHER_KEY=x\n"
+    model = f"provider: python\ncode: apps/bot.py\nenv: [{', '.join(names)}]\n"
+    tree(bots, {"apps/bot.py": source, ".env": env, "models/bot.yaml": model})
+    monkeypatch.setenv("MINE_KEY", "user")
+    monkeypatch.setenv("BOTH_KEY", "user")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert asked(documents) == [["user", "user", "theirs", None, None, None]]
+
+
+def test_a_difference_says_that_the_code_changed(bots: Path, evalstore: Evalstore) -> None:
+    trust("bot", "prog")
+    evalstore("run")
+    tree(bots, {"apps/prog.sh": "#!/bin/sh\necho Bye\n"})
+    trust("prog")
+    assert evalstore("run").exit_code == 1
+    assert "the candidate's code changed: apps/prog.sh" in evalstore("diff", "@~1", "@").stdout
