@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def schema_text(kind: str) -> str:
     """The JSON Schema of a kind of file as JSON; raises `EvalstoreError` for an unknown kind."""
-    document = _find(kind).document()
+    document = _find(kind).schema()
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -22,7 +22,7 @@ def test_a_schema_is_printed(evalstore: Evalstore, kind: str) -> None:
     ran = evalstore("schema", kind)
     assert (ran.exit_code, ran.stderr) == (0, "")
     printed = json.loads(ran.stdout)
-    assert printed == SCHEMAS[kind].document()
+    assert printed == SCHEMAS[kind].schema()
     jsonschema.Draft202012Validator.check_schema(printed)
     assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
@@ -56,7 +56,7 @@ def test_all_schemas_are_written(evalstore: Evalstore) -> None:
         ran = evalstore("schema", "-o", "a/b")
         assert ran == Ran(0, "".join(f"wrote a/b/{name}\n" for name in names), "")
     assert sorted(path.name for path in Path("a/b").iterdir()) == sorted(names)
-    assert json.loads(Path("a/b/tool.schema.json").read_text()) == SCHEMAS["tool"].document()
+    assert json.loads(Path("a/b/tool.schema.json").read_text()) == SCHEMAS["tool"].schema()
 
 
 def test_one_schema_is_written(evalstore: Evalstore) -> None:

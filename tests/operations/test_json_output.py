@@ -113,7 +113,7 @@ def test_a_value_without_a_form_in_json_is_an_error() -> None:
 
 
 WRITTEN_BY_HAND = {
-    *("Checkup", "Diff", "FailureEntry", "Listing", "LogEntry", "Rate"),
+    *("CheckExplanation", "Checkup", "Diff", "FailureEntry", "Listing", "LogEntry", "Rate"),
     *("RateChange", "ResultGroup", "SearchHit", "ShownItem", "Stats"),
 }
 """Classes whose JSON is not an image of their fields: it is flat, nested or computed."""

@@ -9,7 +9,6 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.render.check_explanation import print_explanation
 
 
 @app.command()
@@ -46,6 +45,7 @@ def explain(
 
     'evalstore ls checks' lists all checks. No workspace is needed.
     """
+    from evalstore.cli.render.check_explanation import print_explanation
     from evalstore.operations.explain_check import explain_check
 
     explanation = explain_check(check)

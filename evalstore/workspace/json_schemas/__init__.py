@@ -22,7 +22,7 @@ class FileSchema(NamedTuple):
     """Which files it describes."""
     body: Callable[[], dict[str, Json]]
 
-    def document(self) -> dict[str, Json]:
+    def schema(self) -> dict[str, Json]:
         """The whole schema."""
         return {"$schema": DIALECT, "title": f"evalstore: {self.title}", **self.body()}
 

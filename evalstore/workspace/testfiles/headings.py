@@ -24,7 +24,13 @@ _WORDS = re.compile(
     r")[ \t]*",
     re.IGNORECASE,
 )
+_ANY_WORD = re.compile("# (?i:user|assistant|system|tool|run)|<!--")
 _EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️"}
+
+
+def may_have_words(body: str) -> bool:
+    """Whether there may be a heading in words; a quick look that spares the others."""
+    return _ANY_WORD.search(body) is not None
 
 
 def with_emoji(lines: list[SourceLine]) -> list[SourceLine]:

@@ -27,7 +27,7 @@ from evalstore.workspace.testfiles.conversations import (
     read_runs,
     split_turns,
 )
-from evalstore.workspace.testfiles.headings import text_headings, with_emoji
+from evalstore.workspace.testfiles.headings import may_have_words, text_headings, with_emoji
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
 
 if TYPE_CHECKING:
@@ -148,8 +148,12 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     lines = list(scan(body, first))
     above, below, separator = cut(lines)
     nothing: tuple[RepeatedConversation, ...] = ()
-    runs = collector.attempt(lambda: _conversations(fields, above, first), nothing)
-    collector.warnings += text_headings(above)
+    has_words = may_have_words(body)
+    runs = collector.attempt(
+        lambda: _conversations(fields, with_emoji(above) if has_words else above, first), nothing
+    )
+    if has_words:
+        collector.warnings += text_headings(above)
     block = collector.attempt(lambda: take_block(below), None)
     prose, checks = block or ([], None)
     instructions = section(prose, separator or first)
@@ -246,7 +250,7 @@ def _conversations(
     repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
     if fields.value("messages") is not None:
         return _from_field(fields.document, above, repetitions)
-    return read_runs(with_emoji(above), first, repetitions)
+    return read_runs(above, first, repetitions)
 
 
 def _dataset(fields: Fields) -> DatasetSpec | None:

@@ -50,7 +50,7 @@ BODY = "# 👤\n\nHi\n\n---\n\nExpect an answer.\n"
 @cache
 def validator(kind: str) -> Any:
     """The validator of a schema, which is a schema itself."""
-    document = SCHEMAS[kind].document()
+    document = SCHEMAS[kind].schema()
     jsonschema.Draft202012Validator.check_schema(document)
     return jsonschema.Draft202012Validator(document)
 
@@ -143,7 +143,7 @@ def accepts(kind: str, content: Json) -> bool:
 
 @pytest.mark.parametrize("kind", FIELDS)
 def test_every_field_of_a_reader_is_in_its_schema(kind: str) -> None:
-    document = SCHEMAS[kind].document()
+    document = SCHEMAS[kind].schema()
     assert document["properties"].keys() == set(FIELDS[kind])
 
 
@@ -179,7 +179,7 @@ def test_a_schema_refuses_something_for_each_field(kind: str, field: str) -> Non
 
 @pytest.mark.parametrize("kind", LEAST)
 def test_a_required_field_is_required_by_both(kind: str) -> None:
-    for name in SCHEMAS[kind].document().get("required", ()):
+    for name in SCHEMAS[kind].schema().get("required", ()):
         content = {key: value for key, value in LEAST[kind].items() if key != name}
         assert not validator(kind).is_valid(content)
         assert not accepts(kind, content)
@@ -385,12 +385,12 @@ def test_settings_are_described_by_the_words_beside_their_fields() -> None:
     texts = field_texts(Settings)
     assert texts.keys() == set(SETTING_NAMES)
     assert texts["candidates"] == "The models that answer."
-    described = SCHEMAS["settings"].document()["properties"]
+    described = SCHEMAS["settings"].schema()["properties"]
     assert all(described[name]["description"] == text for name, text in texts.items())
 
 
 def test_the_fields_of_a_dataset_are_those_of_its_reader() -> None:
-    dataset = SCHEMAS["frontmatter"].document()["properties"]["dataset"]["anyOf"][1]
+    dataset = SCHEMAS["frontmatter"].schema()["properties"]["dataset"]["anyOf"][1]
     assert dataset["properties"].keys() == set(DATASET_FIELDS)
 
 
@@ -404,7 +404,7 @@ def test_a_check_of_a_package_is_closed_only_when_it_is_described(
     described = replace(plain, description=CheckDescription("it rhymes", settings))
     kinds = {"plain": plain, "described": described}
     monkeypatch.setattr(registry, "_plugged_in", lambda: kinds)
-    strict = jsonschema.Draft202012Validator(SCHEMAS["checks"].document())
+    strict = jsonschema.Draft202012Validator(SCHEMAS["checks"].schema())
     for name in kinds:
         assert strict.is_valid([{name: {"lines": 3}}, {name: None, "lines": 3}])
     assert strict.is_valid([{"plain": {"other": 3}}, {"plain": None, "other": 3}])

@@ -129,6 +129,12 @@ def test_tool_messages_are_refused() -> None:
         "a conversation has no tool messages ('# Tool')",
         5,
     )
+    assert raised.value.others == ()
+
+
+@pytest.mark.parametrize("line", ["# <!-- c -->User", "#<!-- c --> User", "   # User <!-- c -->"])
+def test_a_comment_does_not_hide_a_heading(line: str) -> None:
+    assert shown(expanded(f"{line}\n\nHi\n{END}")) == [[("user", "Hi")]]
 
 
 @pytest.mark.parametrize(
