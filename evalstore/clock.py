@@ -13,7 +13,7 @@ def now() -> int:
 
 
 class Clock:
-    """Microseconds since 1970 that never go back, though the system's clock may.
+    """Microseconds since 1970 that never decrease, even if the system's clock does.
 
     They begin with the system's time, but after `after`, and go on with a clock that knows
     no jumps.

@@ -1,4 +1,4 @@
-"""Stored descriptions back to values: the other direction of `hashing`."""
+"""Restores values from stored descriptions; the inverse of `hashing`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def restore_test(content: Description) -> TestVersion:
-    """The test version that was described."""
+    """Restore a test version from its description."""
     options = content.get("options", {})
     return TestVersion(
         messages=restore_messages(content.get("messages", ())),
@@ -66,7 +66,7 @@ def versions_in(content: Description) -> Iterator[tuple[str, str]]:
 
 
 def restore_messages(messages: Json) -> tuple[Message, ...]:
-    """The messages that were described."""
+    """Restore messages from their description."""
     return tuple(
         Message(
             message["role"],
@@ -79,7 +79,7 @@ def restore_messages(messages: Json) -> tuple[Message, ...]:
 
 
 def restore_parts(content: Json) -> tuple[Part, ...]:
-    """The parts that were described: a text, or a list of texts, files and parts of answers."""
+    """Restore parts: a text, or a list of texts, files and references to answers."""
     if isinstance(content, str):
         return (Text(content),)
     return tuple(_restore_part(part) for part in content)
@@ -96,11 +96,11 @@ def _restore_part(part: Json) -> Part:
 
 
 Shared = Callable[[Iterable[Any]], tuple[Any, ...]]
-"""Makes tuples, and equal ones the same."""
+"""Creates tuples; equal ones are the same object."""
 
 
 def share_tuples() -> Shared:
-    """What makes tuples; equal ones are one in memory."""
+    """A function that creates tuples; equal ones are the same object."""
     seen: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def shared(values: Iterable[Any]) -> tuple[Any, ...]:
@@ -111,7 +111,7 @@ def share_tuples() -> Shared:
 
 
 def restore_case(case: Json, shared: Shared) -> Case:
-    """The case that was described."""
+    """Restore a case from its description."""
     return Case(
         row=case.get("row", ""),
         key=case["key"],
@@ -131,7 +131,7 @@ def restore_case(case: Json, shared: Shared) -> Case:
 
 
 def restore_case_file(content: Description) -> CaseFile:
-    """The cases that were described; equal parts of them are one in memory."""
+    """Restore the cases of a file; equal parts of them are shared in memory."""
     evaluators = content.get("evaluators")
     shared = share_tuples()
     return CaseFile(
@@ -144,7 +144,7 @@ def restore_case_file(content: Description) -> CaseFile:
 
 
 def restore_question(content: Description) -> Question:
-    """The question that a session's content spells out."""
+    """Restore the question in the content of a session."""
     return Question(
         content["test"],
         content.get("prompt"),
@@ -155,7 +155,7 @@ def restore_question(content: Description) -> Question:
 
 
 def restore_session(content: Description) -> Session:
-    """The session that was described."""
+    """Restore a session from its description."""
     return Session(
         question=restore_question(content),
         turns=tuple(_restore_reply(turn) for turn in content["turns"]),
@@ -168,7 +168,7 @@ def restore_session(content: Description) -> Session:
 
 
 def restore_evaluation_result(content: Description) -> Evaluation:
-    """The judgement that was described."""
+    """Restore a judgement from its description."""
     return Evaluation(
         sessions=tuple(content["sessions"]),
         evaluation=content["evaluation"],
@@ -189,7 +189,7 @@ def restore_evaluation_result(content: Description) -> Evaluation:
 
 
 def restore_failure(content: Description) -> Failure:
-    """The failure that was described."""
+    """Restore a failure from its description."""
     return Failure(
         question=content.get("question"),
         subject=content.get("subject"),

@@ -18,7 +18,7 @@ from evalstore.values import Json
 _SHOWN = 120
 """Characters of a text in a feedback."""
 _BEFORE = 20
-"""How many of them stand before the first difference."""
+"""The characters before the first difference."""
 
 
 _MEASURED = 500
@@ -77,7 +77,7 @@ def money(amount: float | None, currency: str = "USD") -> str:
 
 
 def likely_price(usd: float | None, guess: int | None, *, brief: bool = False) -> str:
-    """What something is likely to cost; `guess` are the tokens that its answers may have.
+    """The estimated cost of something; `guess` is the estimated tokens of its answers.
 
     With `brief` the guess is left out.
     """
@@ -168,12 +168,12 @@ def widest(texts: Iterable[str]) -> int:
 
 
 def pad(text: str, columns: int) -> str:
-    """The text filled up with blanks to so many columns."""
+    """The text padded with blanks to this many columns."""
     return text + " " * max(0, columns - columns_of(text))
 
 
 def clip(text: str, columns: int) -> str:
-    """One line of at most so many columns."""
+    """The text as one line of at most this many columns."""
     text = safe(" ".join(text.split()))
     width, cut = 0, 0
     for place, character in enumerate(text):
@@ -186,7 +186,7 @@ def clip(text: str, columns: int) -> str:
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """The text in lines of so many columns, broken between words."""
+    """The text wrapped between words to lines of this many columns."""
     return textwrap.wrap(safe(text), max(20, columns), break_on_hyphens=False) or [""]
 
 
@@ -207,7 +207,7 @@ def shorten(text: str, at: int = 0) -> str:
 
 
 def difference(expected: str, actual: str) -> str:
-    """What was expected and what was found, shortened around the first difference."""
+    """The expected and the actual text, shortened around the first difference."""
     pairs = enumerate(zip(expected, actual, strict=False))
     at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(actual)))
     return f"expected {shorten(expected, at)}, found {shorten(actual, at)}"

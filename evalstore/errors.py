@@ -1,4 +1,4 @@
-"""Every failure a user can cause or fix, with its exit code.
+"""The errors that a user can cause or fix, with their exit codes.
 
 Anything else that escapes is a bug and shows its traceback. A subclass exists where
 a caller reacts differently or the exit code differs, not for each message.
@@ -35,7 +35,7 @@ class EvalstoreError(Exception):
 
 
 class RevisionError(EvalstoreError):
-    """A text names no thing in the store, or several."""
+    """A revision matches nothing in the store, or more than one object."""
 
 
 class OutsideError(EvalstoreError):
@@ -43,7 +43,7 @@ class OutsideError(EvalstoreError):
 
 
 class NothingSelectedError(EvalstoreError):
-    """The selection leaves no case."""
+    """No case is selected."""
 
     exit_code = NOTHING_SELECTED
 
@@ -55,19 +55,19 @@ class StoreError(EvalstoreError):
 
 
 class StoreLockedError(StoreError):
-    """Another program holds the store for longer than we wait; later it may not."""
+    """The store is locked by another program for longer than the timeout."""
 
 
 class NotRunError(Exception):
-    """A check that could not be run, for a reason outside of it: nothing is known of the answer.
+    """A check could not be run for a reason outside of it.
 
-    The verdict stays open, and the next run judges it.
+    There is no verdict, and the next run judges the answer again.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in one file of the workspace."""
+    """A problem in a file of the workspace."""
 
     JSON_FIELDS = ("file", "line", "column", "severity", "message", "hint")
 
@@ -84,7 +84,7 @@ class Problem:
     excerpt: str | None = None
     """The line of source the problem is in."""
     fragment: str | None = None
-    """What stands at the place, if the column is still to be found."""
+    """The text at the place, from which the column can be found."""
 
     @property
     def place(self) -> str:
@@ -102,7 +102,7 @@ class Problem:
 
 
 def _column_of(fragment: str, line: str) -> int | None:
-    """Where a fragment begins, counted from 1; rather behind braces than in the text before."""
+    """The column of a fragment, counted from 1; one inside of braces is preferred."""
     if len(line) > _LONGEST_EXCERPT:
         return None
     inside = re.search(r"\{[{%][^{}]*?" + f"({re.escape(fragment)})", line)
@@ -111,7 +111,7 @@ def _column_of(fragment: str, line: str) -> int | None:
 
 
 class WorkspaceError(EvalstoreError):
-    """The workspace has problems: all of them, of all files."""
+    """The workspace has problems; contains those of all files."""
 
     def __init__(self, problems: Iterable[Problem], *, hint: str | None = None) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
@@ -132,7 +132,7 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
         severity: str = "error",
         fragment: str | None = None,
     ) -> None:
-        """`fragment` is what stands at the place, for its column to be found."""
+        """`fragment` is the text at the place, from which the column is found."""
         super().__init__(message)
         self.message = message
         self.severity = severity
@@ -163,4 +163,4 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
 
 
 class LimitProblem(FileProblem):
-    """A problem of what reached a limit of time or memory; the rest of its file is not read."""
+    """A limit of time or memory was reached; the rest of the file is not read."""

@@ -1,4 +1,4 @@
-"""What is stored of a run: answers, judgements and failures, and the result of each case."""
+"""The stored results of a run: answers, judgements, failures, and the result of each case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evalstore.values import Json, Question, Reply, Usage, Verdict, Word
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call cost, with the price that was used."""
+    """The cost of a call, with the price that was used."""
 
     usd: float
     price: Json
@@ -55,7 +55,7 @@ class Evaluation:
     feedback: str = ""
     reasoning: str = ""
     checks: tuple[Json, ...] = ()
-    """What each check found: `type`, `verdict`, `feedback`."""
+    """The result of each check: `type`, `verdict`, `feedback`."""
     usage: Usage = Usage()
     cost: Cost | None = None
     latency: float = 0.0
@@ -65,7 +65,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed call: a line in a log, never an answer."""
+    """A failed call, which is logged and has no answer."""
 
     question: str | None
     """Id of the question that was asked; None when a judge failed."""
@@ -102,7 +102,7 @@ class Vote(NamedTuple):
     verdict: Word
     score: float | None
     human: bool = False
-    """Whether a person has said so."""
+    """Whether the vote is a person's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Result:
     row: str
     key: str
     prompt_number: int
-    """Which of the case's system prompts; ids change with every edit, places do not."""
+    """The index of the case's system prompt, which unlike its id does not change with an edit."""
     prompt: str | None
     model: str
     """Display id."""
@@ -125,7 +125,7 @@ class Result:
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
     wanted: int = 1
-    """How many answers."""
+    """The number of answers required."""
     conversations: tuple[str, ...] = ()
     """The test versions of a case that is not one conversation held once; else empty."""
     has_failed: bool = False

@@ -1,7 +1,6 @@
-"""Runs: evalstore's commits, as they are stored and as they are read again.
+"""Runs, which are evalstore's commits: their values, and their stored form.
 
-A run is described and restored here and nowhere else. What older programs did not store yet
-has its default.
+Fields that older versions did not store have their defaults.
 """
 
 from __future__ import annotations
@@ -62,20 +61,20 @@ class Run:
     verdicts: Mapping[str, int]
     """How many cells ended with each word."""
     recorded: int = 0
-    """How many answers files brought themselves."""
+    """The number of recorded answers from files."""
     failed: int = 0
     candidates: tuple[RunCandidate, ...] = ()
     evaluators: tuple[RunEvaluator, ...] = ()
     message: str | None = None
     selection: Mapping[str, Json] = field(default_factory=dict)
-    """What the command line said that it need not say, as `SelectionOptions.document` has it."""
+    """The options of the command line that select cases, as in `SelectionOptions.document`."""
     settings: Mapping[str, Json] = field(default_factory=dict)
-    """The settings that decide how often is asked and judged, and the verdict."""
+    """The settings for the number of answers and judgements, and for the verdict."""
     judge_only: bool = False
     cost: float | None = None
     """USD; None: not known."""
     spending: Sequence[Json] = ()
-    """What each model cost."""
+    """The cost of each model."""
     git: RunCommit | None = None
     """None: the workspace is not in git, or the run is older than this field."""
     origin: str | None = None
@@ -86,11 +85,11 @@ class Run:
 
     @property
     def verdict_rule(self) -> str:
-        """How one verdict is made of several votes."""
+        """The rule by which votes become a verdict."""
         return str(self.settings.get("verdict", "majority"))
 
     def find_candidate(self, id: str) -> RunCandidate | None:
-        """The candidate with this display id; None: it did not take part."""
+        """The candidate with this display id; None if it did not take part."""
         return next((candidate for candidate in self.candidates if candidate.id == id), None)
 
 
@@ -125,7 +124,7 @@ def describe_run(run: Run) -> hashing.Description:
 
 
 def restore_run(id: str, content: hashing.Description) -> Run:
-    """The run that was described."""
+    """Restore a run from its description."""
     git = content.get("git")
     return Run(
         id=id,

@@ -2,7 +2,7 @@
 
 files -> `TestFile` -> `Case` (test version + evaluation version) -> `Question` and
 judgement -> `Reply` -> session and evaluation in the store. An id is 32 hexadecimal
-digits; `hashing` says how it comes about.
+digits, computed by `hashing`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Role = Literal["system", "user", "assistant"]
 Verdict = Literal["pass", "fail", "undecided", "error"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "undecided", "error")
 RESULT_WORDS = (*VERDICTS, "pending")
-"""What a case can end with, in the order in which counts are shown."""
+"""The words for results of cases, in the order in which counts are shown."""
 URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
 """What a result can say, in the order in which a reader wants to see it; `answered`: nothing
 judges it."""
@@ -27,7 +27,7 @@ Word = Literal["pass", "fail", "undecided", "error", "none"]
 """What a judgement says: a verdict; or `none`, with which a person takes a label back."""
 WORDS: tuple[Word, ...] = (*VERDICTS, "none")
 Json = Any
-"""What `json.loads` returns."""
+"""A value that `json.loads` returns."""
 
 REQUIRED_NAMES = ("_evaluationInstructions", "_actualResponse")
 """What every evaluator prompt is filled with when it is used."""
@@ -43,7 +43,7 @@ RECORDED = "recorded"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A stretch of text in a message."""
+    """Text in a message."""
 
     text: str
 
@@ -60,7 +60,7 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRef:
-    """Answers that stand in instructions, for evaluators to be shown in their place."""
+    """A placeholder for answers in instructions."""
 
     places: tuple[tuple[int, int], ...]
     """The number of a session, and of the answer in it, both from 0."""
@@ -77,7 +77,7 @@ class AnswerRef:
 
 @dataclass(frozen=True, slots=True)
 class SampleRef:
-    """What instructions take of `sample`, for evaluators to be shown in its place."""
+    """A placeholder in instructions for an expression over `sample`."""
 
     expression: str
     """Mentions nothing but `sample`."""
@@ -99,7 +99,7 @@ class Message:
     filled: bool = False
     """Whether the candidate fills this turn: then it has no parts of its own."""
     name: str | None = None
-    """Who speaks, as some providers show it to the model."""
+    """The name of the speaker, which some providers show to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """All cases of one test file, and what else a plan must know of it."""
+    """All cases of one test file, and the other facts about it that planning needs."""
 
     cases: Sequence[Case]
     attempts: int | None = None
@@ -324,7 +324,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, as the provider counted them; None: it did not say."""
+    """Tokens of one call, as the provider counted them; None: not reported."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

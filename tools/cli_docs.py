@@ -16,8 +16,8 @@ Made from `evalstore COMMAND --help` by `make docs`; a test keeps it true.
 Data goes to stdout, messages (progress, notes, hints, errors) to stderr. With `--json` a command
 prints one JSON document with `"format": 1`, in the shape of
 [documents.schema.json](documents.schema.json), which stays stable. Every option
-has an environment variable: `EVALSTORE_` and the command's and option's name, such as
-`EVALSTORE_RUN_CONCURRENCY`.
+has an environment variable, such as `EVALSTORE_RUN_CONCURRENCY`; they are listed
+[below](#environment-variables).
 
 In a terminal the output of `diff`, `grep`, `log`, `ls`, `show` and `stats` goes through
 `EVALSTORE_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless you have set others, so
@@ -49,7 +49,39 @@ def pages() -> str:
     for title, names in GROUPS.items():
         parts.append(f"## {title}\n")
         parts += [_page(f"evalstore {name}", group.commands[name], level=3) for name in names]
+    parts.append(_variables(group))
     return "\n".join(parts)
+
+
+VARIABLES = """\
+## Environment variables
+
+An option on the command line overrides its variable. A flag is set by `1`, the values of a
+repeatable option are separated by blanks.
+
+| command | option | variable |
+|---|---|---|
+"""
+
+
+def _variables(group: Any) -> str:
+    """The environment variable of each option."""
+    commands = [("evalstore", "EVALSTORE", group)]
+    for names in GROUPS.values():
+        for name in names:
+            commands.append((name, f"EVALSTORE_{name.upper()}", group.commands[name]))
+    rows = [
+        f"| {name} | `{parameter.opts[-1]}` | `{variable_of(prefix, parameter)}` |\n"
+        for name, prefix, command in commands
+        for parameter in command.params
+        if parameter.param_type_name == "option" and not parameter.hidden
+    ]
+    return VARIABLES + "".join(rows)
+
+
+def variable_of(prefix: str, parameter: Any) -> str:
+    """The name of the environment variable of an option."""
+    return str(parameter.envvar or f"{prefix}_{parameter.name.upper()}")
 
 
 def _page(title: str, command: Any, level: int = 2) -> str:

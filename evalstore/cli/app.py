@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from evalstore.cli import output
+from evalstore.cli.help import SectionedCommand, write_options
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import EvalstoreError
 from evalstore.planning.options import Location
@@ -31,6 +32,7 @@ GROUPS = {
     "Upkeep": ("fsck", "completion", "version"),
 }
 """The commands in the order in which `--help` lists them."""
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNLIMITED = 1_000
 """Characters of a summary, so that it is never cut."""
 
@@ -46,6 +48,11 @@ class _Commands(TyperGroup):
         """The names of all commands in the order of `GROUPS`; names without a group come last."""
         listed = [name for names in GROUPS.values() for name in names]
         return [*listed, *(name for name in super().list_commands(ctx) if name not in listed)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options that all commands share, then the commands."""
+        write_options(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group; a summary is never shortened, it is wrapped."""
@@ -93,7 +100,14 @@ def _explain(error: OSError) -> EvalstoreError:
     return EvalstoreError(f"'{output.clip(str(error.filename), _LONGEST_NAME)}': {reason}")
 
 
-app = typer.Typer(
+class _Program(typer.Typer):
+    """The program, whose commands show their options in sections."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Command], _Command]:
+        return super().command(name, **{"cls": SectionedCommand, **settings})
+
+
+app = _Program(
     name="evalstore",
     cls=_Commands,
     invoke_without_command=True,

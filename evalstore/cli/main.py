@@ -66,7 +66,8 @@ def start(
 ) -> None:
     """Version-controlled evaluation of language models: run only what changed, and see why.
 
-    These options can be given before or after the command.
+    These options can be given before or after the command. Every option also has an environment
+    variable, such as EVALSTORE_RUN_CONCURRENCY; docs/cli.md lists them.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -104,18 +105,18 @@ def hoist(argv: Sequence[str]) -> list[str]:
     rest: list[str] = []
     waiting = list(argv)
     while waiting:
-        one = waiting.pop(0)
-        if one == "--":
-            rest += [one, *waiting]
+        argument = waiting.pop(0)
+        if argument == "--":
+            rest += [argument, *waiting]
             break
-        if one in _FLAGS or any(
-            one.startswith(f"{name}=") for name in _VALUED if name.startswith("--")
+        if argument in _FLAGS or any(
+            argument.startswith(f"{name}=") for name in _VALUED if name.startswith("--")
         ):
-            front.append(one)
-        elif one in _VALUED and waiting:
-            front += [one, waiting.pop(0)]
+            front.append(argument)
+        elif argument in _VALUED and waiting:
+            front += [argument, waiting.pop(0)]
         else:
-            rest.append(one)
+            rest.append(argument)
     return front + rest
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from evalstore.cli import help
 from evalstore.planning.options import SelectionOptions
 
 Command = Callable[..., None]
@@ -17,7 +18,9 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(metavar="PATH[::ROW]", help="Test files, folders, or one row of a file."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON (stable schema).")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON (stable schema).", rich_help_panel=help.OUTPUT)
+]
 Models = Annotated[
     list[str] | None,
     typer.Option(
@@ -25,19 +28,37 @@ Models = Annotated[
         "--model",
         metavar="ID",
         help="Only this candidate (repeatable); any model.",
+        rich_help_panel=help.MODELS,
     ),
 ]
 Evaluators = Annotated[
     list[str] | None,
-    typer.Option("-J", "--evaluator", metavar="ID", help="Only this evaluator (repeatable)."),
+    typer.Option(
+        "-J",
+        "--evaluator",
+        metavar="ID",
+        help="Only this evaluator (repeatable).",
+        rich_help_panel=help.MODELS,
+    ),
 ]
 Tags = Annotated[
     list[str] | None,
-    typer.Option("-t", "--tag", metavar="T", help="Only tests with this tag (repeatable)."),
+    typer.Option(
+        "-t",
+        "--tag",
+        metavar="T",
+        help="Only tests with this tag (repeatable).",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 ExcludeTags = Annotated[
     list[str] | None,
-    typer.Option("--exclude-tag", metavar="T", help="No tests with this tag (repeatable)."),
+    typer.Option(
+        "--exclude-tag",
+        metavar="T",
+        help="No tests with this tag (repeatable).",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 Name = Annotated[
     str | None,
@@ -46,6 +67,7 @@ Name = Annotated[
         "--name",
         metavar="EXPR",
         help="Only cases whose file::row matches (and, or, not).",
+        rich_help_panel=help.SELECTION,
     ),
 ]
 Attempts = Annotated[
@@ -57,32 +79,68 @@ Attempts = Annotated[
         min=1,
         max=10_000,
         help="Answers to each question.",
+        rich_help_panel=help.MODELS,
     ),
 ]
 Changed = Annotated[
-    bool, typer.Option("--changed", help="Only cases added or edited since the last run.")
+    bool,
+    typer.Option(
+        "--changed",
+        help="Only cases added or edited since the last run.",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 LastFailed = Annotated[
     bool,
-    typer.Option("--lf", "--last-failed", help="Only cases that did not pass in their last run."),
+    typer.Option(
+        "--lf",
+        "--last-failed",
+        help="Only cases that did not pass in their last run.",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 Sample = Annotated[
     int | None,
-    typer.Option("--sample", metavar="N", min=1, help="N random cases (see --seed)."),
+    typer.Option(
+        "--sample",
+        metavar="N",
+        min=1,
+        help="N random cases (see --seed).",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="S", help="Seed of --sample (default: 0).")
+    int | None,
+    typer.Option(
+        "--seed", metavar="S", help="Seed of --sample (default: 0).", rich_help_panel=help.SELECTION
+    ),
 ]
 Shard = Annotated[
     str | None,
-    typer.Option("--shard", metavar="I/N", help="Part I of N of the cases (1-based)."),
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Part I of N of the cases (1-based).",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N cases.")
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        min=1,
+        help="Only the first N cases.",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 Refresh = Annotated[
     bool,
-    typer.Option("--refresh", help="Ask again (judge: judge again) what is stored."),
+    typer.Option(
+        "--refresh",
+        help="Ask again (judge: judge again) what is stored.",
+        rich_help_panel=help.REUSE,
+    ),
 ]
 MaxAge = Annotated[
     str | None,
@@ -90,16 +148,30 @@ MaxAge = Annotated[
         "--max-age",
         metavar="AGE",
         help="Ignore older answers (judge: judgements): 30d, 12h.",
+        rich_help_panel=help.REUSE,
     ),
 ]
 RetryErrors = Annotated[
     bool,
-    typer.Option("--retry-errors", help="Only failed calls, and undecided or failed judgements."),
+    typer.Option(
+        "--retry-errors",
+        help="Only failed calls, and undecided or failed judgements.",
+        rich_help_panel=help.REUSE,
+    ),
 ]
-Offline = Annotated[bool, typer.Option("--offline", help="Skip everything that needs the network.")]
+Offline = Annotated[
+    bool,
+    typer.Option(
+        "--offline", help="Skip everything that needs the network.", rich_help_panel=help.LIMITS
+    ),
+]
 KeepGoing = Annotated[
     bool,
-    typer.Option("--keep-going", help="Skip test files with errors (exit code 2)."),
+    typer.Option(
+        "--keep-going",
+        help="Skip test files with errors (exit code 2).",
+        rich_help_panel=help.SELECTION,
+    ),
 ]
 
 
@@ -160,15 +232,15 @@ def grouped(**groups: Callable[..., object]) -> Callable[[Command], Command]:
         own = inspect.signature(command, eval_str=True)
 
         @functools.wraps(command)
-        def with_groups(**given: object) -> None:
+        def with_groups(**values: object) -> None:
             for name, group in groups.items():
-                given[name] = group(**{one: given.pop(one) for one in members[name]})
-            command(**given)
+                values[name] = group(**{option: values.pop(option) for option in members[name]})
+            command(**values)
 
         spread = [
-            one
+            member
             for name, parameter in own.parameters.items()
-            for one in (members[name].values() if name in groups else (parameter,))
+            for member in (members[name].values() if name in groups else (parameter,))
         ]
         with_groups.__signature__ = own.replace(parameters=spread)  # type: ignore[attr-defined]
         return with_groups

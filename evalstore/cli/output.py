@@ -41,6 +41,8 @@ COLOURS = {
     "pending": "yellow",
     "broke": "red",
     "fixed": "green",
+    "old": "red",
+    "new": "green",
 }
 
 color: bool | None = None
@@ -145,8 +147,8 @@ def _items(start: str, items: Iterator[Any]) -> str:
     """Print a list; returns what comes before the next member."""
     line_part(start + "[")
     start = ""
-    for some in iter(lambda: list(islice(items, 100)), []):
-        line_part(start + ",".join(f"\n    {_json(one)}" for one in some))
+    for batch in iter(lambda: list(islice(items, 100)), []):
+        line_part(start + ",".join(f"\n    {_json(item)}" for item in batch))
         start = ","
     line_part("\n  ]" if start else "]")
     return ","
@@ -182,9 +184,9 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str] | None = None) ->
 def failure(error: EvalstoreError) -> None:
     """An error, or all problems of all files, on stderr."""
     if isinstance(error, WorkspaceError):
-        for found in error.problems:
-            problem(found)
-        count = sum(1 for found in error.problems if found.severity == "error")
+        for entry in error.problems:
+            problem(entry)
+        count = sum(1 for entry in error.problems if entry.severity == "error")
         to_stderr(
             f"{plural(count, 'error')} in {plural(len({p.file for p in error.problems}), 'file')}; "
             "nothing was asked"
@@ -201,22 +203,22 @@ def failure(error: EvalstoreError) -> None:
         cause = cause.__cause__
 
 
-def problem(found: Problem) -> None:
+def problem(entry: Problem) -> None:
     """One problem of a file on stderr, with the line of source when a column is known."""
-    word = typer.style(f"{found.severity}:", fg="red" if found.severity == "error" else "yellow")
-    to_stderr(f"{word} {safe(found.place)}: {safe(found.message)}")
-    if found.excerpt is not None and found.column:
-        to_stderr(f"    {safe(found.excerpt)}")
-        to_stderr("    " + " " * columns_of(safe(found.excerpt[: found.column - 1])) + "^")
-    if found.hint:
-        to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(found.hint)}")
+    word = typer.style(f"{entry.severity}:", fg="red" if entry.severity == "error" else "yellow")
+    to_stderr(f"{word} {safe(entry.place)}: {safe(entry.message)}")
+    if entry.excerpt is not None and entry.column:
+        to_stderr(f"    {safe(entry.excerpt)}")
+        to_stderr("    " + " " * columns_of(safe(entry.excerpt[: entry.column - 1])) + "^")
+    if entry.hint:
+        to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(entry.hint)}")
 
 
 def left_out(problems: list[Problem]) -> None:
     """The errors of files that are left out, and which those are."""
-    for found in problems:
-        problem(found)
-    files = sorted({found.file for found in problems})
+    for entry in problems:
+        problem(entry)
+    files = sorted({entry.file for entry in problems})
     if files:
         verb = "is" if len(files) == 1 else "are"
         to_stderr(f"{plural(len(files), 'file')} with errors {verb} left out: {', '.join(files)}")

@@ -23,7 +23,7 @@ _FIRST_SECONDS = 1.0
 
 
 class TerminalProgress(ProgressListener):
-    """Shows how far a run is, and what it has cost; keeps quiet when it is told to."""
+    """Shows the progress and the cost of a run; nothing with `--progress none`."""
 
     def __init__(self, mode: Mode) -> None:
         self._mode = "none" if output.quiet else mode
@@ -70,9 +70,9 @@ class TerminalProgress(ProgressListener):
             console=Console(stderr=True, no_color=output.color is False),
             transient=True,
         )
-        for what, name, total in (("asked", "asking ", asks), ("judged", "judging", judgements)):
+        for kind, name, total in (("asked", "asking ", asks), ("judged", "judging", judgements)):
             if total:
-                self._tasks[what] = self._bar.add_task(name, total=total, failed="", spent="")
+                self._tasks[kind] = self._bar.add_task(name, total=total, failed="", spent="")
         self._bar.start()
 
     def advance(self, what: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What the system or the shell did not give: said in words, as it is not a bug of evalstore."""
+"""Errors for resources that the system refuses, such as memory, disk space or open files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REASONS = {
 
 
 class ResourcesError(EvalstoreError):
-    """The system has not given what a command needs; what was finished is stored."""
+    """A resource that a command needs is exhausted; finished work is stored."""
 
     exit_code = INCOMPLETE
 

@@ -67,14 +67,14 @@ def keep_watching(
 
 
 def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool) -> int:
-    """Do what is to be done, if anything is; the exit code, should it be the last round."""
+    """Run the pending work, if there is any; returns the exit code if this is the last round."""
     before = watch.report
     try:
-        found = watch.plan()
-        if found is None:
+        status = watch.plan()
+        if status is None:
             output.talk("nothing to do")
         else:
-            output.talk(_summary(found))
+            output.talk(_summary(status))
             report = watch.run(TerminalProgress(Globals.progress))
             show(report)
             if before:
@@ -91,45 +91,45 @@ def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool
     return watch.report.exit_code
 
 
-def _summary(found: Status) -> str:
+def _summary(status: Status) -> str:
     """What a run would do, and its price."""
     parts = [
         f"{output.plural(count, word)} to {verb}"
         for count, word, verb in (
-            (found.ask, "answer", "ask"),
-            (found.judge, "judgement", "make"),
+            (status.ask, "answer", "ask"),
+            (status.judge, "judgement", "make"),
         )
         if count
     ]
-    if not parts and (found.left_asks or found.left_judgements):
+    if not parts and (status.left_asks or status.left_judgements):
         return "nothing to ask or judge: no model may be called for what is left"
     if not parts:
         return "nothing to ask or judge: all is stored"
-    price = output.likely_price(found.cost, found.guess) if found.cost != 0 else "at no cost"
+    price = output.likely_price(status.cost, status.guess) if status.cost != 0 else "at no cost"
     return f"{' and '.join(parts)}, {price}"
 
 
 def _print_rule(changed: list[str]) -> None:
-    """What separates one round from the next: the time, and what was saved."""
-    what = ", ".join(changed) if len(changed) <= _NAMED else output.plural(len(changed), "file")
+    """Print a rule between two rounds with the time and the saved files."""
+    files = ", ".join(changed) if len(changed) <= _NAMED else output.plural(len(changed), "file")
     columns = min(output.width(), 80)
-    text = output.clip(f"── {_clock()} {what}", columns - 3)
+    text = output.clip(f"── {_clock()} {files}", columns - 3)
     output.talk("")
     output.talk(output.faint(f"{text} {'─' * (columns - 1 - output.columns_of(text))}"))
 
 
 def _print_news(watch: Watch, before: RunReport, after: RunReport) -> None:
-    """How many cases are not what they were in the round before, in the words of `diff`."""
+    """Print how many cases changed since the previous round, in the words of `diff`."""
     try:
-        found = watch.find_news(before.run)
+        verdict_changes = watch.find_news(before.run)
     except StoreError:
         return  # the store is another one by now
     news = ", ".join(
         output.paint(f"{len(pairs)} {word}", word)
         for word, pairs in (
-            ("broke", found.broke),
-            ("fixed", found.fixed),
-            ("changed", found.changed),
+            ("broke", verdict_changes.broke),
+            ("fixed", verdict_changes.fixed),
+            ("changed", verdict_changes.changed),
         )
         if pairs
     )

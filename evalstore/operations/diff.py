@@ -320,7 +320,7 @@ def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection
     if any(side.name == WORKSPACE for side in sides):
         return Selection(project.targets(paths))
     files = case_files(*sides)
-    return Selection(find_targets(project.where, project.workspace, files.keys(), files, paths))
+    return Selection(find_targets(project.location, project.workspace, files.keys(), files, paths))
 
 
 def _listed(comparison: Comparison) -> list[Result]:

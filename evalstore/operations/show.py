@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.deserialize import restore_case_file, restore_failure, restore_question
+from evalstore.deserialize import restore_case_file, restore_failure
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
-from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run
-from evalstore.results import Result, Vote
+from evalstore.results import Result
 from evalstore.runs import restore_run
 from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import iterate_entries, read_results
-from evalstore.store.revisions import resolve, resolve_run
+from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import find_entry, read_tree
 from evalstore.values import Json, is_text
 
@@ -93,24 +93,13 @@ class ShownItem:
         }
 
 
-def show(location: Location, revision: str) -> ShownItem:
-    """Any object by its id or name; `REV:path` is the cases of a test file in that run."""
-    with open_store(location) as store:
-        text, colon, path = revision.partition(":")
-        if colon:
-            return _show_file(location, store, text, path)
-        return show_item(location, store, *resolve(store, text))
-
-
 def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem:
-    """An object of an open store."""
+    """A stored thing, but for sessions, with what belongs to it."""
     if kind == "question":
         return _show_question(location, store, id)
     stored = store.load_any(kind, id)
     if kind == "failure":
         return _show_failure(location, store, id, stored.content)
-    if kind == "session":
-        return _show_session(location, store, id, stored.content)
     content = store.load_whole(stored.content)
     item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.prompts = name_prompts(location, _prompts_of_results(item.related.get("results", ())))
@@ -162,7 +151,8 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
     return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
 
 
-def _show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
+def show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
+    """A test file as it was in a run; raises `RevisionError` when the run has no such file."""
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
     workspace = open_workspace(location)
@@ -215,68 +205,6 @@ Cell = tuple[str, str, str | None, str]
 
 def _case(result: Result) -> tuple[str, str]:
     return result.file, result.row
-
-
-def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
-    """The votes on a session alone, and those of `judged` on several sessions with it."""
-    yield from store.find_votes([session]).get(session, [])
-    for id, evaluation in store.find_evaluations(judged).items():
-        if len(evaluation.sessions) > 1 and session in evaluation.sessions:
-            yield Vote(
-                evaluation.started,
-                id,
-                evaluation.evaluation,
-                evaluation.evaluator,
-                evaluation.verdict,
-                evaluation.score,
-            )
-
-
-def _show_session(location: Location, store: Store, id: str, content: Json) -> ShownItem:
-    """A session with its judgements and cases."""
-
-    def version(kind: str, id: str | None) -> Json:
-        return store.load_contents(kind, [id]).get(id) if id else None
-
-    cells, has_several = cells_with(store, id)
-    judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
-    votes = list(_votes_on(store, id, judged))
-    evaluations = store.find_evaluations([vote.id for vote in votes])
-    rows = {key: cell.row for cell in cells for key in cell.evaluations}
-    related = {
-        "test": version("test", content["test"]),
-        "prompt": version("prompt", content.get("prompt")),
-        "model": version("model", content["model"]),
-        "question": hashing.question_id(restore_question(content)),
-        **(
-            {
-                "file": cells[0].file,
-                "row": cells[0].row,
-                "current": sorted({cell.evaluation for cell in cells if cell.evaluation}),
-                "cases": [
-                    {"file": cell.file, "row": cell.row, "verdict": cell.word} for cell in cells
-                ],
-            }
-            if cells
-            else {}
-        ),
-        "evaluations": [
-            {
-                **vote._asdict(),
-                "by": _evaluator_name(store, vote.evaluator),
-                "feedback": evaluations[vote.id].feedback,
-                "row": rows.get(vote.id),
-                "together": len(evaluations[vote.id].sessions),
-                "sessions": list(evaluations[vote.id].sessions),
-            }
-            for vote in votes
-        ],
-        "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
-    }
-    prompt = content.get("prompt")
-    return ShownItem(
-        "session", id, content, related, name_prompts(location, [prompt] * has_several)
-    )
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:

@@ -29,7 +29,7 @@ class Project(Participants):
         self, location: Location, workspace: WorkspaceFolder, store: Store, reading: Reading
     ) -> None:
         super().__init__(workspace.settings, reading)
-        self.where = location
+        self.location = location
         self.workspace = workspace
         self.store = store
         self.code = CodeTrust(location, workspace, store, reading)
@@ -50,7 +50,7 @@ class Project(Participants):
     def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
         """The targets of paths on the command line; raises as `find_targets`."""
         return find_targets(
-            self.where, self.workspace, self.reading.tests, self.reading.files, paths
+            self.location, self.workspace, self.reading.tests, self.reading.files, paths
         )
 
     def leave_out(self, files: Collection[str]) -> None:

@@ -1,1 +1,1 @@
-"""The browser: what is stored, in a terminal. The only package that knows Textual."""
+"""The browser of stored results in a terminal, made with Textual."""

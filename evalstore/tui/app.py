@@ -125,7 +125,7 @@ class Browser(App[None]):
             self.call_from_thread(self.exit)  # nobody can see it any more
             return
         try:
-            stamp = self.source.stamp()
+            stamp = self.source.workspace.stamp()
         except EvalstoreError as problem:
             if str(problem) != str(self.problem):
                 self.call_from_thread(self.show_store_problem, problem)

@@ -1,4 +1,4 @@
-"""The run of the browser: at most one at a time, beside what the user does."""
+"""Runs that the browser starts, at most one at a time, in the background."""
 
 from __future__ import annotations
 

@@ -228,9 +228,9 @@ async def _pass_on(text: str, service: Any, websocket: web.WebSocketResponse) ->
         return
 
 
-def _size(given: Any) -> int:
+def _size(value: Any) -> int:
     """Columns or lines, as the page sends them."""
     try:
-        return max(1, min(int(given), _WIDEST))
+        return max(1, min(int(value), _WIDEST))
     except (TypeError, ValueError, OverflowError):
         return 24

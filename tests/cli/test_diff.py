@@ -31,7 +31,7 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "scripted/one -> scripted/two in run <short>\n"
         "Fixed (1):\n"
         "    tests/weather.md [city=Oslo]  fail -> pass\n"
-        "        was: It is cold there.\n"
+        "        scripted/one: It is cold there.\n"
         "1 fixed, 1 unchanged\n"
         "pass rate 50.0% -> 100.0% (2 cases in 1 file, paired)\n"
         "+50.0 points; one file moved: nothing follows for the others\n"

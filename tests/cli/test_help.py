@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstore.cli.app import GROUPS
-from evalstore.cli.main import commands
+from evalstore.cli.main import commands, main
 
 NAMES = [name for names in GROUPS.values() for name in names]
 PROGRAM: Any = commands()
@@ -63,3 +64,40 @@ def test_no_help_is_cut_at_80_columns(name: str) -> None:
     assert all(len(line) <= 80 for line in page.splitlines())
     for text in texts_of(name):
         assert one_line(text) in one_line(rest), "a word is cut, or the text is not whole"
+
+
+@pytest.mark.parametrize("name", ["status", "run", "judge"])
+def test_the_help_of_commands_with_many_options_has_sections(name: str) -> None:
+    titles = re.findall(r"^([A-Z][\w ]+):$", help_of(name), re.MULTILINE)
+    sections = ["Arguments", "Models", "Selection", "Stored results", "Limits"]
+    sections += ["Gate", "Execution"] * (name != "status") + ["Output", "Options"]
+    assert titles == sections
+    options = help_of(name).partition("\nOptions:\n")[2]
+    listed = re.findall(r"^  (-.*?)  ", options, re.MULTILINE)
+    assert [names.split(", ")[-1] for names in listed] == ["--help"]
+
+
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_no_help_lists_environment_variables_but_the_documentation_does(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main([*([name] if name else []), "--help"]) == 0
+    assert "env var" not in capsys.readouterr().out
+    command = PROGRAM.commands[name] if name else PROGRAM
+    text = (Path(__file__).parents[2] / "docs/cli.md").read_text()
+    table = text.partition("## Environment variables")[2]
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and not parameter.hidden:
+            prefix = f"EVALSTORE_{name.upper()}".rstrip("_")
+            variable = parameter.envvar or f"{prefix}_{parameter.name.upper()}"
+            assert f"| `{parameter.opts[-1]}` | `{variable}` |" in table
+
+
+def test_the_documented_variables_are_read(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALSTORE_STATUS_TAGS", "nowhere")
+    assert main(["status"]) == 5
+    monkeypatch.setenv("EVALSTORE_STATUS_TAGS", "weather")
+    assert main(["status"]) == 0

@@ -99,6 +99,7 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
         "        was: It is cold there.\n"
         "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)\n"
         "2 changed, 0 unchanged\n"
+        "no case is judged on both sides\n"
     )
 
 

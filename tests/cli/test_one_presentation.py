@@ -1,16 +1,29 @@
-"""`show` and the browser say the same of an answer, in the same words and order."""
+"""The command line and the browser show answers, runs and comparisons in the same words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalstore.cli.render.history import print_diff
+from evalstore.cli.render.run import print_report, print_status
+from evalstore.operations.diff import diff, diff_models
+from evalstore.operations.progress import ProgressListener
+from evalstore.operations.run import run
 from evalstore.operations.views.answer import session_of
 from evalstore.operations.views.cases import cases
-from evalstore.planning.options import Location
+from evalstore.operations.views.interactive_run import ALL, RunEnd, plan
+from evalstore.operations.views.run_text import summarise
+from evalstore.operations.views.styled_text import StyledLine
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.tui.render.answer import answer_lines, verdict_lines
+from evalstore.tui.render.comparison import comparison_lines
+from evalstore.tui.render.pair import pair_lines
+from evalstore.tui.render.run import plan_lines, result_lines
+from evalstore.tui.state.verdict_order import SIGNS
 from tests.builders import tree
 from tests.cli.conftest import ONE, Evalstore, normalise
 from tests.cli.test_run import edit
@@ -68,3 +81,78 @@ def test_verdicts_have_one_order(workspace: Path, documents: Any, evalstore: Eva
     documents("run")
     listed = [line.split()[0] for line in evalstore("show").stdout.splitlines()[4:]]
     assert listed == ["error", "fail", "pass"]
+
+
+# --- runs and comparisons
+
+
+def _texts(lines: Iterable[StyledLine]) -> list[str]:
+    """Lines of the browser without indents and the signs of verdicts."""
+    texts = ["".join(span.text for span in line.spans) for line in lines]
+    for word, sign in SIGNS.items():
+        texts = [text.replace(f"{sign} {word}", word) for text in texts]
+    return [text.strip() for text in texts if text.strip()]
+
+
+def _printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("max_cost", [None, 0.0], ids=["complete", "stopped"])
+def test_a_run_is_summed_up_in_the_same_lines(
+    workspace: Path, capsys: pytest.CaptureFixture[str], max_cost: float | None
+) -> None:
+    options = RunOptions(max_cost=max_cost, fail_on="none")
+    report = run(Location(workspace), SelectionOptions(), options, ProgressListener())
+    print_report(report, None)
+    printed = _printed(capsys)
+    shown = _texts(result_lines(RunEnd(summarise(report), (), (), (), ())))
+    assert [line for line in shown if line not in printed] == [f"{report.seconds:.1f} s"]
+    assert len(shown) == (3 if max_cost is None else 4)
+
+
+def test_a_plan_is_summed_up_in_the_same_lines(
+    workspace: Path, capsys: pytest.CaptureFixture[str], documents: Any
+) -> None:
+    preview = plan(Location(workspace), ALL)
+    print_status(preview.status, explain=True)
+    assert _texts(plan_lines(ALL, preview))[0] == _printed(capsys)[-1]
+    documents("run")
+    preview = plan(Location(workspace), ALL)
+    print_status(preview.status, explain=True)
+    assert _texts(plan_lines(ALL, preview)) == _printed(capsys)[-1:]
+
+
+@pytest.fixture
+def two(workspace: Path) -> Path:
+    """The workspace with a second candidate, which passes Oslo, too."""
+    script = ONE.replace("scripted/one", "scripted/two").replace("Cold.", "Not warm.")
+    tree(workspace, {"models/two.yaml": script})
+    both = "[scripted/one, scripted/two]\nconfirmAbove: 1000"
+    edit(workspace / "evalstore.yaml", "[scripted/one]", both)
+    return workspace
+
+
+@pytest.mark.parametrize("of_models", [False, True], ids=["runs", "candidates"])
+def test_a_comparison_and_its_pairs_are_shown_in_the_same_lines(
+    two: Path, capsys: pytest.CaptureFixture[str], documents: Any, of_models: bool
+) -> None:
+    documents("run")
+    edit(two / "tests/weather.md", "must be warm.", "must be short.")
+    edit(two / "models/one.yaml", "Cold.", "Warm.")
+    documents("run", "--refresh")
+    location = Location(two)
+    compared = (
+        diff_models(location, "@~1", ("scripted/one", "scripted/two"))
+        if of_models
+        else diff(location, "@~1", "@")
+    )
+    print_diff(compared, answers=False, stat=False)
+    printed = _printed(capsys)
+    comparison = compared.comparison
+    pairs = [*comparison.broke, *comparison.fixed, *comparison.changed]
+    assert pairs
+    shown = _texts(comparison_lines(compared, ""))
+    for pair in pairs:
+        shown += _texts(pair_lines(compared, pair, compared.feedback))
+    assert [line for line in shown if line not in printed] == []

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from evalstore.operations.views.answer import AnswerView
+from evalstore.operations.views.shown_item import show_to_people
+from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 
@@ -167,3 +170,17 @@ def test_a_recorded_answer_has_no_price(
     shown = evalstore("show", session).stdout
     assert "\nrecorded, <when>\nsession <short>, " in shown
     assert "price" not in shown
+
+
+def test_the_json_of_a_session_lists_the_judgements_of_its_page(
+    written: Path, documents: Any
+) -> None:
+    write(written, GROUP)
+    session = documents("run", "--yes")["cases"][0]["sessions"][0]
+    write(written, GROUP.replace("scope: group}", "scope: group}\n- {allSame: city, scope: group}"))
+    documents("run", "--yes")
+    page = show_to_people(Location(written), session)
+    assert isinstance(page, AnswerView)
+    listed = documents("show", session)["related"]["evaluations"]
+    assert len(listed) == 2
+    assert {judgement["id"] for judgement in listed} == {opinion.id for opinion in page.opinions}

@@ -115,7 +115,7 @@ class Place:
     def __init__(self, root: Path, fake: Fake) -> None:
         self.root = root
         self.fake = fake
-        self.where = Location(root)
+        self.location = Location(root)
         self.day = 0
         self._ticks = 0
         self._written: dict[str, bytes] = {}
@@ -144,12 +144,12 @@ class Place:
             mock.patch("evalstore.operations.run.git_state", return_value=None),
             mock.patch("evalstore.operations.run.BATCH", 3),  # so that most runs have several
         ):
-            return run(self.where, selection, RunOptions(**orders), ProgressListener())
+            return run(self.location, selection, RunOptions(**orders), ProgressListener())
 
     def status(self, selection: SelectionOptions = PLAIN) -> Status:
         """What a run would do."""
         with self._clock():
-            return status(self.where, selection)
+            return status(self.location, selection)
 
     def _clock(self) -> Any:
         clock = SimpleNamespace(time_ns=self.time_ns)
@@ -157,7 +157,7 @@ class Place:
 
     def damages(self) -> list[Any]:
         """What `fsck` finds."""
-        return list(fsck(self.where).problems)
+        return list(fsck(self.location).problems)
 
     def rows(self) -> dict[tuple[str, bytes], tuple[Any, ...]]:
         """Every row of the store but those of its own bookkeeping."""

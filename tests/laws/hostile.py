@@ -184,7 +184,7 @@ READERS: dict[str, Reader] = {
     "runs": _browse(lambda source, _: source.runs()),
     "cases of a run": _browse(_browse_cases),
     "cases of the workspace": _browse(lambda source, names: _browse_cases(source, names, None)),
-    "compare": _browse(lambda source, _: source.compare("@~1", "@", None)),
+    "compare": _browse(lambda source, _: source.workspace.diff("@~1", "@")),
     "statistics": _browse(lambda source, _: source.stats("@", ["model", "file"])),
     "flips": _browse(lambda source, _: source.flips(source.runs()[0].id)),
     "search": _browse(lambda source, _: source.search(("bike",), lambda _done, _all: True)),

@@ -43,21 +43,22 @@ def doctor(
     """
     from evalstore.operations.doctor import doctor as operation
 
-    found = operation(here(), tuple(models or ()), ping=not no_ping, timeout=timeout)
+    diagnosis = operation(here(), tuple(models or ()), ping=not no_ping, timeout=timeout)
     if json:
-        output.document(found)
+        output.document(diagnosis)
     else:
-        print_diagnosis(found)
-    if found.exit_code:
-        raise typer.Exit(found.exit_code)
+        print_diagnosis(diagnosis)
+    if diagnosis.exit_code:
+        raise typer.Exit(diagnosis.exit_code)
 
 
-def print_diagnosis(found: Diagnosis) -> None:
+def print_diagnosis(diagnosis: Diagnosis) -> None:
     """Print a line for each finding, with a hint below each problem."""
     rows: list[Row] = [
-        (finding.level, finding.topic, finding.message, finding.hint) for finding in found.findings
+        (finding.level, finding.topic, finding.message, finding.hint)
+        for finding in diagnosis.findings
     ]
-    for checkup in found.models:
+    for checkup in diagnosis.models:
         rows += _rows_of(checkup)
     widest = max(output.columns_of(output.safe(topic)) for _, topic, _, _ in rows)
     for level, topic, message, hint in rows:
@@ -66,14 +67,14 @@ def print_diagnosis(found: Diagnosis) -> None:
         if hint:
             output.line(f"{'':{widest + 8}}hint: {output.safe(hint)}")
     output.line()
-    if not found.pings:
+    if not diagnosis.pings:
         output.line("no model was called")
         return
-    silent = sum(1 for model in found.models if model.pinged and not model.answered)
+    silent = sum(1 for model in diagnosis.models if model.pinged and not model.answered)
     output.line(
-        f"{output.plural(found.pings, 'model')} called, "
+        f"{output.plural(diagnosis.pings, 'model')} called, "
         + (output.paint(f"{silent} did not answer", "fail") if silent else "all answered")
-        + f"; the pings cost {_cost(found.cost)}"
+        + f"; the pings cost {_cost(diagnosis.cost)}"
     )
 
 

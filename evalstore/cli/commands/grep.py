@@ -42,22 +42,22 @@ def grep(
     """
     from evalstore.operations.grep import grep as operation
 
-    said = False
+    is_announced = False
 
     def report(done: int, total: int) -> bool:
-        nonlocal said
-        if total - done >= _MANY and not said:
-            said = True
+        nonlocal is_announced
+        if total - done >= _MANY and not is_announced:
+            is_announced = True
             output.talk(f"note: adding {output.plural(total, 'text')} to the search index")
         return True
 
-    found = operation(here(), pattern, (within,) if within else (), report)
+    hits = operation(here(), pattern, (within,) if within else (), report)
     if json:
-        output.document({"hits": found})
+        output.document({"hits": hits})
     else:
-        for hit in found:
+        for hit in hits:
             _print(hit)
-    if not found:
+    if not hits:
         raise typer.Exit(NO)
 
 

@@ -52,25 +52,25 @@ def diff(
 
     first, second, paths = _sides(list(revisions or ()))
     if versus is None:
-        wanted = options.make_selection(paths, models)
-        found = operations.diff(here(), first, second, selection=wanted, answers=answers)
+        selection = options.make_selection(paths, models)
+        compared = operations.diff(here(), first, second, selection=selection, answers=answers)
     else:
-        found = operations.diff_models(
+        compared = operations.diff_models(
             here(),
             _one_run(first, second),
             (_one_model(models), versus),
             selection=options.make_selection(paths),
             answers=answers,
         )
-    ends_with = NO if exit_code and not found.is_empty else OK
+    ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
     if json:
-        output.document(found)
+        output.document(compared)
     elif name_only:
-        for file in _files(found):
+        for file in _files(compared):
             output.line(output.safe(file))
     else:
-        print_diff(found, answers=answers, stat=stat)
+        print_diff(compared, answers=answers, stat=stat)
     if ends_with:
         raise typer.Exit(ends_with)
 
@@ -90,7 +90,7 @@ def _one_model(models: list[str] | None) -> str:
     return models[0]
 
 
-def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
+def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
     """Revisions and paths: `A..B` is two revisions; the arguments after `--` are paths."""
     from evalstore.planning.open_project import open_workspace
 
@@ -98,28 +98,31 @@ def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
     arguments = Globals.arguments
     if "--" in arguments:
         count = len(arguments) - arguments.index("--") - 1
-        given, paths = given[: len(given) - count], given[len(given) - count :] if count else []
+        revisions, paths = (
+            revisions[: len(revisions) - count],
+            revisions[len(revisions) - count :] if count else [],
+        )
     root = open_workspace(here()).root
     while (
-        given
+        revisions
         and not paths
-        and any((base / given[-1]).exists() for base in (here().directory, root))
+        and any((base / revisions[-1]).exists() for base in (here().directory, root))
     ):
-        paths.insert(0, given.pop())
-    if len(given) == 1 and ".." in given[0]:
-        first, _, second = given[0].partition("..")
-        given = [first or "@", second or "@"]
-    if "" in given:
+        paths.insert(0, revisions.pop())
+    if len(revisions) == 1 and ".." in revisions[0]:
+        first, _, second = revisions[0].partition("..")
+        revisions = [first or "@", second or "@"]
+    if "" in revisions:
         raise EvalstoreError("a revision is empty", hint="write @, @~1, or the start of an id")
-    if len(given) > 2:
+    if len(revisions) > 2:
         raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
-    return given[0] if given else None, given[1] if len(given) > 1 else None, paths
+    return revisions[0] if revisions else None, revisions[1] if len(revisions) > 1 else None, paths
 
 
-def _files(found: Diff) -> list[str]:
-    pairs = found.comparison
+def _files(compared: Diff) -> list[str]:
+    pairs = compared.comparison
     listed = [*pairs.broke, *pairs.fixed, *pairs.changed, *pairs.new, *pairs.gone]
-    return sorted({pair.either.file for pair in listed} | found.edits.keys())
+    return sorted({pair.either.file for pair in listed} | compared.edits.keys())
 
 
 @app.command()
@@ -148,13 +151,13 @@ def log(
         return
     from evalstore.operations.log import log as operation
 
-    found = operation(here(), file, limit)
+    runs = operation(here(), file, limit)
     if json:
-        output.document(found)
-    elif not found.entries:
+        output.document(runs)
+    elif not runs.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
-        print_log(found, oneline=oneline)
+        print_log(runs, oneline=oneline)
 
 
 def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: bool) -> None:
@@ -162,13 +165,13 @@ def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: b
 
     # Without a limit people see the newest; a document has all.
     few = None if json or output.verbose else _FAILURES
-    found = operation(here(), file, limit or few)
+    failures = operation(here(), file, limit or few)
     if json:
-        output.document(found)
-    elif not found.entries:
+        output.document(failures)
+    elif not failures.entries:
         output.talk("No call has failed.")
     else:
-        print_failures(found, oneline=oneline)
+        print_failures(failures, oneline=oneline)
 
 
 @app.command()
@@ -183,12 +186,9 @@ def show(
     `REV:path` shows what a test file asked and how it was judged in that run.
     """
     from evalstore.cli.render.show import print_shown
+    from evalstore.operations.views import shown_item
 
     if json:
-        from evalstore.operations.show import show as operation
-
-        output.document(operation(here(), revision))
+        output.document(shown_item.show(here(), revision))
     else:
-        from evalstore.operations.views.shown_item import show_to_people
-
-        print_shown(show_to_people(here(), revision))
+        print_shown(shown_item.show_to_people(here(), revision))

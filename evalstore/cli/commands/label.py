@@ -9,9 +9,12 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views.case_name import case_name
 
 if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
+
+LabelWord = Literal["pass", "fail", "none"]
 
 
 @app.command()
@@ -23,7 +26,7 @@ def label(
         ),
     ],
     verdict: Annotated[
-        Literal["pass", "fail", "none"] | None,
+        LabelWord | None,
         typer.Argument(
             metavar="pass|fail",
             help="Your verdict (none: the same as --remove).",
@@ -55,23 +58,12 @@ def label(
     edited. A new label by the same person replaces the old one. With --remove the label no longer
     counts, and the other verdicts do again; the store keeps both.
     """
-    if remove and verdict in ("pass", "fail"):
-        raise EvalstoreError(
-            f"'{verdict}' cannot be combined with '--remove'", hint="write one of the two"
-        )
-    if remove or verdict is None:
-        if not remove:
-            raise EvalstoreError(
-                "the verdict is missing",
-                hint="write 'pass' or 'fail', or '--remove' to remove your label",
-            )
-        verdict = "none"
     from evalstore.operations.label import label as operation
 
-    found = operation(
+    labels = operation(
         here(),
         case,
-        verdict,
+        _require_verdict(verdict, remove=remove),
         note=note,
         person=person,
         models=tuple(model or ()),
@@ -79,19 +71,38 @@ def label(
         every=every,
     )
     if json:
-        output.document({"labels": found})
+        output.document({"labels": labels})
     else:
-        for report in found:
-            _print(report)
-        pending = any(report.now == "pending" for report in found)
-        action = "judges it" if pending else "records the verdict in the history"
-        output.talk(f'("evalstore run" {action})')
+        _print_labels(labels)
+
+
+def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
+    """The verdict of the label, `none` to remove it; raises `EvalstoreError` for a wrong use."""
+    if remove:
+        if verdict in ("pass", "fail"):
+            raise EvalstoreError(
+                f"'{verdict}' cannot be combined with '--remove'", hint="write one of the two"
+            )
+        return "none"
+    if verdict is None:
+        raise EvalstoreError(
+            "the verdict is missing",
+            hint="write 'pass' or 'fail', or '--remove' to remove your label",
+        )
+    return verdict
+
+
+def _print_labels(labels: list[LabelReport]) -> None:
+    for report in labels:
+        _print(report)
+    pending = any(report.now == "pending" for report in labels)
+    action = "judges it" if pending else "records the verdict in the history"
+    output.talk(f'("evalstore run" {action})')
 
 
 def _print(report: LabelReport) -> None:
     subject = report.subject
-    place = f"{subject.file} [{subject.row}]" if subject.row else subject.file
-    place += f" ({report.prompt})" if report.prompt else ""
+    place = case_name(subject.file, subject.row, report.prompt)
     was = f"was {subject.verdict}" if subject.verdict not in (None, report.verdict) else ""
     now = f"now {report.now}" if report.now not in (None, report.verdict) else ""
     change = ", ".join(part for part in (was, now) if part)

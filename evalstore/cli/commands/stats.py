@@ -52,23 +52,25 @@ def stats(
     """
     from evalstore.operations.stats import stats as operation
 
-    names = [name.strip() for one in by or ["model"] for name in one.split(",")]
-    found = operation(here(), revision, list(dict.fromkeys(names)), query=query, currency=currency)
+    names = [name.strip() for value in by or ["model"] for name in value.split(",")]
+    statistics = operation(
+        here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
+    )
     if json:
-        output.document(found)
+        output.document(statistics)
     else:
-        print_stats(found)
+        print_stats(statistics)
 
 
-def print_stats(found: Stats) -> None:
+def print_stats(statistics: Stats) -> None:
     """A table for people."""
-    about = f", {output.safe(found.query)}" if found.query else ""
-    when = output.ago(found.started, time.time_ns() // 1000)
-    part = f", only {output.safe(found.selection)}" if found.selection else ""
-    output.line(f"run {output.short(found.run)}, {when}{part}{about}")
-    groups = [*found.groups, *([found.total] if len(found.groups) > 1 else [])]
+    about = f", {output.safe(statistics.query)}" if statistics.query else ""
+    when = output.ago(statistics.started, time.time_ns() // 1000)
+    part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
+    output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
+    groups = [*statistics.groups, *([statistics.total] if len(statistics.groups) > 1 else [])]
     header = [
-        "/".join(found.by),
+        "/".join(statistics.by),
         "passed",
         "95% interval",
         "",
@@ -78,17 +80,17 @@ def print_stats(found: Stats) -> None:
         "cases",
     ]
     header += ["sessions", "judgements", "latency", "answers", "per 100", "judging", "flaky"]
-    rows = [_row(group, found.currency) for group in groups]
+    rows = [_row(group, statistics.currency) for group in groups]
     kept = [
         n for n, name in enumerate(header) if n < 2 or name in _ALWAYS or any(r[n] for r in rows)
     ]
     output.table([[row[n] for n in kept] for row in rows], [header[n] for n in kept])
-    rerolls = found.rerolls.text(found.total.rate.passed)
+    rerolls = statistics.rerolls.text(statistics.total.rate.passed)
     if rerolls:
         for text in output.wrap(rerolls, output.width()):
             output.line(text)
-    if found.total.unpriced:
-        count = f"{found.total.unpriced:,} sessions and judgements"
+    if statistics.total.unpriced:
+        count = f"{statistics.total.unpriced:,} sessions and judgements"
         output.talk(f"note: the price of {count} is unknown; costs are without them")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,8 +42,17 @@ def trust(
     workspaces send the variable NAME of your environment to HOST (with or without a port). No file
     of a workspace can grant trust.
     """
-    from evalstore.operations import trust
+    _require_sound(paths, show=show, revoke=revoke, network=network)
+    if paths and paths[0] == "env":
+        _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
+    elif show:
+        _list_trusted(json=json)
+    else:
+        _trust_files(paths or (), network=network, revoke=revoke, json=json)
 
+
+def _require_sound(paths: list[str] | None, *, show: bool, revoke: bool, network: bool) -> None:
+    """Raise `EvalstoreError` for options that cannot be combined, or when nothing is named."""
     if show and (paths or revoke or network):
         raise EvalstoreError(
             "'--list' cannot be combined with anything else", hint="evalstore trust --list"
@@ -56,33 +66,40 @@ def trust(
         raise EvalstoreError(
             "no file is named", hint="evalstore trust FILE, or evalstore trust --list"
         )
-    if paths and paths[0] == "env":
-        _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
-        return
-    allowed: list[AllowedPath] = []
-    if show:
-        found, allowed = trust.trusted_files(), trust.allowed_paths()
-    elif revoke:
-        found, allowed = trust.revoke(here(), paths or ())
-    else:
-        found = trust.trust(here(), paths or (), network=network)
+
+
+def _list_trusted(*, json: bool) -> None:
+    from evalstore.operations import trust
+
+    files, variables, paths = (
+        trust.trusted_files(),
+        trust.allowed_variables(),
+        trust.allowed_paths(),
+    )
     if json:
-        content: dict[str, Any] = {"files": found}
-        if show:
-            content["variables"] = trust.allowed_variables()
-        if show or revoke:
-            content["paths"] = allowed
-        output.document(content)
-    elif show:
-        _print_list(found)
-        _print_variables(trust.allowed_variables())
-        _print_allowed(allowed)
+        output.document({"files": files, "variables": variables, "paths": paths})
+        return
+    _print_list(files)
+    _print_variables(variables)
+    _print_allowed(paths)
+
+
+def _trust_files(names: Sequence[str], *, network: bool, revoke: bool, json: bool) -> None:
+    from evalstore.operations import trust
+
+    paths: list[AllowedPath] = []
+    if revoke:
+        files, paths = trust.revoke(here(), names)
     else:
-        for file in found:
-            _print_one(file)
-        for path in allowed:
-            output.line(f"{output.safe(path.path)}: no longer allowed")
-            output.line(f"  for the workspace {output.safe(path.workspace)}")
+        files = trust.trust(here(), names, network=network)
+    if json:
+        output.document({"files": files, **({"paths": paths} if revoke else {})})
+        return
+    for file in files:
+        _print_file(file)
+    for path in paths:
+        output.line(f"{output.safe(path.path)}: no longer allowed")
+        output.line(f"  for the workspace {output.safe(path.workspace)}")
 
 
 def _print_allowed(allowed: list[AllowedPath]) -> None:
@@ -100,38 +117,38 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool
             hint="as in: evalstore trust env DESK_KEY localhost:8000",
         )
     decide = trust.revoke_variable if revoke else trust.allow_variable
-    found = decide(*words)
+    variable = decide(*words)
     if json:
-        output.document({"files": [], "variables": [found]})
+        output.document({"files": [], "variables": [variable]})
         return
     words_of = {
         "trusted": "may be sent to",
         "kept": "may be sent already to",
         "revoked": "may no longer be sent to",
     }
-    output.line(f"{found.variable}: {words_of[found.change]} {output.safe(found.host)}")
+    output.line(f"{variable.variable}: {words_of[variable.change]} {output.safe(variable.host)}")
 
 
-def _print_variables(found: list[ShownVariable]) -> None:
-    if found:
+def _print_variables(variables: list[ShownVariable]) -> None:
+    if variables:
         output.table(
-            [(variable.variable, variable.host) for variable in found], ("variable", "host")
+            [(variable.variable, variable.host) for variable in variables], ("variable", "host")
         )
 
 
-def _print_list(found: list[ShownFile]) -> None:
-    if not found:
+def _print_list(files: list[ShownFile]) -> None:
+    if not files:
         output.talk("No file is trusted.")
         return
     header = ("file", "bytes", "network", "sha256")
     rows = [
         (file.path, f"{file.size:,}", "yes" if file.network else "no", file.sha256)
-        for file in found
+        for file in files
     ]
     output.table(rows, header)
 
 
-def _print_one(file: ShownFile) -> None:
+def _print_file(file: ShownFile) -> None:
     place = file.path
     if Path(place).is_relative_to(here().directory):
         place = str(Path(place).relative_to(here().directory))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evalstore.cli import output
 from evalstore.cli.app import Globals, app, here
 from evalstore.errors import BUG, STORE_UNUSABLE, EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.tui.keys.keymap import Appearance
 
 _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"
 
@@ -21,67 +24,63 @@ def _own(name: str) -> str:
     return f"EVALSTORE_VIEW_{name}"
 
 
+Revision = Annotated[
+    str | None,
+    typer.Argument(metavar="[REV]", help="The run to open first.", envvar=_own("REVISION")),
+]
+Theme = Annotated[
+    str | None,
+    typer.Option(
+        "--theme",
+        metavar="NAME",
+        help="Colour theme (overrides the settings).",
+        envvar=_own("THEME"),
+    ),
+]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="ID=KEYS",
+        help="Rebind an action: history.compare=D,f4 (repeatable).",
+        envvar=_own("KEY"),
+    ),
+]
+Web = Annotated[
+    bool,
+    typer.Option(
+        "--web", help="Serve it to a local web browser at a secret URL.", envvar=_own("WEB")
+    ),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="N",
+        min=1,
+        max=65535,
+        help="With --web: the port (default: a free one).",
+        envvar=_own("PORT"),
+    ),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Make no network calls in runs started here.")
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", metavar="USD", min=0, help="Stop each run before it costs more."),
+]
+
+
 @app.command()
 def view(
-    revision: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[REV]",
-            help="The run to open first.",
-            envvar=_own("REVISION"),
-            show_envvar=False,
-        ),
-    ] = None,
-    theme: Annotated[
-        str | None,
-        typer.Option(
-            "--theme",
-            metavar="NAME",
-            help="Colour theme (overrides the settings).",
-            envvar=_own("THEME"),
-            show_envvar=False,
-        ),
-    ] = None,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--key",
-            metavar="ID=KEYS",
-            help="Rebind an action: history.compare=D,f4 (repeatable).",
-            envvar=_own("KEY"),
-            show_envvar=False,
-        ),
-    ] = None,
-    web: Annotated[
-        bool,
-        typer.Option(
-            "--web",
-            help="Serve it to a local web browser at a secret URL.",
-            envvar=_own("WEB"),
-            show_envvar=False,
-        ),
-    ] = False,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            metavar="N",
-            min=1,
-            max=65535,
-            help="With --web: the port (default: a free one).",
-            envvar=_own("PORT"),
-            show_envvar=False,
-        ),
-    ] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Make no network calls in runs started here.")
-    ] = False,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            "--max-cost", metavar="USD", min=0, help="Stop each run before it costs more."
-        ),
-    ] = None,
+    revision: Revision = None,
+    theme: Theme = None,
+    key: Key = None,
+    web: Web = False,
+    port: Port = None,
+    offline: Offline = False,
+    max_cost: MaxCost = None,
 ) -> None:
     """Browse runs, cases, answers and verdicts.
 
@@ -102,12 +101,19 @@ def view(
 
         serve(_command(), port or 0, _tell)
         return
+    _browse(revision, look, offline=offline, max_cost=max_cost)
+
+
+def _browse(
+    revision: str | None, look: Appearance, *, offline: bool, max_cost: float | None
+) -> None:
+    """Show the browser until the user leaves it, then print what it could not show."""
     from evalstore.tui.app import Browser
     from evalstore.tui.state.data_source import WorkspaceSource
 
     warnings: list[str] = []  # the screen belongs to the browser until it ends
-    where = replace(here(), warn=warnings.append)
-    browser = Browser(WorkspaceSource(where, offline=offline, max_cost=max_cost), revision, look)
+    location = replace(here(), warn=warnings.append)
+    browser = Browser(WorkspaceSource(location, offline=offline, max_cost=max_cost), revision, look)
     browser.run()
     for warning in warnings:
         output.warn(warning)
@@ -118,7 +124,7 @@ def view(
 
 
 def _require_terminal() -> None:
-    if not all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise EvalstoreError("'view' needs an interactive terminal", hint=_TERMINAL_HINT)
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         raise EvalstoreError(
@@ -147,11 +153,11 @@ def _command() -> list[str]:
     rest: list[str] = []
     waiting = list(Globals.arguments)
     while waiting and waiting[0] != "--":
-        one = waiting.pop(0)
-        if one == "--port":
+        argument = waiting.pop(0)
+        if argument == "--port":
             del waiting[:1]
-        elif one != "--web" and not one.startswith("--port="):
-            rest.append(one)
+        elif argument != "--web" and not argument.startswith("--port="):
+            rest.append(argument)
     return [sys.executable, "-P", "-m", "evalstore", *rest, *waiting]
 
 

@@ -62,24 +62,24 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
     """Validate all files without calling a model."""
     from evalstore.operations.check import check as operation
 
-    found = operation(here(), tuple(paths or ()))
-    found.problems.extend(_problems_of_browser())
+    report = operation(here(), tuple(paths or ()))
+    report.problems.extend(_problems_of_browser())
     if json:
-        output.document(found)
+        output.document(report)
     else:
-        for problem in found.problems:
+        for problem in report.problems:
             output.problem(problem)
-        warnings = len(found.problems) - found.errors
+        warnings = len(report.problems) - report.errors
         output.line(
-            f"{output.plural(found.files, 'test file')}, {output.plural(found.cases, 'case')}: "
+            f"{output.plural(report.files, 'test file')}, {output.plural(report.cases, 'case')}: "
             + (
-                output.paint(output.plural(found.errors, "error"), "fail")
-                if found.errors
+                output.paint(output.plural(report.errors, "error"), "fail")
+                if report.errors
                 else "no errors"
             )
             + (f", {output.plural(warnings, 'warning')}" if warnings else "")
         )
-    if found.errors:
+    if report.errors:
         raise typer.Exit(USAGE)
 
 
@@ -199,15 +199,15 @@ def price_source(price: dict[str, Any] | None) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, list):
         listed = [
-            f"{one} ×{count}" if count > 1 else one
-            for one, count in Counter(map(_cell, value)).items()
+            f"{item} ×{count}" if count > 1 else item
+            for item, count in Counter(map(_cell, value)).items()
         ]
         more = f" … {len(listed)} in all" if len(listed) > _LISTED else ""
         return ", ".join(listed[:_LISTED]) + more
     text = "" if value is None else str(value)
     return (
         output.short(text)
-        if len(text) == 32 and all(one in "0123456789abcdef" for one in text)
+        if len(text) == 32 and all(digit in "0123456789abcdef" for digit in text)
         else text
     )
 
@@ -217,22 +217,22 @@ def fsck(json: options.Json = False) -> None:
     """Verify the store: recompute every id, follow every reference."""
     from evalstore.operations.fsck import fsck as operation
 
-    found = operation(here())
+    report = operation(here())
     if json:
-        output.document(found)
+        output.document(report)
     else:
-        for damage in found.problems:
+        for damage in report.problems:
             place = f"{damage.kind} {damage.id}".rstrip()
             output.line(output.safe(f"{place}: {damage.message}"))
         output.line(
-            f"{output.plural(found.checked, 'row')} checked: "
+            f"{output.plural(report.checked, 'row')} checked: "
             + (
-                output.paint(output.plural(len(found.problems), "problem"), "fail")
-                if found.problems
+                output.paint(output.plural(len(report.problems), "problem"), "fail")
+                if report.problems
                 else "all is well"
             )
         )
-    if found.problems:
+    if report.problems:
         raise typer.Exit(NO)
 
 

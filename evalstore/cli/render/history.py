@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evalstore.cli import output
+from evalstore.cli.render.lines import print_lines, print_wrapped
+from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.diff_text import (
+    CHANGES,
+    FLIPS,
+    pair_line,
+    side_lines,
+    summary_lines,
+)
+from evalstore.operations.views.run_text import counts_text
+from evalstore.operations.views.status_text import edit_lines
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.planning.options import describe_selection
-from evalstore.reports.version_diff import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
@@ -15,140 +26,90 @@ if TYPE_CHECKING:
     from evalstore.operations.log import Log
     from evalstore.reports.comparison import Pair
 
-_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
+_EDITS = 6
+"""Edits of a file before the list is cut."""
+_PAIRS = 20
+"""Pairs of a kind before the list is cut; `-v` shows all."""
+_GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 
 
-def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
-    """A comparison for people: flips first."""
-    pairs = found.comparison
-    for note in found.notes:
+def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
+    """Print a comparison; the pairs that broke or were fixed come first."""
+    for note in diff.notes:
         output.talk(f"note: {note}")
-    if found.models:
-        output.line(f"{' -> '.join(map(output.safe, found.models))} in run {found.was[:8]}")
-    if found.edits and not stat:
+    if diff.models:
+        output.line(f"{' -> '.join(map(output.safe, diff.models))} in run {diff.was[:8]}")
+    if not stat:
+        _print_edits(diff)
+        for change in CHANGES:
+            _print_pairs(diff, change, getattr(diff.comparison, change), answers=answers)
+    print_lines(summary_lines(diff))
+
+
+def _print_edits(diff: Diff) -> None:
+    if diff.edits:
         output.line("Edited:")
-        for file, edits in found.edits.items():
-            output.line(f"    {output.safe(file)}")
-            for edit in edits[:6]:
-                _print_edit(edit, "        ")
-            if len(edits) > 6:
-                output.line(f"        … {len(edits) - 6} more")
-    for title, listed in (
-        ("Broke", pairs.broke),
-        ("Fixed", pairs.fixed),
-        ("Changed", pairs.changed),
-        ("New", pairs.new),
-        ("Gone", pairs.gone),
-    ):
-        if listed and not stat:
-            output.line(f"{output.paint(title, title.lower(), bold=True)} ({len(listed)}):")
-            limit = len(listed) if output.verbose else 20
-            for pair in listed[:limit]:
-                _print_pair(found, pair, answers=answers)
-            if len(listed) > limit:
-                output.line(f"    … {len(listed) - limit} more (-v lists all)")
-    before, after = pairs.rates()
-    counts = [
-        f"{len(listed)} {word}"
-        for word, listed in (
-            ("broke", pairs.broke),
-            ("fixed", pairs.fixed),
-            ("changed", pairs.changed),
-            ("new", pairs.new),
-            ("gone", pairs.gone),
-        )
-        if listed
-    ]
-    output.line(", ".join([*counts, f"{len(pairs.unchanged)} unchanged"]))
-    if before.judged:
-        change = pairs.change()
-        about = f"{output.plural(change.pairs, 'case')} in {output.plural(change.files, 'file')}"
-        output.line(f"pass rate {before.text} -> {after.text} ({about}, paired)")
-        output.line(f"{change.points}; {change.finding}")
+    for file, edits in diff.edits.items():
+        output.line(f"    {output.safe(file)}")
+        for edit in edits[:_EDITS]:
+            print_lines(edit_lines(edit, width=output.width() - 12, indent=8))
+        if len(edits) > _EDITS:
+            output.line(f"        … {len(edits) - _EDITS} more")
 
 
-def _print_edit(edit: Difference, start: str) -> None:
-    output.line(start + output.safe(str(edit)))
-    if not edit.fits:
-        indent = " " * (len(start) + 2)
-        old, new = focus(edit.was, edit.now, output.width() - len(indent) - 2)
-        output.line(f"{indent}{output.paint('- ' + output.safe(old), 'broke')}")
-        output.line(f"{indent}{output.paint('+ ' + output.safe(new), 'fixed')}")
+def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -> None:
+    if not pairs:
+        return
+    title = output.paint(change.capitalize(), change if change in FLIPS else None, bold=True)
+    output.line(f"{title} ({len(pairs)}):")
+    shown = pairs if output.verbose else pairs[:_PAIRS]
+    for pair in shown:
+        print_lines([pair_line(diff, pair, signs={}, indent=4)])
+        print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
+        if answers:
+            for text in diff.answer_diff(pair):
+                colour = {"+": "new", "-": "old"}.get(text[:1], "")
+                print_lines([StyledLine((StyledSpan(output.safe(text), colour),), 8)])
+    if len(pairs) > len(shown):
+        output.line(f"    … {len(pairs) - len(shown)} more (-v lists all)")
 
 
-def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
-    shown = pair.either
-    label = f"{shown.file} [{shown.row}]" if shown.row else shown.file
-    prompt = found.prompts.get(shown.file, {}).get(shown.prompt)
-    label += f" ({prompt})" if prompt else ""
-    was, now = _word(pair.was), _word(pair.now)
-    arrow = (
-        f"{output.paint(was, was)} -> {output.paint(now, now)}"
-        if pair.was and pair.now and was != now
-        else output.paint(now or was, now or was)
-    )
-    reason = found.reason(pair)
-    model = "" if found.models else f"{output.safe(shown.model)}  "
-    output.line(
-        f"    {output.safe(label)}  {model}{arrow}"
-        + (f"  ({output.safe(reason)})" if reason and pair.was and pair.now else "")
-    )
-    for side, result in (("was", pair.was), ("now", pair.now)):
-        feedback = found.feedback_of(result)
-        if feedback:
-            first, *rest = output.wrap(feedback, output.width() - 13)
-            output.line(f"        {side}: {first}")
-            for part in rest:
-                output.line(f"             {part}")
-    if answers:
-        for text in found.answer_diff(pair):
-            colour = "fixed" if text.startswith("+") else "broke" if text.startswith("-") else None
-            output.line(
-                "        "
-                + (output.paint(output.safe(text), colour) if colour else output.safe(text))
-            )
-
-
-def _word(result: Any) -> str:
-    if result is None:
-        return ""
-    return result.verdict or ("pending" if result.evaluation else "answered")
-
-
-def print_failures(found: FailureLog, *, oneline: bool) -> None:
+def print_failures(log: FailureLog, *, oneline: bool) -> None:
     """Failures for people, with each hint once below them."""
     now = time.time_ns() // 1000
     hints: dict[str, str] = {}
-    for entry in found.entries:
-        one = entry.document()
-        what = f"{one['class']} {one['status']}" if one["status"] else one["class"]
-        hints |= {what: entry.hint} if entry.hint else {}
-        if one["file"] is None:
-            place = f"question {output.short(one['question'])}" if one["question"] else ""
+    for entry in log.entries:
+        failure = entry.document()
+        kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
+        hints |= {kind: entry.hint} if entry.hint else {}
+        if failure["file"] is None:
+            place = f"question {output.short(failure['question'])}" if failure["question"] else ""
         else:
-            place = f"{one['file']} [{one['row']}]" if one["row"] else one["file"]
-            if entry.place and entry.place.has_several:
-                place += f" ({found.prompts[one['prompt']]})"
+            several = entry.place and entry.place.has_several
+            prompt = log.prompts[failure["prompt"]] if several else None
+            place = case_name(failure["file"], failure["row"], prompt)
         parts = (
             output.short(entry.id),
             output.ago(entry.failure.at, now),
-            output.safe((one["model"] or "") + (" (as evaluator)" if one["evaluator"] else "")),
+            output.safe(
+                (failure["model"] or "") + (" (as evaluator)" if failure["evaluator"] else "")
+            ),
             output.safe(place),
-            f"{output.paint(what, 'error')}, {output.plural(one['attempts'], 'try')}",
+            f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
         )
         line = "  ".join(part for part in parts if part)
-        message = output.safe(one["message"])
+        message = output.safe(failure["message"])
         output.line(f"{line}  {message}" if oneline else f"{line}\n    {message}")
-    for what, hint in hints.items():
-        output.talk(f"hint: {what}: {hint}")
-    if found.total > len(found.entries):
-        output.talk(f"({found.total - len(found.entries):,} older; -v lists all)")
+    for kind, hint in hints.items():
+        output.talk(f"hint: {kind}: {hint}")
+    if log.total > len(log.entries):
+        output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
 
 
-def print_log(found: Log, *, oneline: bool) -> None:
+def print_log(log: Log, *, oneline: bool) -> None:
     """Runs for people."""
     now = time.time_ns() // 1000
-    for number, entry in enumerate(found.entries):
+    for number, entry in enumerate(log.entries):
         run = entry.run
         verdicts = ", ".join(
             output.paint(f"{count} {word}", word) for word, count in entry.verdicts.items() if count
@@ -175,21 +136,18 @@ def print_log(found: Log, *, oneline: bool) -> None:
             output.line()
         output.line(
             f"{output.paint('run', 'pending')} {run.id}  {when}"
-            + (f"  git {run.git.commit[:8]}{_CHANGES[run.git.dirty]}" if run.git else "")
+            + (f"  git {run.git.commit[:8]}{_GIT_CHANGES[run.git.dirty]}" if run.git else "")
         )
         if message:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
-        output.line(
-            f"    {run.status}: {run.asked:,} asked, "
-            + (f"{run.recorded:,} recorded, " if run.recorded else "")
-            + f"{run.judged:,} judged, {run.reused:,} reused, "
-            + output.money(run.cost)
-        )
+        output.line(f"    {counts_text(run)}, {output.money(run.cost)}")
         if verdicts:
             output.line(f"    {verdicts}")
         for edit in entry.edits:
-            _print_edit(edit, "    edit: ")
-    if found.total > len(found.entries):
-        output.talk(f"({found.total - len(found.entries)} older)")
+            first, *values = edit_lines(edit, width=output.width() - 14, indent=10)
+            output.line(f"    edit: {first.spans[0].text}")
+            print_lines(values)
+    if log.total > len(log.entries):
+        output.talk(f"({log.total - len(log.entries)} older)")

@@ -12,10 +12,22 @@ if TYPE_CHECKING:
 
 
 def print_lines(lines: Iterable[StyledLine]) -> None:
-    """Lines that may be as long as they are."""
+    """Print lines as long as they are."""
     for line in lines:
         text = " " * line.indent + "".join(map(_paint, line.spans))
         output.line(text.rstrip())
+
+
+def print_wrapped(lines: Iterable[StyledLine]) -> None:
+    """Print lines without colours; the last part of a line is wrapped below its start."""
+    for line in lines:
+        *labels, text = (span.text for span in line.spans)
+        start = " " * line.indent + "".join(labels)
+        margin = output.columns_of(start)
+        first, *others = output.wrap(text, output.width() - margin)
+        output.line(f"{start}{first}".rstrip())
+        for part in others:
+            output.line(" " * margin + part)
 
 
 def _paint(span: StyledSpan) -> str:

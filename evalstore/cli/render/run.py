@@ -1,4 +1,4 @@
-"""The answers of `status`, `run` and `judge` for people."""
+"""Prints the results of `status`, `run` and `judge` for people."""
 
 from __future__ import annotations
 
@@ -6,223 +6,183 @@ import time
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
-from evalstore.errors import INTERRUPTED, STOPPED
+from evalstore.cli.render.lines import print_lines
 from evalstore.operations.status_report import summed
-from evalstore.reports.version_diff import Difference, focus
+from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.run_text import (
+    failure_line,
+    stop_lines,
+    summarise,
+    summary_text,
+    verdict_line,
+)
+from evalstore.operations.views.status_text import (
+    KIND_TITLES,
+    change_text,
+    left_text,
+    nothing_text,
+    plan_text,
+    skipped_text,
+    trust_hint,
+    value_lines,
+    waiting_text,
+)
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import FileChange, Status
+    from evalstore.operations.status_report import Status
+    from evalstore.operations.views.run_text import RunSummary
     from evalstore.planning.code_trust import Untrusted
+    from evalstore.planning.plan import PlanItem
 
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
 
 
-def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None:
-    """The answer of `status` and of `run -n` for people."""
-    for warning in (*found.refused, *found.warnings):
+def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> None:
+    """Print what `status` and `run -n` report."""
+    for warning in (*status.refused, *status.warnings):
         output.talk(f"warning: {output.safe(warning)}")
-    output.left_out(found.left_out)
-    if found.last_run is None:
+    output.left_out(status.left_out)
+    if status.last_run is None:
         output.line("No run yet.")
-    elif found.changes:
-        when = output.ago(found.last_started or 0, time.time_ns() // 1000)
-        output.line(f"Changed since run {output.short(found.last_run)} ({when}):")
-        output.line('  (use "evalstore diff -- FILE" to see how)')
-        width = max(output.columns_of(change.file) for change in found.changes)
-        for change in found.changes:
-            output.line(
-                f"    {change.code}  {output.pad(output.safe(change.file), width)}  "
-                f"{_what(change)}".rstrip()
-            )
-            _print_values(change.was, change.now, "            ")
-    if found.skipped:
+    elif status.changes:
+        _print_changes(status)
+    if status.skipped:
+        _print_skipped(status)
+    is_explained = bool(status.items) and explain
+    if is_explained:
+        _print_items(status)
+    if status.changes or status.skipped or is_explained or status.last_run is None:
         output.line()
-        output.line(f"Skipped, because the model lacks a capability ({len(found.skipped)}):")
-        for file, row, model, lacks in found.skipped if output.verbose else found.skipped[:_SHOWN]:
-            output.line(f"    {_case(file, row)}  {output.safe(model)} has no {lacks}")
-        _cut(len(found.skipped))
-    if found.items and explain:
-        _print_items(found)
-    if found.changes or found.skipped or (found.items and explain) or found.last_run is None:
-        output.line()
-    left = " and ".join(
-        output.plural(count, word)
-        for count, word in ((found.left_asks, "answer"), (found.left_judgements, "judgement"))
-        if count
-    )
-    if left:
-        output.line(f"Left: {left} (no model may be called for them).")
-    if found.untrusted:
-        wait = "waits" if found.waiting + found.waiting_asks == 1 else "wait"
-        waiting = " and ".join(
-            output.plural(count, word)
-            for count, word in ((found.waiting_asks, "answer"), (found.waiting, "judgement"))
-            if count
-        )
-        output.line(f"{waiting} {wait} for trust:")
-        _print_untrusted(found.untrusted)
-    if not found.is_any and (left or found.untrusted):
-        output.line("No other pending work.")
+    if left := left_text(status):
+        output.line(left)
+    if status.untrusted:
+        output.line(waiting_text(status))
+        _print_untrusted(status.untrusted)
+    if not status.is_any:
+        output.line(nothing_text(status))
         return
-    if not found.is_any:
-        output.line(
-            f"Nothing to do: {output.plural(found.reuse, 'answer')} of "
-            f"{output.plural(found.models, 'candidate')} and all judgements are stored."
-        )
-        return
-    output.line(
-        ("Dry run: nothing was asked. " if dry_run else "")
-        + f"A run would {_would_have(found)} and make "
-        f"{output.plural(found.judge, 'judgement')} with "
-        f"{output.plural(found.models, 'candidate')}, "
-        + output.likely_price(found.cost, found.guess)
-        + f"; {output.plural(found.reuse, 'answer')} reused."
-    )
+    output.line(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
     if not explain:
         output.line(
             '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)'
         )
 
 
-def _would_have(found: Status) -> str:
-    """Where the answers would come from."""
-    recorded = f"take {output.plural(found.record, 'recorded answer')}"
-    if found.record and not found.ask:
-        return recorded
-    return f"ask {output.plural(found.ask, 'answer')}" + (f", {recorded}" if found.record else "")
+def _print_changes(status: Status) -> None:
+    when = output.ago(status.last_started or 0, time.time_ns() // 1000)
+    output.line(f"Changed since run {output.short(status.last_run or '')} ({when}):")
+    output.line('  (use "evalstore diff -- FILE" to see how)')
+    width = max(output.columns_of(change.file) for change in status.changes)
+    for change in status.changes:
+        output.line(
+            f"    {change.code}  {output.pad(output.safe(change.file), width)}  "
+            f"{output.safe(change_text(change))}".rstrip()
+        )
+        _print_values(change.was, change.now, 12)
+
+
+def _print_skipped(status: Status) -> None:
+    output.line()
+    output.line(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
+    shown = status.skipped if output.verbose else status.skipped[:_SHOWN]
+    for file, row, model, capability in shown:
+        name = output.safe(case_name(file, row))
+        output.line(f"    {name}  {output.safe(model)} has no {capability}")
+    _print_cut(len(status.skipped))
 
 
 def _print_untrusted(files: list[Untrusted]) -> None:
-    """The Python files that are not trusted, each with what allows it."""
+    """Print the Python files that are not trusted, each with the command that allows it."""
     for file in files:
         output.line(f"    {output.paint(output.safe(file.words), 'pending')}")
-        output.talk(f'    (read it, then use "{output.safe(file.command)}" to allow it)')
+        output.talk(f"    {output.safe(trust_hint(file))}")
 
 
-def _what(change: FileChange) -> str:
-    parts = []
-    if change.code.strip() == "A":
-        return f"{output.plural(change.asked, 'case')} new"
-    if change.code.strip() == "D":
-        return f"{output.plural(change.gone, 'case')} retired"
-    if change.code.strip() == "R":
-        return output.safe(change.reason)
-    for count, word in (
-        (change.new, "new"),
-        (change.asked, "asked again"),
-        (change.judged, "judged again"),
-        (change.gone, "retired"),
-    ):
-        if count:
-            parts.append(f"{output.plural(count, 'case')} {word}")
-    return ": ".join(part for part in (", ".join(parts), output.safe(change.reason)) if part)
+def _print_values(was: str | None, now: str | None, indent: int) -> None:
+    width = output.width() - indent - 2
+    print_lines(value_lines(was, now, width=width, indent=indent))
 
 
-def _print_values(was: str | None, now: str | None, indent: str) -> None:
-    """Two values that are too long for the line above."""
-    if Difference("", was, now).fits:
-        return
-    old, new = focus(was, now, output.width() - len(indent) - 2)
-    output.line(f"{indent}{output.paint('- ' + output.safe(old), 'broke')}")
-    output.line(f"{indent}{output.paint('+ ' + output.safe(new), 'fixed')}")
+def _print_items(status: Status) -> None:
+    for kind, title in KIND_TITLES.items():
+        items = summed(item for item in status.items if item.kind == kind)
+        if items:
+            output.line()
+            output.line(f"{title} ({sum(item.count for item in items)}):")
+            _print_items_of_kind(items, status.prompts)
+            _print_cut(len(items))
 
 
-def _print_items(found: Status) -> None:
-    for kind, title in (
-        ("ask", "Would ask"),
-        ("record", "Would take recorded answers"),
-        ("judge", "Would judge"),
-    ):
-        items = summed(item for item in found.items if item.kind == kind)
-        if not items:
-            continue
-        output.line()
-        output.line(f"{title} ({sum(item.count for item in items)}):")
-        shown = items if output.verbose else items[:_SHOWN]
-        left = [_place(item.file, item.row, item.prompt, found.prompts) for item in shown]
-        wide = max(map(output.columns_of, left))
-        who = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
-        who_wide = max(map(output.columns_of, who))
-        last = None
-        for item, place, name in zip(shown, left, who, strict=True):
-            reason = (item.reason, item.was, item.now)
-            count = f" ({item.count}x)" if item.count > 1 else ""
-            output.line(
-                f"    {output.pad(place, wide)}  {output.pad(output.safe(name), who_wide)}  "
-                f"{output.safe(item.reason)}{count}"
-            )
-            if reason != last:
-                _print_values(item.was, item.now, "        ")
-            last = reason
-        _cut(len(items))
+def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | None, str]]) -> None:
+    shown = items if output.verbose else items[:_SHOWN]
+    places = [_place(item.file, item.row, item.prompt, prompts) for item in shown]
+    models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
+    place_width = max(map(output.columns_of, places))
+    model_width = max(map(output.columns_of, models))
+    last_reason = None
+    for item, place, model in zip(shown, places, models, strict=True):
+        count = f" ({item.count}x)" if item.count > 1 else ""
+        output.line(
+            f"    {output.pad(place, place_width)}  "
+            f"{output.pad(output.safe(model), model_width)}  {output.safe(item.reason)}{count}"
+        )
+        reason = (item.reason, item.was, item.now)
+        if reason != last_reason:
+            _print_values(item.was, item.now, 8)
+        last_reason = reason
 
 
-def _cut(count: int) -> None:
+def _print_cut(count: int) -> None:
     if count > _SHOWN and not output.verbose:
         output.line(f"    … {count - _SHOWN} more (-v lists all)")
-
-
-def _case(file: str, row: str) -> str:
-    return output.safe(f"{file} [{row}]" if row else file)
 
 
 def _place(
     file: str, row: str, prompt: str | None, prompts: dict[str, dict[str | None, str]]
 ) -> str:
     """A case, with its system prompt when its file has several."""
-    label = prompts.get(file, {}).get(prompt)
-    return _case(file, row) + (f" ({output.safe(label)})" if label else "")
+    return output.safe(case_name(file, row, prompts.get(file, {}).get(prompt)))
 
 
 def print_report(report: RunReport, threshold: float | None) -> None:
-    """The verdicts of a run, its summary and the gate for people."""
+    """Print the verdicts of a run, its summary and the gate."""
+    summary = summarise(report)
     for warning in report.warnings:
         output.talk(f"warning: {output.safe(warning)}")
     _print_cells(report)
     _print_models(report)
-    _print_counts(report)
-    for message, count in sorted(report.failures.items(), key=lambda one: -one[1]):
-        output.line(output.paint(f"failed {count}x: {output.safe(message)}", "fail"))
+    print_lines([verdict_line(summary, {})])
+    by_count = sorted(report.failures.items(), key=lambda failure: -failure[1])
+    print_lines(failure_line(message, count, {}) for message, count in by_count)
     _print_untrusted(report.untrusted)
     if report.failures:
         output.talk('(use "evalstore log --failures" to see where, and how to fix them)')
     if report.skipped:
-        output.line(
-            f"{output.plural(len(report.skipped), 'pair')} skipped for lack of a capability "
-            '("evalstore status" lists them)'
-        )
+        output.line(f'{skipped_text(report.skipped)} ("evalstore status" lists them)')
     output.left_out(report.left_out)
     _print_spending(report)
-    output.line(
-        f"run {output.short(report.run)} {report.status}: {report.asked:,} asked, "
-        + (f"{report.recorded:,} recorded, " if report.recorded else "")
-        + f"{report.judged:,} judged, {report.reused:,} reused, {_cost(report)}"
-        + (f"; saved {output.money(report.saved)} by reuse" if report.saved else "")
-    )
+    output.line(summary_text(summary))
     if report.stopped_at_failure:
         output.line("stopped at the first failure (-x); the next run continues from there")
-    if report.exit_code == STOPPED:
-        output.line(
-            output.paint(
-                f"stopped: {'time' if report.time_is_up else 'cost'} limit reached", "pending"
-            )
-            + _goes_on(report)
-        )
-    elif report.exit_code == INTERRUPTED:
-        output.line(f"interrupted{_goes_on(report)}")
+    _print_end(report, summary, threshold)
+
+
+def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
+    """Print why the run was stopped, or whether the gate passed."""
+    if stopped := list(stop_lines(summary)):
+        print_lines(stopped)
+        if summary.is_refresh:
+            output.talk("(use --max-age instead of --refresh to keep it)")
     elif report.gate == "failed":
-        why = (
-            f": {output.percent(report.totals.rate.rate)} is less than {output.percent(threshold)}"
-            if threshold is not None
-            else ""
-        )
+        rate = output.percent(report.totals.rate.rate)
+        why = "" if threshold is None else f": {rate} is less than {output.percent(threshold)}"
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))
     elif report.exit_code:
-        output.line(output.paint(f"incomplete; {_what_helps(report)}", "pending"))
+        output.line(output.paint(f"incomplete; {_how_to_complete(report)}", "pending"))
     elif report.gate_off:
         output.line("gate disabled (--fail-on none)")
     else:
@@ -230,7 +190,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
 
 
 def _print_cells(report: RunReport) -> None:
-    """What did not pass, each with its feedback; with `-v` every cell."""
+    """Print the results that did not pass, each with its feedback; with `-v` all results."""
     from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
     from evalstore.store.results import join_feedback
 
@@ -247,15 +207,15 @@ def _print_cells(report: RunReport) -> None:
             (result, join_feedback(result.evaluations, totals.feedback))
             for result in listed[:MOST_SHOWN]
         ]
-    left = [_place(one.file, one.row, one.prompt, totals.prompts) for one, _ in shown]
+    left = [_place(cell.file, cell.row, cell.prompt, totals.prompts) for cell, _ in shown]
     wide = max(map(output.columns_of, left), default=0)
-    models = max((output.columns_of(one.model) for one, _ in shown), default=0)
-    for (one, feedback), label in zip(shown, left, strict=True):
-        word = one.word or "answered"
-        session = output.faint(output.short(one.sessions[0])) if one.sessions else ""
+    models = max((output.columns_of(cell.model) for cell, _ in shown), default=0)
+    for (cell, feedback), label in zip(shown, left, strict=True):
+        word = cell.word or "answered"
+        session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(output.safe(one.model), models)}  {session}".rstrip()
+            f"{output.pad(output.safe(cell.model), models)}  {session}".rstrip()
         )
         for text in feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
@@ -266,45 +226,12 @@ def _print_cells(report: RunReport) -> None:
         output.line(f"… {' and '.join(more)} (-v lists all)")
     if shown or more:
         output.line()
-    if any(one.sessions for one, _ in shown):
+    if any(cell.sessions for cell, _ in shown):
         output.talk('(use "evalstore show ID" to read an answer)')
 
 
-def _print_counts(report: RunReport) -> None:
-    """How many cells ended how, and the pass rate with its interval."""
-    verdicts, rate = report.totals.verdicts, report.totals.rate
-    counts = ", ".join(
-        output.paint(f"{count} {word}", word)
-        for word, count in verdicts.items()
-        if count or word == "pass"
-    )
-    unjudged = report.totals.count(None)
-    if unjudged:
-        counts += f", {unjudged} answered without a judgement"
-    of = f" of {rate.judged} judged" if verdicts["pending"] or unjudged else ""
-    if rate.interval:
-        low, high = map(output.percent, rate.interval)
-        counts += f" ({rate.text}{of}, 95% interval {low} to {high})"
-    output.line(counts)
-
-
-def _cost(report: RunReport) -> str:
-    """What the run has cost; with a price unknown, what is known of it."""
-    known = sum(one["cost"] or 0.0 for one in report.spending)
-    if report.cost is None and known:
-        return f"{output.money(known)} (some prices unknown)"
-    return output.money(report.cost)
-
-
-def _goes_on(report: RunReport) -> str:
-    """The words about how a run was stopped and continues."""
-    if report.is_refresh:
-        return "; what was finished is stored (--max-age instead of --refresh keeps it)"
-    return "; what was finished is stored, and the next run continues from there"
-
-
-def _what_helps(report: RunReport) -> str:
-    """What may make an incomplete run complete."""
+def _how_to_complete(report: RunReport) -> str:
+    """What the user can do to complete an incomplete run."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
         waiting = "model" if report.untrusted[0].runs else "checks"
@@ -321,27 +248,31 @@ def _what_helps(report: RunReport) -> str:
 
 
 def _print_spending(report: RunReport) -> None:
-    """What each model was called for in this run, judging apart."""
+    """Print the calls, tokens and cost of each model, as candidate and as evaluator."""
     if not report.spending:
         return
     rows = []
-    for one in report.spending:
-        cached = f" ({output.count(one['cachedTokens'])} cached)" if one["cachedTokens"] else ""
-        part = " (judging)" if one["part"] == "evaluator" else ""
+    for spending in report.spending:
+        cached = (
+            f" ({output.count(spending['cachedTokens'])} cached)"
+            if spending["cachedTokens"]
+            else ""
+        )
+        part = " (judging)" if spending["part"] == "evaluator" else ""
         rows.append(
             (
-                one["model"] + part,
-                output.plural(one["calls"], "call"),
-                f"{output.count(one['inputTokens'])} tokens in{cached}",
-                f"{output.count(one['outputTokens'])} out",
-                output.money(one["cost"]),
+                spending["model"] + part,
+                output.plural(spending["calls"], "call"),
+                f"{output.count(spending['inputTokens'])} tokens in{cached}",
+                f"{output.count(spending['outputTokens'])} out",
+                output.money(spending["cost"]),
             )
         )
     output.table(rows)
 
 
 def _print_models(report: RunReport) -> None:
-    """The pass rate of each candidate, when there are several."""
+    """Print the pass rate of each candidate, when there are several."""
     by_model = report.totals.models
     if len(by_model) < 2:
         return

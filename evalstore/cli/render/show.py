@@ -1,4 +1,4 @@
-"""Prints what `show` finds: runs with their results, versions and test files."""
+"""Prints the items of `show`: runs with their results, versions and test files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_text, text_of
 from evalstore.operations.show import ShownItem
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import TextBlock
 from evalstore.runs import restore_run
 from evalstore.values import URGENCY, Json, Message, Usage, order_counts
@@ -30,45 +31,47 @@ _INNER = ("kind", "scheme", "nonce", "key")
 _TIMES = ("started", "ended", "at")
 
 
-def print_shown(found: ShownItem | AnswerView) -> None:
+def print_shown(item: ShownItem | AnswerView) -> None:
     """A stored thing for people, in the way of its kind."""
-    if isinstance(found, ShownItem):
-        _PRINTERS.get(found.kind, _print_anything)(found)
+    if isinstance(item, ShownItem):
+        _PRINTERS.get(item.kind, _print_anything)(item)
         return
     from evalstore.cli.render.answer import print_answer  # only for sessions
 
-    print_answer(found)
+    print_answer(item)
 
 
-def _print_run(found: ShownItem) -> None:
-    run = restore_run(found.id, found.content)
+def _print_run(item: ShownItem) -> None:
+    run = restore_run(item.id, item.content)
     entry = LogEntry(run, order_counts(run.verdicts))
     print_log(Log([entry], 1), oneline=False)
     results = sorted(
-        found.related["results"], key=lambda one: URGENCY.index(one["verdict"] or "answered")
+        item.related["results"], key=lambda result: URGENCY.index(result["verdict"] or "answered")
     )
     if not results:
         return
     output.line()
     shown = results if output.verbose else results[:_SHOWN]
-    words = [one["verdict"] or "answered" for one in shown]
+    words = [result["verdict"] or "answered" for result in shown]
     several = _with_several_prompts(results)
     places = [
         _place(
-            one["file"],
-            one["row"],
-            found.prompts.get(one["prompt"]) if (one["file"], one["row"]) in several else None,
+            result["file"],
+            result["row"],
+            item.prompts.get(result["prompt"])
+            if (result["file"], result["row"]) in several
+            else None,
         )
-        for one in shown
+        for result in shown
     ]
-    models = [output.safe(one["model"]) for one in shown]
+    models = [output.safe(result["model"]) for result in shown]
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
-    for one, word, place, model in zip(shown, words, places, models, strict=True):
+    for result, word, place, model in zip(shown, words, places, models, strict=True):
         _columns(
             output.paint(output.pad(word, widths[0]), word),
             output.pad(place, widths[1]),
             output.pad(model, widths[2]),
-            " ".join(map(output.short, one["sessions"])),
+            " ".join(map(output.short, result["sessions"])),
         )
     if len(results) > len(shown):
         output.line(f"… {len(results) - len(shown)} more (-v lists all)")
@@ -82,28 +85,28 @@ def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
     return {place for place, prompts in seen.items() if len(prompts) > 1}
 
 
-def _print_judgement(found: ShownItem) -> None:
-    made, related = deserialize.restore_evaluation_result(found.content), found.related
-    _heading("judgement", output.short(found.id), _ago(made.started))
+def _print_judgement(item: ShownItem) -> None:
+    made, related = deserialize.restore_evaluation_result(item.content), item.related
+    _heading("judgement", output.short(item.id), _ago(made.started))
     score = _if("score {:g}", made.score)
     label = output.safe(made.label or "")
     _columns(output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label)
     _block("feedback", made.feedback)
     _block("reasoning", made.reasoning)
     for check in made.checks:
-        told = (check.get("verdict"), check.get("type"), check.get("feedback"))
-        _block("check", "  ".join(str(one) for one in told if one))
+        facts = (check.get("verdict"), check.get("type"), check.get("feedback"))
+        _block("check", "  ".join(str(fact) for fact in facts if fact))
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
     _print_told(related["instructions"] or {})
     cost = output.money(made.cost.usd) if made.cost else ""
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
 
-def _print_failure(found: ShownItem) -> None:
-    failure, related = deserialize.restore_failure(found.content), found.related
-    _heading("failure", output.short(found.id), output.safe(failure.model or ""))
+def _print_failure(item: ShownItem) -> None:
+    failure, related = deserialize.restore_failure(item.content), item.related
+    _heading("failure", output.short(item.id), output.safe(failure.model or ""))
     if "file" in related:
-        output.line(_place(related["file"], related["row"], found.prompts.get(related["prompt"])))
+        output.line(_place(related["file"], related["row"], item.prompts.get(related["prompt"])))
     output.line(f"at: {iso(failure.at)} ({_ago(failure.at)})")
     output.line(f"class: {output.paint(output.safe(failure.kind), 'error')}")
     _block("status", str(failure.status or ""))
@@ -114,34 +117,34 @@ def _print_failure(found: ShownItem) -> None:
     _print_ids([*ids, ("evaluator", failure.evaluator)])
 
 
-def _print_question(found: ShownItem) -> None:
-    """What was asked of whom, its answers, and the calls that brought none."""
-    content, related = found.content, found.related
-    _heading("question", output.short(found.id))
+def _print_question(item: ShownItem) -> None:
+    """Print a question with its answers and its failed calls."""
+    content, related = item.content, item.related
+    _heading("question", output.short(item.id))
     if "file" in related:
-        output.line(_place(related["file"], related["row"], found.prompts.get(related["prompt"])))
+        output.line(_place(related["file"], related["row"], item.prompts.get(related["prompt"])))
     for name in ("temperature", "seed"):
         _block(name, _if("{}", content.get(name)))
     _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
     if related["failures"]:
         output.line(output.paint("failures:", bold=True))
     shown = related["failures"] if output.verbose else related["failures"][:_SHOWN]
-    for one in shown:
-        who = "as evaluator" if one["evaluator"] else ""
-        status = f"{one['class']} {one['status'] or ''}".rstrip()
-        parts = (one["at"], one["model"] or "", who, status, one["message"])
+    for failure in shown:
+        role = "as evaluator" if failure["evaluator"] else ""
+        status = f"{failure['class']} {failure['status'] or ''}".rstrip()
+        parts = (failure["at"], failure["model"] or "", role, status, failure["message"])
         listed = (output.safe(part) for part in parts if part)
-        output.line(f"    {output.short(one['failure'])}  {'  '.join(listed)}")
+        output.line(f"    {output.short(failure['failure'])}  {'  '.join(listed)}")
     if len(shown) < len(related["failures"]):
         output.line(f"    … {len(related['failures']) - len(shown)} more (-v lists all)")
     if content:
         _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))
 
 
-def _print_cases(found: ShownItem) -> None:
-    """A test file as it was: what each case showed and what its judge was told."""
-    related, file = found.related, deserialize.restore_case_file(found.content)
-    _heading("cases", found.id)
+def _print_cases(item: ShownItem) -> None:
+    """Print the cases of a test file in a run, with messages, instructions and checks."""
+    related, file = item.related, deserialize.restore_case_file(item.content)
+    _heading("cases", item.id)
     if "file" in related:
         output.line(f"{output.safe(related['file'])} in run {output.short(related['run'])}")
     for case in file.cases:
@@ -162,11 +165,11 @@ def _print_cases(found: ShownItem) -> None:
         _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
 
-def _print_version(found: ShownItem) -> None:
-    content = found.content
-    _heading(found.kind, found.id)
+def _print_version(item: ShownItem) -> None:
+    content = item.content
+    _heading(item.kind, item.id)
     _print_messages(deserialize.restore_messages(content.get("messages", ())))
-    if found.kind == "evaluation":
+    if item.kind == "evaluation":
         _print_told(content)
     for name, value in content.items():
         if name in ("parameters", "schema") and not isinstance(value, str):
@@ -177,18 +180,18 @@ def _print_version(found: ShownItem) -> None:
             _print_fields({name: value}, "")
 
 
-def _print_file(found: ShownItem) -> None:
-    size = output.plural(found.related["size"], "byte")
-    _heading("file", found.id, output.safe(found.content["mediaType"]), size)
-    if text := found.related.get("text"):
+def _print_file(item: ShownItem) -> None:
+    size = output.plural(item.related["size"], "byte")
+    _heading("file", item.id, output.safe(item.content["mediaType"]), size)
+    if text := item.related.get("text"):
         output.line(output.safe(text, lines=True).removesuffix("\n"))
 
 
-def _print_anything(found: ShownItem) -> None:
+def _print_anything(item: ShownItem) -> None:
     """The fields of a thing, long texts as blocks."""
-    _heading(found.kind, found.id)
-    _print_fields(found.content, "  ")
-    _print_fields(found.related, "")
+    _heading(item.kind, item.id)
+    _print_fields(item.content, "  ")
+    _print_fields(item.related, "")
 
 
 _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
@@ -227,7 +230,7 @@ def _ago(microseconds: int) -> str:
 
 def _place(file: str, row: str, prompt: str | None = None) -> str:
     """A case, with the name of its system prompt when it has several."""
-    return output.safe((f"{file} [{row}]" if row else file) + (f" ({prompt})" if prompt else ""))
+    return output.safe(case_name(file, row, prompt))
 
 
 def _tokens(usage: Usage) -> str:
@@ -249,7 +252,7 @@ def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
 
 
 def _print_told(evaluation: Json, indent: str = "") -> None:
-    """What a judge was told: the instructions and the checks."""
+    """Print the instructions and the checks."""
     _block(
         "instructions",
         text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
@@ -274,7 +277,9 @@ def _print_fields(value: dict[str, Any] | list[Any], indent: str) -> None:
                 continue
             if name in _TIMES and isinstance(inner, int):
                 output.line(f"{start}{iso(inner)}")
-            elif isinstance(inner, list) and not any(isinstance(one, dict | list) for one in inner):
+            elif isinstance(inner, list) and not any(
+                isinstance(element, dict | list) for element in inner
+            ):
                 _print_scalar(start, ", ".join(map(_scalar, inner)), indent + "  ")
             elif isinstance(inner, dict | list) and inner:
                 output.line(start.rstrip())

@@ -159,20 +159,20 @@ def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
     if not isinstance(many, list) or not many or not all(isinstance(run, dict) for run in many):
         raise NotTakenError("'multi_run_prompt' must be a list of mappings", place)
     runs = []
-    for number, run in enumerate(many, 1):
-        _require_exactly_one(run, _PROMPTS[:2], f"run {number}", place)
-        name = run.get("name")
+    for number, entry in enumerate(many, 1):
+        _require_exactly_one(entry, _PROMPTS[:2], f"run {number}", place)
+        name = entry.get("name")
         if name is not None and not isinstance(name, str):
             raise NotTakenError(f"the name of run {number} must be a text", place, "name")
         # LVE's documentation uses the plural, its program the singular.
-        count = run.get("repetitions", run.get("repetition", 1))
+        count = entry.get("repetitions", entry.get("repetition", 1))
         if type(count) is not int or not 1 <= count <= _MOST_REPETITIONS:
             raise NotTakenError(
                 f"the repetitions of run {number} must be a whole number from 1 to "
                 f"{_MOST_REPETITIONS:,}, not {short_json(count)}",
                 place,
             )
-        runs.append(LveRun(_prompt(run, read_file, place), name, count))
+        runs.append(LveRun(_prompt(entry, read_file, place), name, count))
     return tuple(runs)
 
 

@@ -1,4 +1,4 @@
-"""What a reader of one answer sees: the conversation, what was said of it, what it cost.
+"""The page of one answer: the conversation, the judgements on it, and its cost.
 
 All of it is read in bulk by ids. No model is called.
 """
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from evalstore import deserialize, hashing
 from evalstore.display import short
-from evalstore.errors import EvalstoreError, StoreError
+from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.rendering import answer_text, check_text, joined, text_of
-from evalstore.operations.show import cells_with
-from evalstore.operations.views.judgements import JudgementView, opinions_on
+from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
-from evalstore.values import URGENCY, Json, Reply
+from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
+    from evalstore.operations.views.judgements import JudgementView
     from evalstore.planning.options import Location
     from evalstore.results import Result, Session
     from evalstore.store import Store
@@ -56,7 +56,7 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What a session took, and by what it was asked for."""
+    """The tokens, cost, time and options of a session."""
 
     started: int
     """Microseconds since 1970, UTC."""
@@ -141,44 +141,25 @@ def read_answer(
     location: Location, store: Store, id: str, result: Result | None = None
 ) -> AnswerView:
     """The same from an open store."""
-    session = store.find_sessions([id]).get(id)
-    if session is None:
-        raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
-    has_several = False
-    if result is not None:
-        cells = [result]
-    else:
-        cells, has_several = cells_with(store, id)
-        cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
-    judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
-    current = {cell.evaluation for cell in cells if cell.evaluation}
-    subjects, opinions = opinions_on(
-        store,
-        id,
-        judged,
-        current if cells else None,
-        partial(_evaluations_elsewhere, store, id, result),
-    )
-    rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
-    if len(cells) > 1:
-        opinions = tuple(sorted(opinions, key=lambda one: _urgency(one, rows)))
+    judged = read_session_details(store, id, result)
+    session, cells, judgements = judged.session, judged.cells, judged.judgements
     asked = session.question
     model = store.load_contents("model", [asked.model]).get(asked.model) or {}
-    names = name_prompts(location, [asked.prompt]) if has_several else {}
+    names = name_prompts(location, [asked.prompt]) if judged.has_several_prompts else {}
     contents = VersionReader(store, fallback=partial(_read_workspace, location))
-    together = next((subject for subject in subjects if len(subject) > 1), ())
+    together = next((subject for subject in judged.subjects if len(subject) > 1), ())
     return AnswerView(
         id=id,
         file=cells[0].file if cells else "",
         row=cells[0].row if cells else "",
         said=tuple(_said(contents, asked.test, asked.prompt, session.turns)),
         answer=answer_text(session.answer),
-        opinions=opinions,
-        told=_told(contents, _in_order(current, opinions)),
+        opinions=judgements,
+        told=_told(contents, _in_order(judged.current, judgements)),
         together=_together(store, together),
         failures=()
-        if any(not opinion.why_not for opinion in opinions)
-        else _failures(store, (), {id, *map(hashing.subject_of, subjects)}),
+        if any(not judgement.why_not for judgement in judgements)
+        else _failures(store, (), {id, *map(hashing.subject_of, judged.subjects)}),
         offered=_offered(contents, asked.test, model),
         facts=_facts(session),
         ids=tuple(
@@ -198,30 +179,15 @@ def read_answer(
             AnswerPlace(cell.file, cell.row, names.get(asked.prompt, ""), cell.word or "answered")
             for cell in cells
         ),
-        rows=rows if len(cells) > 1 else {},
+        rows=judged.rows if len(cells) > 1 else {},
     )
 
 
 def _in_order(current: Collection[str], judgements: Sequence[JudgementView]) -> Iterator[str]:
     """The evaluation versions: first those whose judgements count, in their order."""
-    yield from (one.evaluation for one in judgements if one.evaluation in current)
+    yield from (judgement.evaluation for judgement in judgements if judgement.evaluation in current)
     yield from sorted(current)
-    yield from (one.evaluation for one in judgements)
-
-
-def _urgency(judgement: JudgementView, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
-    """What cases are made of first, of these the most urgent."""
-    word = judgement.verdict if judgement.verdict in URGENCY else "pass"
-    return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
-
-
-def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
-    """What a session is judged under in other cases than that of this result."""
-    if result is None:
-        return set()
-    cells, _ = cells_with(store, id)
-    others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
-    return {other.evaluation for other in others if other.evaluation}
+    yield from (judgement.evaluation for judgement in judgements)
 
 
 def question_of(location: Location, result: Result, run: str | None) -> AnswerView:
@@ -259,9 +225,9 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
 def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
     """The last thing that a user says in each of these test versions, if the store has it."""
     with open_store(location) as store:
-        found = store.load_contents("test", tests)
+        contents = store.load_contents("test", tests)
     asked: dict[str, str] = {}
-    for id, content in found.items():
+    for id, content in contents.items():
         for message in deserialize.restore_messages(content.get("messages", ())):
             if message.role == "user" and not message.filled:
                 asked[id] = text_of(message.parts)
@@ -297,22 +263,22 @@ def _said(
 
 
 def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
-    wanted = list(dict.fromkeys(ids))
-    found = contents.load("evaluation", wanted)
+    evaluations = list(dict.fromkeys(ids))
+    loaded = contents.load("evaluation", evaluations)
     return {
         id: Criteria(
-            text_of(deserialize.restore_parts(found[id].get("instructions", ()))),
-            tuple(map(check_text, found[id].get("checks", ()))),
+            text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
+            tuple(map(check_text, loaded[id].get("checks", ()))),
         )
-        for id in wanted
-        if id in found
+        for id in evaluations
+        if id in loaded
     }
 
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    found = store.find_sessions(sessions)
+    stored = store.find_sessions(sessions)
     return tuple(
-        (id, answer_text(found[id].answer) if id in found else "[not in the store]")
+        (id, answer_text(stored[id].answer) if id in stored else "[not in the store]")
         for id in sessions
     )
 
@@ -321,12 +287,12 @@ def _failures(
     store: Store, questions: Collection[str], subjects: Collection[str]
 ) -> tuple[str, ...]:
     """The newest failures of these, in words; each message once."""
-    found: dict[str, None] = {}
+    messages: dict[str, None] = {}
     for _, failure in store.find_failures_of(questions, subjects):
         hint = hint_for(failure.kind, failure.status, failure.message)
-        who = f"{failure.model}: " if failure.model else ""
-        found.setdefault(f"{who}{failure.message}" + (f"\nhint: {hint}" if hint else ""))
-    return tuple(found)[:_FAILURES]
+        model = f"{failure.model}: " if failure.model else ""
+        messages.setdefault(f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else ""))
+    return tuple(messages)[:_FAILURES]
 
 
 def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:

@@ -43,7 +43,7 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
 def judgement_lines(
     judgement: JudgementView, now: int, *, signs: Mapping[str, str], row: str = ""
 ) -> Iterator[StyledLine]:
-    """A judgement with what its checks found; of several cases the `row` of its own."""
+    """A judgement with the results of its checks; `row` names its case among several."""
     verdict = verdict_span(judgement.verdict, signs)
     facts = [] if judgement.score is None else [f"score {judgement.score:g}"]
     facts += [f"choice {judgement.label}"] if judgement.label else []
@@ -60,12 +60,12 @@ def judgement_lines(
         )
     )
     for check in judgement.checks:
-        found = verdict_span(check.verdict, signs) if check.verdict else None
-        told = check.feedback or check.name
-        if not told.startswith(check.name):
-            told = f"{check.name}: {told}"
-        for number, line in enumerate(text_lines(told)):
-            sign = (StyledSpan(f"{found.text}  ", found.colour),) if found and not number else ()
+        result = verdict_span(check.verdict, signs) if check.verdict else None
+        text = check.feedback or check.name
+        if not text.startswith(check.name):
+            text = f"{check.name}: {text}"
+        for number, line in enumerate(text_lines(text)):
+            sign = (StyledSpan(f"{result.text}  ", result.colour),) if result and not number else ()
             yield StyledLine((*sign, *line.spans), 2 * _INDENT)
     if judgement.feedback and not any(check.feedback for check in judgement.checks):
         yield from text_lines(judgement.feedback, indent=_INDENT)
@@ -92,8 +92,8 @@ def turn_title(turn: TurnView, view: AnswerView) -> str:
 
 
 def criteria(view: AnswerView) -> Iterator[TextBlock]:
-    """What evaluators were told: that of the case first."""
-    for number, (id, told) in enumerate(view.told.items()):
+    """The instructions and checks of evaluators, those of the case first."""
+    for number, (id, shown) in enumerate(view.told.items()):
         judgements = [judgement for judgement in view.opinions if judgement.evaluation == id]
         counts = any(not judgement.why_not for judgement in judgements)
         which = _of_which(view, judgements) if counts or not number else ""
@@ -106,20 +106,22 @@ def criteria(view: AnswerView) -> Iterator[TextBlock]:
                 else f"{'before' if EARLIER in why_not else 'after'} an edit"
             )
             which = f" {when_told} ({short(id)})"
-        if told.instructions:
-            yield TextBlock(f"instructions{which}", told.instructions, colour)
-        if told.checks:
-            yield TextBlock(f"checks{which}", "\n".join(told.checks), colour)
+        if shown.instructions:
+            yield TextBlock(f"instructions{which}", shown.instructions, colour)
+        if shown.checks:
+            yield TextBlock(f"checks{which}", "\n".join(shown.checks), colour)
 
 
 def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
     """The row of these judgements, when the answer is part of several cases."""
-    row = next((view.rows[one.id] for one in judgements if view.rows.get(one.id)), "")
+    row = next(
+        (view.rows[judgement.id] for judgement in judgements if view.rows.get(judgement.id)), ""
+    )
     return f" of [{row}]" if row else ""
 
 
 def reasoning(view: AnswerView) -> Iterator[TextBlock]:
-    """What judges have said of how they came to their verdicts."""
+    """The reasoning of judges."""
     for judgement in view.opinions:
         if judgement.reasoning:
             yield TextBlock(f"reasoning of {judgement.by}", judgement.reasoning, "faint")
@@ -140,7 +142,7 @@ def together_lines(view: AnswerView) -> Iterator[StyledLine]:
 
 
 def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
-    """What else the candidate was offered, what the answer took, and ids."""
+    """The tools and options, the facts of the session, and ids."""
     ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
     for text in (*view.offered, *((_facts(view.facts, now),) if view.facts else ()), ids):
         yield from text_lines(text, "faint")
@@ -153,7 +155,7 @@ def _facts(facts: SessionFacts, now: int) -> str:
         inner = [f"{facts.cached_tokens:,} cached"] if facts.cached_tokens else []
         inner += [f"{facts.reasoning_tokens:,} reasoning"] if facts.reasoning_tokens else []
         tokens += f" ({', '.join(inner)})" if inner else ""
-    told = (
+    texts = (
         facts.origin if facts.origin == RECORDED else money(facts.cost),
         tokens,
         f"{facts.latency:.4g} s" if facts.latency else "",
@@ -165,4 +167,4 @@ def _facts(facts: SessionFacts, now: int) -> str:
         ago(facts.started, now),
         f"from {facts.origin}" if facts.origin not in ("run", RECORDED) else "",
     )
-    return ", ".join(one for one in told if one)
+    return ", ".join(text for text in texts if text)

@@ -23,9 +23,9 @@ class CaseDescriber:
         """What `cases` are made of is read at once; raises `StoreError` when a part is missing."""
         self._project = project
         tests = [id for case in cases for id in case.tests]
-        told = [case.evaluation for case in cases if case.evaluation]
+        evaluations = [case.evaluation for case in cases if case.evaluation]
         self._contents = project.versions.require("test", tests) | project.versions.require(
-            "evaluation", told
+            "evaluation", evaluations
         )
         self._runs: tuple[str, tuple[RepeatedConversation, ...]] = ("", ())
 

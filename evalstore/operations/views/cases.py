@@ -1,4 +1,4 @@
-"""What the browser shows: runs, their cases, and what belongs to one case.
+"""The tables of the browser: runs, and their cases with results.
 
 Everything is read in bulk and kept in memory as long as it is shown. No model is called.
 """
@@ -158,16 +158,16 @@ def cases(location: Location, revision: str | None) -> Cases:
             return _of_workspace(project)
     with open_catalogue(location) as project:
         run = resolve_run(project.store, revision)
-        found = _arranged(project, run.id, iterate_leaves(project.store, run))
+        arranged = _arranged(project, run.id, iterate_leaves(project.store, run))
         if run.failed:
             missing = [
                 result
-                for row in found.rows
+                for row in arranged.rows
                 for result in row.results
                 if result and result.is_missing
             ]
-            found = _with_failed(found, failed_in_run(project.store, run, missing))
-        return found
+            arranged = _with_failed(arranged, failed_in_run(project.store, run, missing))
+        return arranged
 
 
 def _of_workspace(project: Project) -> Cases:
@@ -181,14 +181,17 @@ def _of_workspace(project: Project) -> Cases:
         cells = take_out(layout.cells)
         while some := list(islice(cells, _CELLS_AT_ONCE)):
             plan = plan_cells(project, layout, some)
-            found = compute_results(plan, project.settings.verdict)
-            failed = failed_now(project, plan, found) if has_failures else ()
-            for one in found:
-                result = _marked(as_result(one), failed)
-                yield one.cell.file, TaggedResult(one.cell.index, result, one.cell.case.tags)
+            results = compute_results(plan, project.settings.verdict)
+            failed = failed_now(project, plan, results) if has_failures else ()
+            for cell_result in results:
+                result = _marked(as_result(cell_result), failed)
+                yield (
+                    cell_result.cell.file,
+                    TaggedResult(cell_result.cell.index, result, cell_result.cell.case.tags),
+                )
 
     by_file = groupby(settled(), key=itemgetter(0))
-    files = ((path, (one for _, one in some)) for path, some in by_file)
+    files = ((path, (item for _, item in some)) for path, some in by_file)
     return _arranged(project, None, files)
 
 
@@ -199,54 +202,56 @@ def _arranged(
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
-    said = read_opinions(project.store)
+    labels = read_opinions(project.store)
     labelled: set[str] = set()
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}
         tags: list[tuple[str, ...]] = []
         prompts: set[str | None] = set()
-        for case, one, tagged in cells:
-            place = case << 16 | one.prompt_number
+        for case, result_cell, tagged in cells:
+            place = case << 16 | result_cell.prompt_number
             if place not in places:
                 places[place] = []
                 tags.append(tagged)
             listed = places[place]
-            number = numbers.setdefault(one.model, len(numbers))
+            number = numbers.setdefault(result_cell.model, len(numbers))
             listed += [None] * (number + 1 - len(listed))
-            listed[number] = one
-            prompts.add(one.prompt)
-            if one.model not in labelled and said.of(one):
-                labelled.add(one.model)
+            listed[number] = result_cell
+            prompts.add(result_cell.prompt)
+            if result_cell.model not in labelled and labels.of(result_cell):
+                labelled.add(result_cell.model)
         if len(prompts) > 1:
-            names |= {one: prompt_label(project, one) for one in prompts - names.keys()}
-        for found, tagged in zip(places.values(), tags, strict=True):
-            result = next(one for one in found if one)
+            names |= {id: prompt_label(project, id) for id in prompts - names.keys()}
+        for results, tagged in zip(places.values(), tags, strict=True):
+            result = next(other for other in results if other)
             prompt = names[result.prompt] if len(prompts) > 1 else ""
-            rows.append(CaseRow(path, result.row, prompt, tagged, tuple(found)))
+            rows.append(CaseRow(path, result.row, prompt, tagged, tuple(results)))
     models = tuple(sorted(numbers, key=lambda model: (model == RECORDED, model)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
         rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
-    return Cases(run, models, rows, said, frozenset(labelled))
+    return Cases(run, models, rows, labels, frozenset(labelled))
 
 
 def _marked(result: Result, failed: Collection[Place]) -> Result:
     return replace(result, has_failed=True) if failed and place_of(result) in failed else result
 
 
-def _with_failed(found: Cases, failed: Collection[Place]) -> Cases:
+def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:
     """The same, with the results marked for which a call failed."""
     rows = [
         replace(row, results=tuple(result and _marked(result, failed) for result in row.results))
         if any(result and result.is_missing for result in row.results)
         else row
-        for row in found.rows
+        for row in arranged.rows
     ]
-    return replace(found, rows=rows)
+    return replace(arranged, rows=rows)
 
 
-def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[Result | None, ...]:
-    return tuple(found[number] if number < len(found) else None for number in order)
+def _in_order(
+    results: tuple[Result | None, ...], order: Sequence[int]
+) -> tuple[Result | None, ...]:
+    return tuple(results[number] if number < len(results) else None for number in order)
 
 
 def test_files(location: Location) -> list[str]:

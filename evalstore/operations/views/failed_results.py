@@ -30,11 +30,11 @@ def place_of(result: Result) -> Place:
 def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[Place]:
     """Of the workspace's results those whose last call failed."""
     questions = failed_questions(project, plan)
-    wanted = {
+    judgements = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
         for judgement in plan.judgements
     }
-    subjects = {one[0] for one in wanted & failed_judgements(project, plan).keys()}
+    subjects = {key[0] for key in judgements & failed_judgements(project, plan).keys()}
     if not questions and not subjects:
         return set()
     return {
@@ -56,12 +56,12 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
     asked = asked_in_run(store, run, missing)
     subjects = {
         place_of(result): {
-            hashing.subject_of(some) for some in (result.sessions, *zip(result.sessions))
+            hashing.subject_of(sessions) for sessions in (result.sessions, *zip(result.sessions))
         }
         for result in missing
         if result.sessions
     }
-    found = [
+    failed_places = [
         failure
         for _, failure in store.find_failures_of(
             {id for ids in asked.values() for id in ids},
@@ -69,7 +69,7 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
         )
         if run.started <= failure.at <= run.ended
     ]
-    failed = {failure.question or failure.subject for failure in found}
+    failed = {failure.question or failure.subject for failure in failed_places}
     return {
         place
         for lists in (asked, subjects)
@@ -88,17 +88,17 @@ def asked_in_run(
     )
     cases = {id: {case.row: case for case in file.cases} for id, file in files.items()}
     candidates = {candidate.id: candidate for candidate in run.candidates}
-    found: dict[Place, tuple[str, ...]] = {}
+    questions_of: dict[Place, tuple[str, ...]] = {}
     for result in results:
         case = cases.get(nodes.get(result.file, ""), {}).get(result.row)
         candidate = candidates.get(result.model)
         if case and candidate:
             default = candidate.temperature
             temperature = default if case.temperature is None else case.temperature
-            found[place_of(result)] = tuple(
+            questions_of[place_of(result)] = tuple(
                 hashing.question_id(
                     Question(test, result.prompt, candidate.model, temperature, case.seed)
                 )
                 for test in dict.fromkeys(case.tests)
             )
-    return found
+    return questions_of

@@ -1,4 +1,4 @@
-"""What the browser does beyond looking: plans a run, carries it out, tells how it ended."""
+"""Plans and carries out the runs of the browser."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from evalstore.errors import NothingSelectedError
 from evalstore.operations.diff import diff
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
+from evalstore.operations.views.run_text import RunSummary, summarise
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions, is_partial
 from evalstore.store.results import read_results
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
+    from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.options import ApprovedPlan, Location
     from evalstore.results import Failure, Result
     from evalstore.runs import Run
@@ -32,7 +32,7 @@ _LOOKED_THROUGH = 4
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a person wants to be done, in words and as a command line would say it."""
+    """A run that is requested in the browser, with the options of the command line."""
 
     title: str
     wanted: SelectionOptions = field(default_factory=SelectionOptions)
@@ -68,23 +68,13 @@ class CallFailures:
 class RunEnd:
     """How a run ended."""
 
-    run: str
-    status: str
-    asked: int
-    recorded: int
-    judged: int
-    reused: int
-    failed: int
-    verdicts: dict[str, int]
-    cost: float | None
-    seconds: float
-    time_is_up: bool
-    again: tuple[tuple[Result, Result], ...]
-    """What was judged again: as it was, and as it is in this run."""
-    troubles: tuple[CallFailures, ...]
+    summary: RunSummary
+    repeated: tuple[tuple[Result, Result], ...]
+    """What was judged again: the result before, and that of this run."""
+    failures: tuple[CallFailures, ...]
     warnings: tuple[str, ...]
-    waiting: tuple[str, ...]
-    """Python files that checks wait for, each with what allows it."""
+    untrusted: tuple[Untrusted, ...]
+    """Python files that checks wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +92,7 @@ ALL = RunRequest("run what is missing")
 
 
 def of_file(location: Location, file: str) -> RunRequest:
-    """What a file asks for: what is missing of a test file, of everything for any other."""
+    """The request to run what is missing of a test file, or of all when it is another file."""
     workspace = open_workspace(location)
     if file not in workspace.find_files("tests", ".md"):
         return ALL
@@ -148,59 +138,49 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
 
 
 def plan(
-    location: Location, intent: RunRequest, *, offline: bool = False, max_cost: float | None = None
+    location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
     """What would be done, why, and its price; raises `EvalstoreError`."""
-    wanted = replace(intent.wanted, offline=offline)
-    found, agreed = offer_run(location, wanted, judge_only=intent.judge_only)
+    selection = replace(request.wanted, offline=offline)
+    status, agreed = offer_run(location, selection, judge_only=request.judge_only)
     settled = open_workspace(location).settings.max_cost
-    return PlanPreview(found, settled if max_cost is None else max_cost, agreed)
+    return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
 
 
 def carry_out(
     location: Location,
-    intent: RunRequest,
+    request: RunRequest,
     listener: ProgressListener,
     planned: PlanPreview,
     *,
     offline: bool = False,
 ) -> RunEnd:
     """Do it, unless it would by now be more than was planned: that was shown and agreed to."""
-    orders = RunOptions(
-        judge_only=intent.judge_only,
+    options = RunOptions(
+        judge_only=request.judge_only,
         yes=True,
         agreed=planned.agreed,
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    report = run(location, replace(intent.wanted, offline=offline), orders, listener)
-    return _ended(location, intent, report)
+    report = run(location, replace(request.wanted, offline=offline), options, listener)
+    return _ended(location, request, report)
 
 
-def _ended(location: Location, intent: RunRequest, report: RunReport) -> RunEnd:
+def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd:
     with open_store(location) as store:
-        troubles = tuple(_troubles(store, report)) if report.failures else ()
-        pairs = tuple(_pairs(store, intent, report.run)) if intent.before else ()
+        failures = tuple(_call_failures(store, report)) if report.failures else ()
+        pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
     return RunEnd(
-        run=report.run,
-        status=report.status,
-        asked=report.asked,
-        recorded=report.recorded,
-        judged=report.judged,
-        reused=report.reused,
-        failed=report.failed,
-        verdicts=report.totals.verdicts,
-        cost=report.cost,
-        seconds=report.seconds,
-        time_is_up=report.time_is_up,
-        again=pairs,
-        troubles=troubles,
+        summary=summarise(report),
+        repeated=pairs,
+        failures=failures,
         warnings=tuple(report.warnings),
-        waiting=tuple(f"{file.words} ({file.command})" for file in report.untrusted),
+        untrusted=tuple(report.untrusted),
     )
 
 
-def _troubles(store: Store, report: RunReport) -> list[CallFailures]:
+def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
     """The failures of a run, those that read the same together, the most frequent first.
 
     The report counts them; the store has their classes, and also what others met meanwhile.
@@ -211,26 +191,26 @@ def _troubles(store: Store, report: RunReport) -> list[CallFailures]:
         for _, failure in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
         if failure.at >= run.started
     }
-    found = sorted(report.failures.items(), key=lambda pair: -pair[1])
-    return [_trouble(line, count, known.get(line)) for line, count in found]
+    by_count = sorted(report.failures.items(), key=lambda pair: -pair[1])
+    return [_call_failure(line, count, known.get(line)) for line, count in by_count]
 
 
-def _trouble(line: str, count: int, stored: Failure | None) -> CallFailures:
+def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures:
     """What a line of the report is about; what was never called is not stored."""
     model, _, message = line.partition(": ")
     kind, status = (stored.kind, stored.status) if stored else ("not called", None)
     return CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
 
 
-def _pairs(store: Store, intent: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
-    found = read_results(store, store.load_run(run))
+def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
+    results = read_results(store, store.load_run(run))
     now = {
-        (result.file, result.row, result.prompt_number, result.model): result for result in found
+        (result.file, result.row, result.prompt_number, result.model): result for result in results
     }
-    for was in intent.before:
-        one = now.get((was.file, was.row, was.prompt_number, was.model))
-        if one:
-            yield was, one
+    for was in request.before:
+        new_result = now.get((was.file, was.row, was.prompt_number, was.model))
+        if new_result:
+            yield was, new_result
 
 
 def flips(location: Location, run: str) -> VerdictChanges | None:
@@ -249,8 +229,3 @@ def flips(location: Location, run: str) -> VerdictChanges | None:
 
 def _is_whole(run: Run) -> bool:
     return run.status in ("complete", "incomplete") and not is_partial(run.selection)
-
-
-def path_of(location: Location, file: str) -> Path:
-    """Where a file of the workspace is."""
-    return open_workspace(location).root / file

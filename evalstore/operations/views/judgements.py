@@ -1,4 +1,4 @@
-"""What has been said of an answer: by people, by checks and by models."""
+"""The judgements on an answer by people, checks and models."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class JudgementView:
 
     id: str
     verdict: str
+    evaluator: str
+    """Its id."""
     by: str
     is_person: bool
     started: int
@@ -68,7 +70,7 @@ def opinions_on(
     current: Collection[str] | None,
     of_others: Callable[[], Collection[str]] = frozenset,
 ) -> tuple[list[tuple[str, ...]], tuple[JudgementView, ...]]:
-    """What is judged with this session in it, and all that was ever said of it.
+    """The groups of sessions judged with this one, and all judgements on it.
 
     `current` are the evaluation versions of what it is shown for, None when that is not known:
     then nothing is said of what counts; `of_others` reads those of
@@ -81,43 +83,51 @@ def opinions_on(
         )
     ) or [(id,)]
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
-    found = store.find_evaluations({vote.id for some in votes.values() for vote in some})
-    names = _evaluators(store, {evaluation.evaluator for evaluation in found.values()})
-    last = {_of_whom(vote, subject): vote for subject, some in votes.items() for vote in some}
+    evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
+    names = _evaluators(store, {evaluation.evaluator for evaluation in evaluations.values()})
+    last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
     counts = {
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
         for evaluation in counted.values()
     }
     first = min(
-        (one.started for one in found.values() if one.evaluation in (current or ())),
+        (
+            evaluation.started
+            for evaluation in evaluations.values()
+            if evaluation.evaluation in (current or ())
+        ),
         default=None,
     )
     listed: list[JudgementView] = []
     others: Collection[str] | None = None
-    for key, one in found.items():
+    for key, stored in evaluations.items():
         why_not = ""
         if current is None:
             pass
-        elif one.evaluation not in current:
+        elif stored.evaluation not in current:
             others = of_others() if others is None else others
-            why_not = LATER if first is not None and one.started > first else EARLIER
-            why_not = ELSEWHERE if one.evaluation in others else why_not
+            why_not = LATER if first is not None and stored.started > first else EARLIER
+            why_not = ELSEWHERE if stored.evaluation in others else why_not
         elif key not in counted:
             why_not = PASSED_OVER
-        by, is_person = names.get(one.evaluator, ("", False))
-        if is_person and why_not == PASSED_OVER and one.sessions in subjects:
-            whose = _of_whom(one, hashing.subject_of(one.sessions))
+        by, is_person = names.get(stored.evaluator, ("", False))
+        if is_person and why_not == PASSED_OVER and stored.sessions in subjects:
+            whose = _of_whom(stored, hashing.subject_of(stored.sessions))
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
-            why_not = _why_not(key, one, last[whose], counts=whose in counts)
-        listed.append(_opinion(key, one, by, is_person, why_not))
-    listed.sort(key=lambda one: (bool(one.why_not), not one.is_person, -one.started, one.id))
-    return subjects, tuple(listed)
+            why_not = _why_not(key, stored, last[whose], counts=whose in counts)
+        listed.append(_opinion(key, stored, by, is_person, why_not))
+    return subjects, tuple(sorted(listed, key=_rank))
 
 
-def _of_whom(one: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
-    """Who has judged what, and under which evaluation version."""
-    return one.evaluator, one.evaluation, subject
+def _rank(judgement: JudgementView) -> tuple[bool, bool, int, str]:
+    """Judgements that count come first, then those of people, then the newest."""
+    return bool(judgement.why_not), not judgement.is_person, -judgement.started, judgement.id
+
+
+def _of_whom(judgement: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
+    """The evaluator, the evaluation version and the subject of a judgement."""
+    return judgement.evaluator, judgement.evaluation, subject
 
 
 def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> str:
@@ -135,6 +145,7 @@ def _opinion(
     return JudgementView(
         id=id,
         verdict=evaluation.verdict,
+        evaluator=evaluation.evaluator,
         by=by,
         is_person=is_person,
         started=evaluation.started,
@@ -160,15 +171,18 @@ def _opinion(
 
 def _evaluators(store: Store, ids: Collection[str]) -> dict[str, tuple[str, bool]]:
     """The name of each evaluator, and whether it is a person."""
-    found = store.load_contents("evaluator", ids)
+    contents = store.load_contents("evaluator", ids)
     models = store.load_contents(
-        "model", {one["model"] for one in found.values() if "model" in one}
+        "model", {content["model"] for content in contents.values() if "model" in content}
     )
     names: dict[str, tuple[str, bool]] = {}
-    for id, one in found.items():
-        if "model" in one:
-            names[id] = (str(models.get(one["model"], {}).get("code") or one["model"][:8]), False)
+    for id, content in contents.items():
+        if "model" in content:
+            names[id] = (
+                str(models.get(content["model"], {}).get("code") or content["model"][:8]),
+                False,
+            )
         else:
-            person = one.get("human")
-            names[id] = (str(person or one.get("system") or "checks"), bool(person))
+            person = content.get("human")
+            names[id] = (str(person or content.get("system") or "checks"), bool(person))
     return names

@@ -1,4 +1,4 @@
-"""What people have said of answers, beside the verdicts that runs have recorded.
+"""The labels of people, beside the verdicts that runs have recorded.
 
 A run never changes: what somebody says later stands beside its verdict, and counts in the
 workspace and in the runs to come.
@@ -33,7 +33,7 @@ class PersonLabel:
 
 @dataclass(frozen=True, slots=True)
 class LabelIndex:
-    """All words of people, by what they are about."""
+    """All labels of people, by the results that they are about."""
 
     by_place: Mapping[tuple[str, str], Sequence[PersonLabel]] = field(default_factory=dict)
     """By the evaluation version and the first session of what was judged; oldest first."""
@@ -82,12 +82,19 @@ class LabelIndex:
 
 
 def read_opinions(store: Store) -> LabelIndex:
-    """What people have said, of everything that is stored."""
-    found: dict[tuple[str, str], list[PersonLabel]] = {}
+    """All labels in the store."""
+    labels_of: dict[tuple[str, str], list[PersonLabel]] = {}
     for label in store.find_labels():
-        one = label.evaluation
-        said = PersonLabel(
-            label.id, label.person, one.verdict, one.feedback, label.at, one.sessions
+        evaluation = label.evaluation
+        person_label = PersonLabel(
+            label.id,
+            label.person,
+            evaluation.verdict,
+            evaluation.feedback,
+            label.at,
+            evaluation.sessions,
         )
-        found.setdefault((one.evaluation, one.sessions[0]), []).append(said)
-    return LabelIndex(found)
+        labels_of.setdefault((evaluation.evaluation, evaluation.sessions[0]), []).append(
+            person_label
+        )
+    return LabelIndex(labels_of)

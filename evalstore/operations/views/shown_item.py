@@ -1,10 +1,10 @@
-"""What `show` shows to people: a session as the page that the browser has, all else as stored."""
+"""`show`: any stored thing by its id or name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.operations.show import ShownItem, show, show_item
+from evalstore.operations.show import ShownItem, show_file, show_item
 from evalstore.planning.open_project import open_store
 from evalstore.store.revisions import resolve
 
@@ -13,8 +13,25 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
+def show(location: Location, revision: str) -> ShownItem:
+    """A stored thing as JSON has it; `REV:path` is a test file's cases as they were in that run.
+
+    Raises `RevisionError`.
+    """
+    with open_store(location) as store:
+        text, colon, path = revision.partition(":")
+        if colon:
+            return show_file(location, store, text, path)
+        kind, id = resolve(store, text)
+        if kind == "session":
+            from evalstore.operations.views.session_document import show_session
+
+            return show_session(store, id)
+        return show_item(location, store, kind, id)
+
+
 def show_to_people(location: Location, revision: str) -> ShownItem | AnswerView:
-    """Any thing by its id or name; raises `RevisionError` like `show`."""
+    """The same for people, who are shown the page of an answer in place of a session."""
     if ":" in revision:
         return show(location, revision)
     with open_store(location) as store:

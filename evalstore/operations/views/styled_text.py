@@ -34,7 +34,7 @@ def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledL
 
 
 def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
-    """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
+    """Removed (`old`) or new words, between signs that copies and plain screens keep."""
     words = text.rstrip() or text
     if words:
         begin, end = _MARKS[colour]
@@ -58,7 +58,7 @@ class TextBlock(NamedTuple):
     text: str
     colour: str = ""
     by_candidate: bool = False
-    """Whether it is what the candidate has said."""
+    """Whether the candidate has written it."""
 
 
 def verdict_span(word: str, signs: Mapping[str, str]) -> StyledSpan:

@@ -1,4 +1,4 @@
-"""The life of one test: the runs at which it changed, what was edited, and the results."""
+"""The history of one test: the runs at which it changed, its edits, and its results."""
 
 from __future__ import annotations
 
@@ -81,19 +81,19 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         if project and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = results_now(project, now, spans[-1].case.row)
         contents = load_parts(store, project, [span.case for span in spans if span.case])
-        found = list(_versions(spans, files, contents, partial(_prompt_name, project)))
-    return found[::-1]
+        versions = list(_versions(spans, files, contents, partial(_prompt_name, project)))
+    return versions[::-1]
 
 
 def edits_between(was: Version | None, now: Version) -> list[Edit]:
     """What differs part by part; of the first version everything is new."""
     before = was.parts if was else {}
-    found: list[Edit] = []
+    edits: list[Edit] = []
     for part in dict.fromkeys((*now.parts, *before)):
         hunks = diff_lines(before.get(part, ""), now.parts.get(part, ""))
         if hunks:
-            found.append(Edit(part, tuple(map(tuple, hunks))))
-    return found
+            edits.append(Edit(part, tuple(map(tuple, hunks))))
+    return edits
 
 
 # --- versions
@@ -119,8 +119,8 @@ def _versions(
             edits = [NEW]
         else:
             names = dict.fromkeys((*parts_before, *parts))
-            changed = [one for one in names if parts_before.get(one) != parts.get(one)]
-            edits = list(dict.fromkeys(_kind(one) for one in changed))
+            changed = [part for part in names if parts_before.get(part) != parts.get(part)]
+            edits = list(dict.fromkeys(_kind(part) for part in changed))
             edits += [CANDIDATES] if candidates else []
             if not edits and before.node != span.node:
                 edits = [OTHERS]
@@ -163,19 +163,19 @@ def _verdicts(
 
     What is pending counts when there is nothing else.
     """
-    found: dict[str, dict[int, Result]] = {}
-    for one in sorted(results, key=lambda one: (one.model, one.prompt_number)):
-        last = found.setdefault(one.model, {})
-        if one.word != "pending" or one.prompt_number not in last:
-            last[one.prompt_number] = one
+    results_of: dict[str, dict[int, Result]] = {}
+    for cell in sorted(results, key=lambda cell: (cell.model, cell.prompt_number)):
+        last = results_of.setdefault(cell.model, {})
+        if cell.word != "pending" or cell.prompt_number not in last:
+            last[cell.prompt_number] = cell
     return (
         {
             id: tuple(result.word or "answered" for result in last.values())
-            for id, last in found.items()
+            for id, last in results_of.items()
         },
         {
             id: tuple(name(result.prompt) for result in last.values())
-            for id, last in found.items()
+            for id, last in results_of.items()
             if len(last) > 1
         },
     )

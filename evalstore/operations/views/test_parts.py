@@ -24,35 +24,35 @@ SYSTEM, SHOWN, TOLD, CHECKS, SETTINGS = (
 
 def load_parts(store: Store, project: Project | None, cases: Sequence[Case]) -> dict[str, Json]:
     """The contents of all versions that these cases are made of."""
-    wanted = {
+    ids_of = {
         "test": {id for case in cases for id in case.tests},
         "prompt": {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id},
         "evaluation": {case.evaluation for case in cases if case.evaluation},
     }
     reader = VersionReader(store, project.reading.contents if project else {})
-    found: dict[str, Json] = {}
-    for kind, ids in wanted.items():
-        found |= reader.load(kind, ids)
-    tools = {id for one in found.values() for id in one.get("tools", ())}
-    return found | reader.load("tool", tools)
+    contents: dict[str, Json] = {}
+    for kind, ids in ids_of.items():
+        contents |= reader.load(kind, ids)
+    tools = {id for content in contents.values() for id in content.get("tools", ())}
+    return contents | reader.load("tool", tools)
 
 
 def describe_parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> dict[str, str]:
-    """What is shown to candidates and told to evaluators, by the name of the part."""
-    found: dict[str, str] = {}
+    """The texts for candidates and evaluators, by the name of the part."""
+    parts: dict[str, str] = {}
     for number, prompt in enumerate(case.prompts, 1):
         name = f"{SYSTEM} {number}" if len(case.prompts) > 1 else SYSTEM
-        found[name] = _messages(contents.get(prompt, {}), bare=True) if prompt else ""
+        parts[name] = _messages(contents.get(prompt, {}), bare=True) if prompt else ""
     conversations = [(id, len(list(same))) for id, same in groupby(case.tests)]
     for number, (id, times) in enumerate(conversations, 1):
         name = f"{SHOWN} {number}" if len(conversations) > 1 else SHOWN
         held = f"\n(held {times} times)" if times > 1 else ""
-        found[name] = _messages(contents.get(id, {})) + held
-    told = contents.get(case.evaluation or "", {})
-    found[TOLD] = text_of(deserialize.restore_parts(told.get("instructions", ())))
-    found[CHECKS] = "\n".join(_check(one) for one in told.get("checks", ()))
-    found[SETTINGS] = "\n".join(_settings(case, contents, file))
-    return {name: text for name, text in found.items() if text}
+        parts[name] = _messages(contents.get(id, {})) + held
+    evaluation = contents.get(case.evaluation or "", {})
+    parts[TOLD] = text_of(deserialize.restore_parts(evaluation.get("instructions", ())))
+    parts[CHECKS] = "\n".join(_check(check) for check in evaluation.get("checks", ()))
+    parts[SETTINGS] = "\n".join(_settings(case, contents, file))
+    return {name: text for name, text in parts.items() if text}
 
 
 def _messages(content: Json, *, bare: bool = False) -> str:
@@ -70,8 +70,8 @@ def _messages(content: Json, *, bare: bool = False) -> str:
 def _check(check: Json) -> str:
     lines = [str(check.get("type", ""))]
     for name, value in sorted(settings_of(check).items()):
-        told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"    {name}: " + told.replace("\n", "\n        "))
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"    {name}: " + text.replace("\n", "\n        "))
     return "\n".join(lines)
 
 

@@ -72,9 +72,9 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
 
 def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> list[VersionSpan]:
     """The spans, without those that have the same file as the one before in other nodes."""
-    found: list[VersionSpan] = []
+    joined: list[VersionSpan] = []
     for span in spans:
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if (
             last
             and last.node
@@ -84,8 +84,8 @@ def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> l
         ):
             last.leaves += span.leaves
         else:
-            found.append(span)
-    return found
+            joined.append(span)
+    return joined
 
 
 def add_workspace(

@@ -1,8 +1,8 @@
-"""Runs one Python file of a workspace: a request a line in, what the file returned a line out.
+"""Runs one Python file of a workspace: reads a request from each line, and writes a reply.
 
 It is started as a script, in isolated mode, and imports nothing of evalstore. Before the file is
-loaded the process gives up what the file is not meant to have: memory without end, core dumps,
-the network, and the pipes that the requests come and go by.
+loaded the process limits its memory, and gives up core dumps, the network, and the standard
+streams that the requests and replies use.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import IO, Any
 
 NAME = "evalstore_check"
-"""The name of the module that the file becomes."""
+"""The name of the file's module."""
 _LONGEST_MESSAGE = 2_000
 _FILE_BYTES = 64 * 2**20
 """The largest file that may be written."""
 _OPEN_FILES = 256
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.ENFILE)
-"""Errors that are not of a check: there is no room on the disk, or for files of all programs."""
+"""Errors of the machine: a full disk, or too many open files."""
 
 
 def main() -> None:
-    """Give up what the first line says, load the file of the second, then answer requests."""
+    """Set the limits of the first line, load the file of the second, then answer requests."""
     requests, replies = _take_pipes()
     setup = json.loads(requests.readline())
     lacks = _limit(setup["memory"] * 2**20)
@@ -71,9 +71,9 @@ def _send(replies: IO[bytes], reply: dict[str, Any]) -> None:
 
 
 def _limit(memory: int) -> str:
-    """Set the limits; returns what the process lacks because its shell allows less than these.
+    """Set the limits; returns a message if the shell allows less than these.
 
-    With less, what a check finds could depend on the shell.
+    With less, the result of a check could depend on the shell.
     """
     lacks = ""
     for name, most, words in (
@@ -94,7 +94,7 @@ def _limit(memory: int) -> str:
 
 
 def _limit_cpu(seconds: float) -> bool:
-    """Allow so much more processor time, as far as the shell does; whether it allows all of it.
+    """Allow this much more processor time; returns whether the shell permits all of it.
 
     The timer is exact. Without a parent, the limit is what ends an endless loop, whatever the
     file does with the timer.
@@ -112,7 +112,7 @@ def _limit_cpu(seconds: float) -> bool:
 
 
 class _Answerer:
-    """The loaded file; one that cannot be loaded answers every request with the reason."""
+    """Calls the functions of the file; if it cannot be loaded, every reply is the reason."""
 
     def __init__(self, path: str, source: bytes, longest: int) -> None:
         """`longest` is how many characters a function may return, as JSON."""
@@ -129,7 +129,7 @@ class _Answerer:
             self._problem = self._describe(error)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What the function returned, or what went wrong and where."""
+        """The reply to a request: the returned value, or the error with its line."""
         if self._problem:
             return self._problem
         try:
@@ -177,7 +177,7 @@ class _Answerer:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as a number."""
+    """A number of numpy as a plain number."""
     if hasattr(value, "item") and hasattr(value, "dtype"):
         return value.item()
     raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is not JSON")

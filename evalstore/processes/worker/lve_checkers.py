@@ -41,7 +41,7 @@ _NAMED = ("response", "variables")
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The role of a message."""
 
     user = "user"
     assistant = "assistant"
@@ -62,7 +62,7 @@ Chat = list[Message]
 
 
 class BaseChecker:
-    """What checkers of one conversation derive from."""
+    """The base class of checkers of one conversation."""
 
     extract: str | None = None
     _ways: ClassVar = {
@@ -93,7 +93,7 @@ class BaseChecker:
         return content if full else self._extract(content)
 
     def extract_variables_from_prompt(self, prompt: Chat, full: bool = False) -> dict[str, Any]:
-        """What the assistant has said, by name; without a name, by number."""
+        """The answers by name; those without a name by number."""
         variables: dict[str, Any] = {}
         for message in prompt:
             if message.role == Role.assistant:
@@ -115,7 +115,7 @@ class BaseChecker:
         return False
 
     def invoke_check(self, prompt_in: Any, prompt_out: Any, param_values: Any = None) -> Any:
-        """What `is_safe` says, and the answers it was about."""
+        """The result of `is_safe`, and the answers."""
         several = self.is_multi_run()
         chats = prompt_out if several else [prompt_out]
         answers = [self._answers(chat) for chat in chats]
@@ -152,7 +152,7 @@ class BaseChecker:
 
 
 class MultiRunBaseChecker(BaseChecker):
-    """What checkers of several conversations derive from: `is_safe` gets a list of them."""
+    """The base class of checkers of several conversations: `is_safe` gets a list of them."""
 
     @classmethod
     def is_multi_run(cls) -> bool:
@@ -181,7 +181,7 @@ def refuse_own_names(name: str) -> None:
 
 
 def judge(checker: BaseChecker, facts: dict[str, Any]) -> Any:
-    """What a checker says of the answers: safe is a pass."""
+    """Run a checker on the answers; safe is a pass."""
     chats = [[_message(turn) for turn in run] for run in facts.get("runs", [facts["messages"]])]
     asked_chats = [
         [replace(message, content=None) if message.variable else message for message in chat]
@@ -223,7 +223,7 @@ def _message(turn: dict[str, Any]) -> Message:
 
 
 def offer() -> None:
-    """Let `import lve…` find what is here."""
+    """Register this module as the package `lve`."""
     parts: dict[str, tuple[object, ...]] = {
         "lve": (),
         "lve.prompt": (Role, Message),

@@ -1,9 +1,8 @@
-"""Shuts a process out of the network: by the kernel where it can be, and in Python anyway.
+"""Disables the network of a process: in the kernel if possible, and in Python.
 
-In a network namespace of its own, a process and all it starts have no way out, whatever they
-try. Where the system refuses one, the sockets of Python itself are all that is shut, and code
-that goes round them is not stopped. A user namespace comes with it: in one, the process cannot
-look into the environment of the program that started it.
+In a network namespace of its own, a process and its children cannot reach the network. Where the
+system refuses one, only Python's sockets are disabled, which native code can circumvent. The
+namespace needs a user namespace, in which the process cannot read the environment of its parent.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ _REFUSED = "this check has no network: it needs 'network: true'"
 
 
 def shut_out_network() -> None:
-    """Leave the network for good."""
+    """Disable the network permanently."""
     own_namespace()
     _shut_sockets()
 
 
 def own_namespace() -> bool:
-    """Go into namespaces without a network; whether the system has let us."""
+    """Enter namespaces without a network; returns whether the system allows it."""
     try:
         return bool(ctypes.CDLL(None).unshare(_NEW_USER | _NEW_NET) == 0)
     except (OSError, AttributeError):  # no Linux
@@ -32,7 +31,7 @@ def own_namespace() -> bool:
 
 
 class _NoSocket(socket.socket):
-    """A socket that reaches this machine at most."""
+    """A socket for this machine only."""
 
     def __init__(
         self, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None

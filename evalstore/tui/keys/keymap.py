@@ -57,21 +57,21 @@ def key_problems(
 
 
 def _conflicts(
-    given: Mapping[str, tuple[Problem, tuple[str, ...]]], registry: KeyRegistry
+    bindings: Mapping[str, tuple[Problem, tuple[str, ...]]], registry: KeyRegistry
 ) -> Iterator[Problem]:
     reported: set[tuple[str, ...]] = set()
     for scope in registry.scopes():
         for action, other in combinations(scope, 2):
-            if action.id == other.id or (action.id not in given and other.id not in given):
+            if action.id == other.id or (action.id not in bindings and other.id not in bindings):
                 continue
             keys, other_keys = (
-                given[it.id][1] if it.id in given else it.keys for it in (action, other)
+                bindings[it.id][1] if it.id in bindings else it.keys for it in (action, other)
             )
             for key in keys:
                 conflict = action.id, other.id, key
                 if key in other_keys and conflict not in reported:
                     reported.add(conflict)
-                    place = given[action.id if action.id in given else other.id][0]
+                    place = bindings[action.id if action.id in bindings else other.id][0]
                     message = f"the key '{key}' would be '{action.id}' and '{other.id}' at once"
                     yield _at(place, message, "give one of them other keys")
 

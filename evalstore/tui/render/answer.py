@@ -1,4 +1,4 @@
-"""An answer as lines to read: its verdicts, the conversation, what it was judged by, its facts."""
+"""An answer as lines: its verdicts, the conversation, the criteria and its facts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from evalstore.operations.views.answer_text import (
     reasoning,
     together_lines,
 )
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -41,8 +42,7 @@ _INDENT = 2
 
 def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledLine]:
     """The case, and the verdict on a candidate; `attempt` is the number of the answer, from 0."""
-    parts = [case.file, case.row, f"({case.prompt})" if case.prompt else "", *case.tags]
-    yield heading("  ".join(part for part in parts if part))
+    yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     cell = verdict_cell(result.word)
     yield StyledLine(
         (

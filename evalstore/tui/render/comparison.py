@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.display import plural, widest
+from evalstore.display import widest
+from evalstore.operations.views.diff_text import CHANGES, summary_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.widgets.grid_columns import Column
@@ -14,10 +15,6 @@ from evalstore.tui.widgets.grid_lines import StyledCell
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.reports.comparison import Pair
-
-FLIPS = {"broke": "fail", "fixed": "pass"}
-"""Changes from pass to fail and back, which are listed first, and their colours."""
-_OTHERS = {"changed": "undecided", "new": "group", "gone": "faint"}
 
 
 class ListedPair(NamedTuple):
@@ -35,7 +32,7 @@ class ListedPair(NamedTuple):
 
 def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     """The pairs that differ, flips first; then perhaps those that do not."""
-    changes = (*FLIPS, *_OTHERS, *(("unchanged",) if with_unchanged else ()))
+    changes = (*CHANGES, *(("unchanged",) if with_unchanged else ()))
     return [
         ListedPair(change, pair) for change in changes for pair in getattr(diff.comparison, change)
     ]
@@ -61,7 +58,7 @@ def pair_cells(diff: Diff, listed: ListedPair) -> Sequence[StyledCell]:
     """A cell for each of these columns."""
     change, pair = listed
     return (
-        StyledCell(change, FLIPS.get(change) or _OTHERS.get(change, "faint")),
+        StyledCell(change, CHANGES.get(change, "faint")),
         StyledCell(pair.either.file),
         StyledCell(_row_label(diff, listed)),
         *(() if diff.models else (StyledCell(pair.either.model),)),
@@ -79,31 +76,9 @@ def _row_label(diff: Diff, listed: ListedPair) -> str:
     return f"{result.row} ({prompt})".lstrip() if prompt else result.row
 
 
-def rate_lines(diff: Diff, unchanged_hint: str) -> Iterator[StyledLine]:
-    """How many pairs of each kind there are, and the rates of both sides."""
-    pairs = diff.comparison
-    counts = {change: len(getattr(pairs, change)) for change in (*FLIPS, *_OTHERS)}
-    spans = [
-        StyledSpan(f"{count:,} {change}, ", FLIPS.get(change, ""))
-        for change, count in counts.items()
-        if count
-    ]
-    unchanged = StyledSpan(f"{len(pairs.unchanged):,} unchanged{unchanged_hint}", "faint")
-    yield StyledLine((*spans, unchanged))
-    before, after = pairs.rates()
-    if not before.judged:
-        yield StyledLine((StyledSpan("no case is judged on both sides", "pending"),))
-        return
-    change = pairs.change()
-    yield StyledLine((StyledSpan(change.finding, "heading"),))
-    yield StyledLine(
-        (
-            StyledSpan(f"{before.text} -> {after.text}  "),
-            StyledSpan(f"of {plural(change.pairs, 'case')} judged on both sides", "faint"),
-            StyledSpan(f", in {plural(change.files, 'file')}", "faint"),
-        )
-    )
-    yield StyledLine((StyledSpan(change.points),))
+def comparison_lines(diff: Diff, hint: str) -> Iterator[StyledLine]:
+    """The numbers of the comparison and its notes; `hint` follows the unchanged pairs."""
+    yield from summary_lines(diff, hint)
     if diff.notes:
         yield StyledLine((StyledSpan("; ".join(diff.notes), "pending"),))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.state.verdict_order import PERSON
@@ -21,8 +22,7 @@ def judgement_lines(
 ) -> Iterator[StyledLine]:
     """Of the picked candidate first; the feedback by the ids of the judgements."""
     tags = f"  {' '.join(case.tags)}" if case.tags else ""
-    place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
-    yield heading(" ".join(part for part in place if part) + tags)
+    yield heading(case_name(case.file, case.row, case.prompt) + tags)
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
         result = case.results[number]
         if result is None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe, short
-from evalstore.operations.views.answer_text import turn_title
+from evalstore.operations.views.answer_text import judgement_lines, turn_title
+from evalstore.operations.views.case_name import case_name
 from evalstore.tui.render.answer import result_facts
 from evalstore.tui.render.export import markdown_line
 from evalstore.tui.render.verdicts import verdict_cell
+from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -24,8 +26,7 @@ def as_markdown(case: CaseRow, result: Result, number: int, view: AnswerView) ->
 
 
 def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iterator[str]:
-    place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
-    yield f"# {markdown_line(' '.join(part for part in place if part))}\n"
+    yield f"# {markdown_line(case_name(case.file, case.row, case.prompt))}\n"
     summary = (verdict_cell(result.word).text, result.model, *result_facts(result, number))
     yield f"{markdown_line(', '.join(summary))}\n"
     for judgement in view.opinions:
@@ -48,12 +49,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
 
 
 def _judgement(judgement: JudgementView) -> Iterator[str]:
-    why_not = f" ({judgement.why_not})" if judgement.why_not else ""
-    score = "" if judgement.score is None else f", score {judgement.score:g}"
-    feedback = "" if any(check.feedback for check in judgement.checks) else judgement.feedback
-    words = f"{verdict_cell(judgement.verdict).text} by {judgement.by}{score}{why_not}"
-    yield f"- {markdown_line(words + (f': {feedback}' if feedback else ''))}"
-    for check in judgement.checks:
-        sign = f"{verdict_cell(check.verdict).text} " if check.verdict else ""
-        feedback = f": {check.feedback}" if check.feedback else ""
-        yield f"  - {markdown_line(f'{sign}{check.name}{feedback}')}"
+    """A list of what the page shows of a judgement, without its age and its ids."""
+    for line in judgement_lines(judgement, 0, signs=SIGNS):
+        text = "".join(span.text for span in line.spans if span.colour != "faint")
+        yield f"{'  ' if line.indent else ''}- {markdown_line(text)}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import clip, safe
+from evalstore.operations.views.diff_text import pair_line, side_lines
+from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -14,14 +16,13 @@ from evalstore.operations.views.styled_text import (
     marked_spans,
     text_lines,
 )
-from evalstore.reports.version_diff import focus
 from evalstore.reports.word_diff import Stretch, compare_words
-from evalstore.tui.render.verdicts import verdict_cell
+from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.reports.comparison import Pair
-    from evalstore.results import Result
+    from evalstore.reports.version_diff import Difference
 
 _EDITS = 4
 """Edits of the test file that are shown."""
@@ -49,23 +50,11 @@ def pair_lines(
     question: str = "",
 ) -> Iterator[StyledLine]:
     """A pair in detail, with the answers and the question when they are known."""
-    result = pair.either
-    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
-    parts = (
-        result.file,
-        result.row,
-        f"({prompt})" if prompt else "",
-        "" if diff.models else result.model,
-    )
-    yield heading("  ".join(part for part in parts if part))
+    yield pair_line(diff, pair, signs=SIGNS)
     yield from question_lines(question)
-    reason = diff.reason(pair)
-    if reason:
-        yield StyledLine((StyledSpan(safe(reason), "undecided"),))
-        yield from _edits(diff, result.file, reason)
-    for name, side in zip(diff.names, (pair.was, pair.now), strict=True):
-        if side is not None:
-            yield from _side(name, side, feedback)
+    if "changed" in diff.reason(pair):
+        yield from _edit_lines(diff.edits.get(pair.either.file, []))
+    yield from side_lines(diff, pair, feedback)
     if answers is not None:
         yield BLANK
         yield from _answers(pair, answers)
@@ -78,27 +67,12 @@ def question_lines(question: str) -> Iterator[StyledLine]:
         yield StyledLine((StyledSpan("user  ", "faint"), StyledSpan(safe(text))))
 
 
-def _edits(diff: Diff, file: str, reason: str) -> Iterator[StyledLine]:
-    """What was edited in the test file, when the case changed with it."""
-    edits = diff.edits.get(file, []) if "changed" in reason else []
+def _edit_lines(edits: Sequence[Difference]) -> Iterator[StyledLine]:
+    """What was edited in the test file."""
     for edit in edits[:_EDITS]:
-        yield from text_lines(str(edit), "faint", indent=2)
-        if not edit.fits:
-            old, new = focus(edit.was, edit.now, _WIDTH)
-            yield from text_lines(f"- {old}", "old", indent=4)
-            yield from text_lines(f"+ {new}", "new", indent=4)
+        yield from edit_lines(edit, width=_WIDTH, indent=2)
     if len(edits) > _EDITS:
-        yield from text_lines(f"… {len(edits) - _EDITS} more edits", "faint", indent=2)
-
-
-def _side(name: str, side: Result, feedback: Mapping[str, str]) -> Iterator[StyledLine]:
-    cell = verdict_cell(side.word)
-    score = "" if side.score is None else f"  score {side.score:.2g}"
-    yield StyledLine(
-        (StyledSpan(f"{cell.text}{score}  ", cell.colour), StyledSpan(safe(name), "faint"))
-    )
-    for text in dict.fromkeys(feedback[id] for id in side.evaluations if feedback.get(id)):
-        yield from text_lines(text, indent=2)
+        yield from text_lines(f"… {len(edits) - _EDITS} more", "faint", indent=2)
 
 
 def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:

@@ -1,4 +1,4 @@
-"""The state of what a page reads: being read, or a problem."""
+"""The texts for a page that is being read, and for a problem."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ _LISTED = 5
 def problem_text(problem: EvalstoreError) -> str:
     """A problem as the command line shows it."""
     if isinstance(problem, WorkspaceError):
-        problems = sorted(problem.problems, key=lambda found: found.severity != "error")
-        lines = [f"{one.severity}: {one.place}: {one.message}" for one in problems[:_LISTED]]
-        hints = [f"hint: {one.hint}" for one in problems[:1] if one.hint]
+        problems = sorted(problem.problems, key=lambda item: item.severity != "error")
+        lines = [
+            f"{entry.severity}: {entry.place}: {entry.message}" for entry in problems[:_LISTED]
+        ]
+        hints = [f"hint: {entry.hint}" for entry in problems[:1] if entry.hint]
         more = len(problems) - _LISTED
         return "\n".join([*lines, *([f"… {more} more"] if more > 0 else []), *hints])
     hint = f"\nhint: {problem.hint}" if problem.hint else ""

@@ -6,7 +6,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import likely_price, money, plural, safe
+from evalstore.display import money, plural, safe
+from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.run_text import (
+    failure_line,
+    stop_lines,
+    summary_text,
+    verdict_line,
+)
+from evalstore.operations.views.status_text import (
+    KIND_TITLES,
+    left_text,
+    nothing_text,
+    plan_text,
+    skipped_text,
+    trust_hint,
+    value_lines,
+    waiting_text,
+)
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -14,10 +31,9 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
-from evalstore.reports.version_diff import Difference, focus
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import bar, verdict_cell, when
-from evalstore.tui.state.verdict_order import SIGNS, verdict_counts
+from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
@@ -27,39 +43,36 @@ if TYPE_CHECKING:
         RunRequest,
         VerdictChanges,
     )
+    from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
     from evalstore.tui.state.background_run import BackgroundRun
 
 _REASONS = 12
-"""More are only counted."""
+"""Reasons that are listed; more are only counted."""
 _WIDTH = 70
-"""Of the part of two long values that is shown."""
+"""Columns of the part of two long values that is shown."""
 
 
 # --- the plan
 
 
 def plan_lines(request: RunRequest, preview: PlanPreview) -> Iterator[StyledLine]:
-    """What would be done, by whom, why, and its price."""
+    """What a run would do, with which models, why, and its price."""
     status = preview.status
     if not status.items:
-        yield from _nothing(request, status)
-    else:
-        price = likely_price(status.cost, status.guess)
-        yield heading(f"{work_summary(status)}: {price}")
-        if preview.max_cost is not None:
-            yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
-        if status.reuse:
-            reused = plural(status.reuse, "stored answer")
-            yield from text_lines(f"{reused} used again.", "faint")
-        for kind, title in (("ask", "ask"), ("record", "take from files"), ("judge", "judge")):
-            items = [item for item in status.items if item.kind == kind]
-            if items:
-                yield BLANK
-                yield from _kind_lines(title, items)
-        if request.before:
+        yield from _nothing_lines(request, status)
+        return
+    yield heading(plan_text(status))
+    if preview.max_cost is not None:
+        yield from text_lines(f"It stops before it costs more than {money(preview.max_cost)}.")
+    for kind, title in KIND_TITLES.items():
+        items = [item for item in status.items if item.kind == kind]
+        if items:
             yield BLANK
-            yield from text_lines(_ABOUT_REPEATS, "faint")
+            yield from _kind_lines(title, items)
+    if request.before:
+        yield BLANK
+        yield from text_lines(_ABOUT_REPEATS, "faint")
     yield from left_lines(status)
 
 
@@ -69,75 +82,57 @@ _ABOUT_REPEATS = (
 )
 
 
-def work_summary(status: Status) -> str:
-    """`ask 12 answers, make 24 judgements`."""
-    parts = (
-        (status.ask, "ask", "answer"),
-        (status.record, "take", "recorded answer"),
-        (status.judge, "make", "judgement"),
-    )
-    return ", ".join(f"{verb} {plural(count, word)}" for count, verb, word in parts if count)
-
-
 def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
-    who = Counter[str]()
+    models = Counter[str]()
     reasons = Counter[str]()
     first: dict[str, PlanItem] = {}
     for item in items:
-        who[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
+        models[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
         reasons[item.reason] += item.count
         first.setdefault(item.reason, item)
+    names = ", ".join(f"{safe(name)} {count:,}" for name, count in models.most_common())
     by = "by " if items[0].kind == "judge" else ""
-    names = ", ".join(f"{safe(name)} {count:,}" for name, count in who.most_common())
     yield StyledLine(
-        (StyledSpan(f"{title} {sum(who.values()):,}  ", "heading"), StyledSpan(f"{by}{names}"))
+        (StyledSpan(f"{title} ({models.total():,})  ", "heading"), StyledSpan(f"{by}{names}"))
     )
     for reason, count in reasons.most_common(_REASONS):
-        yield from text_lines(f"{count:>5,} x  {reason}", indent=2)
-        yield from values_lines(first[reason], indent=11)
+        yield from text_lines(f"{count:>5,}x  {reason}", indent=2)
+        item = first[reason]
+        yield from value_lines(item.was, item.now, width=_WIDTH, indent=10)
     if len(reasons) > _REASONS:
         yield from text_lines(f"… {len(reasons) - _REASONS} more reasons (w lists all)", "faint", 2)
 
 
-def values_lines(item: PlanItem, indent: int = 0, width: int = _WIDTH) -> Iterator[StyledLine]:
-    """The two values of an item, when its reason has no room for them."""
-    if item.was is None or item.now is None or Difference("", item.was, item.now).fits:
-        return
-    was, now = focus(item.was, item.now, width)
-    yield StyledLine((StyledSpan(f"- {safe(was)}", "old"),), indent)
-    yield StyledLine((StyledSpan(f"+ {safe(now)}", "new"),), indent)
-
-
-def _nothing(request: RunRequest, status: Status) -> Iterator[StyledLine]:
-    yield heading("Nothing to do.")
+def _nothing_lines(request: RunRequest, status: Status) -> Iterator[StyledLine]:
     if request.before:
+        yield heading("Nothing to do.")
         yield from text_lines(
             "These cases have no stored answer, nothing judges them, or a person has: "
-            "the word of a person stands."
+            "a person's verdict is not replaced."
         )
-    elif not status.left_asks and not status.left_judgements and not status.untrusted:
-        yield from text_lines(
-            f"{plural(status.reuse, 'answer')} of {plural(status.models, 'candidate')} "
-            "and all judgements are stored."
-        )
+        yield from left_lines(status)
+    else:
+        yield from left_lines(status)
+        yield heading(nothing_text(status))
 
 
 def left_lines(status: Status) -> Iterator[StyledLine]:
     """What a run would leave undone, and warnings."""
-    if status.left_asks or status.left_judgements:
-        yield from text_lines(
-            f"Left: {plural(status.left_asks, 'answer')} and "
-            f"{plural(status.left_judgements, 'judgement')} (no model may be called for them).",
-            "pending",
-        )
-    for file in status.untrusted:
-        yield from text_lines(f"{file.words}; read it, then: {file.command}", "pending")
+    if left := left_text(status):
+        yield from text_lines(left, "pending")
+    if status.untrusted:
+        yield from text_lines(waiting_text(status), "pending")
+        yield from _untrusted_lines(status.untrusted)
     if status.skipped:
-        yield from text_lines(
-            f"{plural(len(status.skipped), 'pair')} skipped for lack of a capability.", "faint"
-        )
+        yield from text_lines(skipped_text(status.skipped), "faint")
     for warning in status.warnings:
         yield from text_lines(f"warning: {warning}", "pending")
+
+
+def _untrusted_lines(files: Iterable[Untrusted]) -> Iterator[StyledLine]:
+    for file in files:
+        yield from text_lines(file.words, "pending", 4)
+        yield from text_lines(trust_hint(file), "faint", 4)
 
 
 # --- the progress
@@ -147,14 +142,14 @@ def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
     """The progress of a run."""
     if not runner.is_planned:
         yield from text_lines("reading and planning …", "faint")
-    for what, word in (("asked", "asking "), ("judged", "judging")):
-        total, done = runner.totals[what], runner.done[what]
+    for kind, label in (("asked", "asking "), ("judged", "judging")):
+        total, done = runner.totals[kind], runner.done[kind]
         if total:
             filled = bar(min(1.0, done / total), width)
             rest = "░" * (width - len(filled))
             yield StyledLine(
                 (
-                    StyledSpan(f"{word}  "),
+                    StyledSpan(f"{label}  "),
                     StyledSpan(filled, "pass"),
                     StyledSpan(rest, "faint"),
                     StyledSpan(f"  {done:,}/{total:,}"),
@@ -185,40 +180,30 @@ def end_summary(runner: BackgroundRun) -> str:
     """How a run ended, in one line."""
     if runner.end is None:
         return problem_text(runner.problem) if runner.problem else ""
-    end = runner.end
-    return f"run {end.run[:8]} {end.status}: {end.asked:,} asked, {end.judged:,} judged"
+    return summary_text(runner.end.summary)
 
 
 def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator[StyledLine]:
-    """How a run ended, and what flipped since the run before."""
-    recorded = f"{end.recorded:,} recorded, " if end.recorded else ""
-    yield heading(
-        f"run {end.run[:8]} {end.status}: {end.asked:,} asked, {recorded}"
-        f"{end.judged:,} judged, {end.reused:,} reused, {money(end.cost)}, "
-        f"{end.seconds:.1f} s"
-    )
-    yield from text_lines(verdict_counts(end.verdicts))
+    """How a run ended, and how many verdicts changed since the run before."""
+    summary = end.summary
+    yield heading(summary_text(summary))
+    yield from text_lines(f"{summary.seconds:.1f} s", "faint")
+    yield verdict_line(summary, SIGNS)
     if changes is not None:
         yield _changes_line(changes)
-    if end.status in ("interrupted", "over budget"):
-        reasons = {"interrupted": "Interrupted", "over budget": "Stopped at the cost limit"}
-        word = "Stopped at the time limit" if end.time_is_up else reasons[end.status]
-        yield from text_lines(f"{word}: what was finished is stored, R continues from there.")
+    yield from stop_lines(summary)
     yield from _repeat_lines(end)
-    for failure in end.troubles:
+    for failure in end.failures:
         yield BLANK
+        yield failure_line(f"{failure.model}: {failure.message}", failure.count, SIGNS)
         status = f" {failure.status}" if failure.status else ""
-        yield StyledLine(
-            (
-                StyledSpan(f"{SIGNS['error']} failed {failure.count:,} x  ", "fail"),
-                StyledSpan(f"{safe(failure.kind)}{status}  {safe(failure.model)}"),
-            )
-        )
-        yield from text_lines(failure.message, indent=2)
-        if failure.hint:
-            yield from text_lines(f"hint: {failure.hint}", "faint", 2)
-    for text in (*end.waiting, *end.warnings):
-        yield from text_lines(text, "pending")
+        hint = f": {failure.hint}" if failure.hint else ""
+        yield from text_lines(f"hint: {failure.kind}{status}{hint}", "faint", 2)
+    if end.untrusted:
+        yield BLANK
+        yield from _untrusted_lines(end.untrusted)
+    for warning in end.warnings:
+        yield from text_lines(f"warning: {warning}", "pending")
 
 
 def _changes_line(changes: VerdictChanges) -> StyledLine:
@@ -228,34 +213,30 @@ def _changes_line(changes: VerdictChanges) -> StyledLine:
         StyledSpan(", "),
         StyledSpan(f"{changes.fixed:,} fixed", "pass" if changes.fixed else ""),
     )
-    flipped = (
+    counts = (
         parts if changes.broke or changes.fixed else (StyledSpan("nothing broke or was fixed"),)
     )
-    return StyledLine((*flipped, StyledSpan(since, "faint")))
+    return StyledLine((*counts, StyledSpan(since, "faint")))
 
 
 def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:
-    """What was judged again, with the verdict before."""
-    if not end.again:
+    """The verdicts that judging again has changed, and how many it has not."""
+    if not end.repeated:
         return
     yield BLANK
-    same = 0
-    for was, now in end.again:
+    unchanged = 0
+    for was, now in end.repeated:
         if was.word == now.word:
-            same += 1
+            unchanged += 1
             continue
         before, after = verdict_cell(was.word), verdict_cell(now.word)
         yield StyledLine(
             (
+                StyledSpan(f"{safe(case_name(now.file, now.row))}  {safe(now.model)}  "),
                 StyledSpan(before.text, before.colour),
                 StyledSpan(" -> "),
                 StyledSpan(after.text, after.colour),
-                StyledSpan(f"  {safe(' '.join(_nonempty(now.file, now.row)))}  {safe(now.model)}"),
             )
         )
-    if same:
-        yield from text_lines(f"{plural(same, 'verdict')} as before.", "faint")
-
-
-def _nonempty(*texts: str) -> Iterable[str]:
-    return (text for text in texts if text)
+    if unchanged:
+        yield from text_lines(f"{plural(unchanged, 'verdict')} as before.", "faint")

@@ -19,7 +19,7 @@ from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from evalstore.results import Result
-    from evalstore.values import Verdict
+    from evalstore.tui.screens.labelling import LabelWord
 
 _QUOTED = 80
 """Characters of a copied text that the message about it quotes."""
@@ -46,7 +46,7 @@ class ActionsPage(Page):
         if self.browser.runs.is_running:
             self.browser.runs.show()
         else:
-            self.browser.show_plan(self.source.all_that_lacks)
+            self.browser.show_plan(self.source.missing)
 
     def action_status(self) -> None:
         """Show the pending work."""
@@ -145,7 +145,7 @@ class CaseActionsPage(ActionsPage):
 
     # --- label
 
-    def action_label(self, verdict: Verdict) -> None:
+    def action_label(self, verdict: LabelWord) -> None:
         """Ask for a note, then label the selected results."""
         Labelling(self, self.selected, self.session).ask(verdict, self.prompt_name)
 

@@ -206,7 +206,7 @@ class Page(Screen[None]):
 
     @property
     def source(self) -> WorkspaceSource:
-        """Where what is shown comes from."""
+        """The data of the page."""
         return self.browser.source
 
     @property

@@ -238,7 +238,7 @@ class CasesPage(CaseActionsPage):
             self.listing.fold(line)
             self.show_matches()
         elif line and cases:
-            result = self.selection.result or next((one for one in line.results if one), None)
+            result = self.selection.result or next((other for other in line.results if other), None)
             if result:
                 rows = self.listing.rows
                 self.browser.show_answer(cases, rows, rows.index(line), result.model)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
-    FLIPS,
     ListedPair,
+    comparison_lines,
     list_pairs,
     pair_cells,
     pair_columns,
-    rate_lines,
 )
 from evalstore.tui.render.pair import answers_to_compare, pair_lines
 from evalstore.tui.render.reading import READING
@@ -98,8 +98,13 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             self._read()
 
     def _read(self) -> None:
+        self.fetch(self._compare, self.show_diff)
+
+    def _compare(self) -> Diff:
         was, now = self._sides
-        self.fetch(lambda: self.source.compare(was, now, self._models), self.show_diff)
+        if self._models:
+            return self.source.workspace.diff_models(*self._models, run=now)
+        return self.source.workspace.diff(was, now)
 
     def show_diff(self, diff: Diff) -> None:
         """Show it, from the side that was looked at."""
@@ -121,7 +126,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         rates.set_class(bool(diff.notes), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
         hint = self.with_keys(" ({compare.unchanged} shows them)") if has_hint else ""
-        rates.show(rate_lines(diff, hint))
+        rates.show(comparison_lines(diff, hint))
         self.set_empty("" if self._pairs else self.with_keys(_EMPTY))
         grid = self.query_one("#pairs", Grid)
         grid.display = bool(self._pairs)

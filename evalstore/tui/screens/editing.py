@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def edit_file(page: Page, file: str, line: int | None) -> None:
     """Open a file in the editor, then show the plan of a run with the edited file."""
     page.fetch(
-        lambda: page.source.path_of(file),
+        lambda: page.source.workspace.root / file,
         lambda path: _edit(page, file, path, line),
         group="edit",
     )
@@ -33,6 +33,6 @@ def _edit(page: Page, file: str, path: Path, line: int | None) -> None:
         return
     page.reload()
     page.browser.show_plan(
-        lambda: page.source.of_file(file),
+        lambda: page.source.missing(file),
         edit=lambda problem_line: edit_file(page, file, problem_line or line),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evalstore.display import plural, safe
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views.case_name import case_name
 from evalstore.tui.render.reading import problem_text
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.screens.dialogs import PromptDialog
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from evalstore.operations.label import LabelReport
     from evalstore.results import Result
     from evalstore.tui.screens.base import Page
-    from evalstore.values import Verdict, Word
+
+    LabelWord = Literal["pass", "fail", "none"]
 
 
 class Labelling:
@@ -28,7 +30,7 @@ class Labelling:
         self._page = page
         self._results = [result for result in results if result.sessions and result.evaluation]
         self._session = session
-        self._word: Word = "none"
+        self._word: LabelWord = "none"
         self._title = "taking labels back"
 
     @property
@@ -40,7 +42,7 @@ class Labelling:
             )
         return bool(self._results)
 
-    def ask(self, word: Verdict, prompt_name: Callable[[Result], str]) -> None:
+    def ask(self, word: LabelWord, prompt_name: Callable[[Result], str]) -> None:
         """Ask for a note, then store the label; the note of a label that is there can be edited."""
         if not self._can_label:
             return
@@ -65,9 +67,7 @@ class Labelling:
         if len(self._results) > 1:
             count = sum(len(result.sessions) for result in self._results)
             return f"{plural(count, 'answer')} of {first.model}"
-        prompt = prompt_name(first)
-        parts = (first.file, first.row, f"({prompt})" if prompt else "", first.model)
-        return " ".join(part for part in parts if part)
+        return f"{case_name(first.file, first.row, prompt_name(first))} {first.model}"
 
     def _ask_for_note(self, note: str = "", *, waits: bool = False) -> PromptDialog:
         window = PromptDialog(
@@ -98,7 +98,9 @@ class Labelling:
 
         def write() -> list[LabelReport] | EvalstoreError:
             try:
-                return source.label(self._results, self._word, note, self._session)
+                return source.workspace.label(
+                    self._results, self._word, note=note, session=self._session
+                )
             except EvalstoreError as problem:
                 unsaved.append(f"not stored: {self._title}: {problem}")
                 return problem

@@ -64,7 +64,7 @@ class PlanPage(Dialog):
         self.body.show(())
         self.set_title("what would be done", "nothing, until this is fixed")
         if isinstance(problem, WorkspaceError):
-            self._line = next((found.line for found in problem.problems if found.line), None)
+            self._line = next((entry.line for entry in problem.problems if entry.line), None)
         super().show_problem(problem)
         self.refresh_bindings()
 

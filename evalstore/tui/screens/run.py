@@ -73,9 +73,9 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
             self.show_problem(runner.problem)
             self.body.show(())
         if runner.end is not None:
-            self.set_title(runner.request.title, runner.end.status)
+            self.set_title(runner.request.title, runner.end.summary.status)
             self.body.show(result_lines(runner.end, self._changes))
-            run = runner.end.run
+            run = runner.end.summary.run
             self.fetch(lambda: self._read_changes(run), self._show_changes, group="changes")
         self.refresh_bindings()
 
@@ -116,10 +116,10 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         """Show the cases of the run."""
         if self.runner.end is not None:
             self.app.pop_screen()
-            self.browser.show_cases(self.runner.end.run)
+            self.browser.show_cases(self.runner.end.summary.run)
 
     def action_compare(self) -> None:
         """Show what broke and what was fixed."""
         if self.runner.end is not None and self._changes is not None:
             self.app.pop_screen()
-            self.browser.show_comparison(self._changes.was, self.runner.end.run)
+            self.browser.show_comparison(self._changes.was, self.runner.end.summary.run)

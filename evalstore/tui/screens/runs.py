@@ -9,6 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import money, plural
+from evalstore.operations.views.run_text import counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -176,17 +177,14 @@ run under the cursor with the run before it, and the workspace with the newest r
         run = self._runs[number]
         note = f"  {run.message}" if run.message else ""
         git = f"  git {run.git}" if run.git else ""
-        yield heading(f"run {run.id[:8]}  {run.status}{git}{note}")
+        yield heading(f"run {run.id[:8]}{git}{note}")
         share = (
             "nothing judged" if run.rate is None else f"{100 * run.rate:.1f}% of {run.counted:,}"
         )
         yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
-        recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
         failed = f", {run.failed:,} failed" if run.failed else ""
-        yield from text_lines(
-            f"{run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused{failed}; "
-            f"{money(run.cost)}; {(run.ended - run.started) / 1e6:.1f} s"
-        )
+        seconds = (run.ended - run.started) / 1e6
+        yield from text_lines(f"{counts_text(run)}, {money(run.cost)}{failed}, {seconds:.1f} s")
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")

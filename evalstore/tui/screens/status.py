@@ -11,9 +11,10 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import likely_price, plural, safe
 from evalstore.errors import Problem, WorkspaceError
+from evalstore.operations.views.status_text import change_text, nothing_text, work_text
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.run import left_lines, work_summary
+from evalstore.tui.render.run import left_lines
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.widgets.footer import KeyFooter
@@ -91,7 +92,7 @@ price; or what is wrong with the files."""
 
     def _read(self) -> Status | list[Problem]:
         try:
-            return self.source.status()
+            return self.source.workspace.status(offline=self.source.offline)
         except WorkspaceError as problem:
             return problem.problems
 
@@ -106,9 +107,9 @@ price; or what is wrong with the files."""
             self._lines = list(_status_lines(status))
             self._prompts = status.prompts
             price = likely_price(status.cost, status.guess, brief=True)
-            summary = f"{work_summary(status)}: {price}" if status.items else "nothing"
+            summary = f"{work_text(status)}: {price}" if status.items else "nothing"
             self.set_title("pending work", summary, f"{status.reuse:,} answers reused")
-            self.set_empty("" if self._lines else self.with_keys(_nothing_text(status)))
+            self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)
         self.query_one("#details", TextView).set_class(not self._lines, "gone")
@@ -185,8 +186,8 @@ price; or what is wrong with the files."""
         elif line is not None:
             row = "" if isinstance(line, FileChange) else self._row_of(line)
             yield heading(f"{line.file} {row}".rstrip())
-            who = (getattr(line, name, None) for name in ("model", "evaluator"))
-            names = " by ".join(name for name in who if name)
+            models = (getattr(line, name, None) for name in ("model", "evaluator"))
+            names = " by ".join(name for name in models if name)
             if names:
                 yield from text_lines(names, "faint")
             yield from text_lines(line.reason)
@@ -223,24 +224,6 @@ price; or what is wrong with the files."""
         return f"{line.file}::{row}" if row else line.file, "the case"
 
 
-def change_text(change: FileChange) -> str:
-    """The effect of a changed file, in words."""
-    if change.code.strip() == "A":
-        return f"{plural(change.asked, 'case')} new"
-    if change.code.strip() == "D":
-        return f"{plural(change.gone, 'case')} retired"
-    if change.code.strip() == "R":
-        return change.reason
-    counts = (
-        (change.new, "new"),
-        (change.asked, "asked again"),
-        (change.judged, "judged again"),
-        (change.gone, "retired"),
-    )
-    parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
-    return ": ".join(part for part in (parts, change.reason) if part)
-
-
 def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
     from evalstore.operations.status_report import summed
 
@@ -256,7 +239,7 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
             yield from summed(items)
     rest = [line.spans[0].text for line in left_lines(status) if line.spans]
     if rest:
-        yield _Title("left_lines")
+        yield _Title("left")
         for text in rest:
             yield _Title("", text)
 
@@ -264,9 +247,4 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
 _UNITS = {"ask": "answer", "judge": "judgement"}
 
 
-def _nothing_text(status: Status) -> str:
-    return (
-        f"Nothing to do: {plural(status.reuse, 'answer')} of {plural(status.models, 'candidate')}\n"
-        "and all judgements are stored.\n\n{case.edit} in the cases edits a test; "
-        "{history.status} then shows what it means."
-    )
+_EDIT_HINT = "\n\n{case.edit} in the cases edits a test; {history.status} then shows what it means."

@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.15
 
 
 class TextFilter:
-    """What is typed as a filter, and what was found for it.
+    """The filter that is typed, and its matches.
 
     Names are filtered at once. Texts are searched in a thread after a pause in typing; until
     they are found `progress` says so.
@@ -125,7 +125,7 @@ class TextFilter:
 
             return look_up(query, lambda words: page.source.search(words, report))
 
-        page.fetch(read, lambda found: self._show_found(query, found), group="search")
+        page.fetch(read, lambda matches: self._show_found(query, matches), group="search")
 
     def _update_progress(self, update: tuple[Query, str]) -> None:
         query, text = update
@@ -133,9 +133,9 @@ class TextFilter:
             self.progress = text
             self._show_progress()
 
-    def _show_found(self, query: Query, found: Found) -> None:
+    def _show_found(self, query: Query, matches: Found) -> None:
         if query is self.query:
-            self.progress, self.found = "", found
+            self.progress, self.found = "", matches
             self._show_matches()
 
     def stop(self) -> None:

@@ -49,7 +49,7 @@ class BackgroundRun(ProgressListener):
         self.is_planned = True
 
     def advance(self, what: str, count: int) -> None:
-        """Count what is done."""
+        """Count finished calls."""
         self.done[what] += count
 
     def note(self, message: str) -> None:

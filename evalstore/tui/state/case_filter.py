@@ -70,16 +70,20 @@ class FilteredCases:
 
     # --- which rows
 
-    def select(self, query: Query, order: str, found: Found) -> Sequence[int]:
+    def select(self, query: Query, order: str, matches: Found) -> Sequence[int]:
         """The rows that match, in order."""
         numbers = self._ordered(order)
-        named = [one for one in query.fields if one.name == "model" and not one.is_negated]
+        named = [
+            condition
+            for condition in query.fields
+            if condition.name == "model" and not condition.is_negated
+        ]
         for field in query.fields:
             numbers = self._with_field(numbers, field, named)
         if query.words:
-            numbers = self._with_words(numbers, query.words, found)
+            numbers = self._with_words(numbers, query.words, matches)
         for word in query.without:
-            numbers = self._without(numbers, word, found)
+            numbers = self._without(numbers, word, matches)
         return numbers
 
     def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
@@ -104,12 +108,12 @@ class FilteredCases:
     def shared(self, model: str) -> dict[str, int]:
         """In how many cases each other candidate was judged, too."""
         mine = self._models.index(model)
-        shared = dict.fromkeys((one for one in self._models if one != model), 0)
+        shared = dict.fromkeys((other for other in self._models if other != model), 0)
         for kind, count in self._all_kinds.items():
             words = self._kinds[kind]
-            for one, word in zip(self._models, words, strict=True):
-                if one != model and word in VERDICTS and words[mine] in VERDICTS:
-                    shared[one] += count
+            for other, word in zip(self._models, words, strict=True):
+                if other != model and word in VERDICTS and words[mine] in VERDICTS:
+                    shared[other] += count
         return shared
 
     def _ordered(self, order: str) -> Sequence[int]:
@@ -136,9 +140,9 @@ class FilteredCases:
             return [number for number in numbers if rows[number].file in files]
         if field.name == "tag":
             tags = {
-                one
-                for one in self._tags
-                if any(matches_any(tag.casefold(), values) for tag in one) != negated
+                names
+                for names in self._tags
+                if any(matches_any(tag.casefold(), values) for tag in names) != negated
             }
             return [number for number in numbers if rows[number].tags in tags]
         if field.name == "prompt":
@@ -163,19 +167,19 @@ class FilteredCases:
     def look_up(self, query: Query, search: Search) -> Found:
         """Search the words that are not in names, those that a name lacks together."""
         lacking = set(self._lacking(query.words)) - {0}
-        wanted = {_words_of(query.words, marks) for marks in lacking}
-        found: dict[Words, frozenset[str]] = {}
+        lookups = {_words_of(query.words, marks) for marks in lacking}
+        matches: dict[Words, frozenset[str]] = {}
         self._looked_up = {}
-        for words in sorted({*wanted, *((word,) for word in query.without)}):
+        for words in sorted({*lookups, *((word,) for word in query.without)}):
             sessions = search(words)
             if sessions is None:
                 break
-            found[words] = sessions
+            matches[words] = sessions
             self._rows_of(sessions)  # ahead of time, for it takes a while
-        return found
+        return matches
 
-    def _with_words(self, numbers: Sequence[int], words: Words, found: Found) -> Sequence[int]:
-        if not any(found.values()):
+    def _with_words(self, numbers: Sequence[int], words: Words, matches: Found) -> Sequence[int]:
+        if not any(matches.values()):
             for word in words:
                 missing = self._lacks(word)
                 numbers = [number for number in numbers if not missing[number]]
@@ -183,11 +187,11 @@ class FilteredCases:
         lacking = self._lacking(words)
         within: dict[int, Sequence[int]] = {0: self._all}
         for marks in set(lacking) - within.keys():
-            within[marks] = self._rows_of(_sessions(found, _words_of(words, marks)))
+            within[marks] = self._rows_of(_sessions(matches, _words_of(words, marks)))
         return [number for number in numbers if within[lacking[number]][number]]
 
-    def _without(self, numbers: Sequence[int], word: str, found: Found) -> list[int]:
-        lacks, has = self._lacks(word), self._rows_of(found.get((word,), frozenset()))
+    def _without(self, numbers: Sequence[int], word: str, matches: Found) -> list[int]:
+        lacks, has = self._lacks(word), self._rows_of(matches.get((word,), frozenset()))
         return [number for number in numbers if lacks[number] and not has[number]]
 
     def _rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
@@ -200,11 +204,11 @@ class FilteredCases:
 
     def _lacking(self, words: Words) -> Sequence[int]:
         """For each row, which of the words its name lacks: a bit for each."""
-        found: Sequence[int] = bytes(len(self._rows))
+        marks: Sequence[int] = bytes(len(self._rows))
         for place, word in enumerate(words):
             lacks = self._lacks(word)
-            found = [bits | one << place for bits, one in zip(found, lacks, strict=True)]
-        return found
+            marks = [bits | bit << place for bits, bit in zip(marks, lacks, strict=True)]
+        return marks
 
     def _lacks(self, word: str) -> bytes:
         """For each row whether its name lacks a word; of the last words it is known."""
@@ -221,8 +225,8 @@ class FilteredCases:
             return bytes([sought not in place for place in places])
         return bytes(
             [
-                one.file not in files and sought not in place
-                for one, place in zip(self._rows, places, strict=True)
+                row.file not in files and sought not in place
+                for row, place in zip(self._rows, places, strict=True)
             ]
         )
 
@@ -244,12 +248,12 @@ class FilteredCases:
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
                 names = self._names(name)
-                if not any(matches_any(one.casefold(), (value,)) for one in names):
+                if not any(matches_any(candidate.casefold(), (value,)) for candidate in names):
                     listed = [*names[:_SUGGESTED], *["…"] * (len(names) > _SUGGESTED)]
-                    what = "candidate" if name == "model" else name
+                    kind = "candidate" if name == "model" else name
                     is_whole = value.startswith("=") and len(value) > 1
                     relation = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
-                    yield f"no {what} {relation}", ", ".join(listed) or "there are none"
+                    yield f"no {kind} {relation}", ", ".join(listed) or "there are none"
 
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
         """Why no case matches."""
@@ -258,7 +262,7 @@ class FilteredCases:
         wrong = list(self.complaints(query))
         wrong += () if is_searching else _unknown_fields(query)
         if wrong:
-            return "\n".join(f"{what}: {there}" for what, there in wrong)
+            return "\n".join(f"{complaint}: {there}" for complaint, there in wrong)
         if is_searching:
             return "No case is called so; answers, feedback and tests are searched …"
         return "No case matches the filter.\nEscape takes it away."
@@ -293,9 +297,9 @@ def _prompt_of(case: CaseRow) -> str:
 def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
     """Words that look like unknown fields, and the known fields."""
     for word in query.words:
-        found = _LIKE_A_FIELD.match(word)
-        if found:
-            yield f"there is no '{found[0]}'", ", ".join(f"{name}:" for name in FIELDS)
+        matched = _LIKE_A_FIELD.match(word)
+        if matched:
+            yield f"there is no '{matched[0]}'", ", ".join(f"{name}:" for name in FIELDS)
 
 
 def _verdicts_of(case: CaseRow) -> _Verdicts:
@@ -321,10 +325,10 @@ def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
     )
 
 
-def _sessions(found: Found, words: Words) -> frozenset[str]:
+def _sessions(matches: Found, words: Words) -> frozenset[str]:
     """The sessions with these words; until they are searched, those with the words typed before."""
-    if words in found:
-        return found[words]
+    if words in matches:
+        return matches[words]
     text = " ".join(words)
-    before = [one for one in found if text.startswith(" ".join(one))]
-    return found[max(before, key=lambda one: len(" ".join(one)))] if before else frozenset()
+    before = [typed for typed in matches if text.startswith(" ".join(typed))]
+    return matches[max(before, key=lambda typed: len(" ".join(typed)))] if before else frozenset()

@@ -68,10 +68,10 @@ class CaseListing:
             return set()
         return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
 
-    def arrange(self, query: Query, found: Found, current: CaseRow | CaseGroup | None) -> int:
+    def arrange(self, query: Query, matches: Found, current: CaseRow | CaseGroup | None) -> int:
         """List what matches the filter; returns where the cursor is, at the same line if it can."""
         assert self.filtered is not None
-        numbers = self.filtered.select(query, self.order, found)
+        numbers = self.filtered.select(query, self.order, matches)
         rows = self.filtered.rows(numbers)
         self.lines = [*rows]
         if self.grouping:

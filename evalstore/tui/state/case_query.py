@@ -63,7 +63,9 @@ def read_query(text: str) -> Query:
     fields: list[QueryField] = []
     for minus, name, listed, typed in _PART.findall(text.casefold()):
         if name:
-            values = [value for one in _VALUE.findall(listed) if (value := _value(name, one))]
+            values = [
+                value for written in _VALUE.findall(listed) if (value := _value(name, written))
+            ]
             if values:
                 fields.append(QueryField(name, tuple(values), bool(minus)))
         elif (word := typed.strip('"')) and typed != "-":

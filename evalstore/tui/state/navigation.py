@@ -75,8 +75,8 @@ class CaseNavigator:
     def go(self, number: int, model: str | None = None) -> None:
         """Go to a case, to the same candidate where it has one."""
         self.number, self.attempt = number, 0
-        wanted = model or self.model
-        self.model = wanted if wanted in self.models else self.models[0]
+        target = model or self.model
+        self.model = target if target in self.models else self.models[0]
         if self.other == self.model or self.other not in self.models:
             self.other = None
 
@@ -101,7 +101,7 @@ class CaseNavigator:
         for step in range(1, count + 1):
             number = (self.number + by * step) % count
             results = self._results(self.listed[number])
-            failing = [model for model, one in results if one.word in FAILING]
+            failing = [model for model, result in results if result.word in FAILING]
             if failing:
                 self.go(number, self.model if self.model in failing else failing[0])
                 return True
@@ -122,8 +122,8 @@ class CaseNavigator:
 
     def renew(self, cases: Cases) -> None:
         """Replace the listed cases by those read again; nothing changes when this case is gone."""
-        found = {(row.file, row.row, row.prompt): row for row in cases.rows}
-        listed = [found.get((row.file, row.row, row.prompt)) for row in self.listed]
+        rows = {(row.file, row.row, row.prompt): row for row in cases.rows}
+        listed = [rows.get((row.file, row.row, row.prompt)) for row in self.listed]
         if listed[self.number] is None:
             return
         attempt = self.attempt

@@ -65,13 +65,13 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     seen = picks[first : first + fits]
     shown = sorted([*fixed, *seen])
     room = max(0, room - sum(made[n].width + GAP for n in seen))
-    wanted = {n: _wide(columns[n], width) - made[n].width for n in shown}
+    missing = {n: _wide(columns[n], width) - made[n].width for n in shown}
     share = room
-    while sum(min(number, share) for number in wanted.values()) > room:
+    while sum(min(number, share) for number in missing.values()) > room:
         share -= 1
-    room -= sum(min(number, share) for number in wanted.values())
+    room -= sum(min(number, share) for number in missing.values())
     for n in shown:
-        more = min(wanted[n], share + room * columns[n].grows)
+        more = min(missing[n], share + room * columns[n].grows)
         room -= max(0, more - share)
         made[n] = replace(made[n], width=made[n].width + more)
     if seen and first:

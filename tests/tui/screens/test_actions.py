@@ -6,25 +6,24 @@ import csv
 import json
 import re
 import threading
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from evalstore.api import Workspace
 from evalstore.cli.main import main
 from evalstore.errors import StoreError
 from evalstore.operations.label import LabelReport
 from evalstore.planning.options import Location
-from evalstore.results import Result
 from evalstore.tui.app import Browser
 from evalstore.tui.render.export import ExportedTable, as_text
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
-from evalstore.values import Word
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled, until
@@ -131,7 +130,7 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
         assert isinstance(page, CasesPage)
         assert page.case
         assert page.case.prompt
-        name = f"city=Oslo ({page.case.prompt})"
+        name = f"[city=Oslo] ({page.case.prompt})"
         assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
         await press(pilot, "enter")
         assert pilot.app.screen.query_one("#feedback", TextView).text.startswith(
@@ -140,7 +139,7 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
         await press(pilot, "enter", "p")
         assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
         await press(pilot, "escape", "escape", "x", "p")
-        assert re.search(r"pass: tests/weather.md city=Oslo \(\w+\) scripted", screen(pilot))
+        assert re.search(r"pass: tests/weather.md \[city=Oslo\] \(\w+\) scripted", screen(pilot))
 
     drive(scenario)
 
@@ -308,7 +307,7 @@ def test_ids_answers_and_texts_are_copied(workspace: Path) -> None:
         assert app.clipboard == "Cold."
         assert "copied the answer: Cold." in notified(pilot)
         await press(pilot, "tab", "y")
-        assert app.clipboard.startswith("tests/weather.md city=Oslo")
+        assert app.clipboard.startswith("tests/weather.md [city=Oslo]")
 
     drive(scenario)
 
@@ -403,7 +402,7 @@ def test_the_answer_that_is_read_is_labelled_alone(workspace: Path) -> None:
         await press(pilot, "a", "p", "enter", "y", "Y")
         assert pilot.app.clipboard == "Cold."
         await press(pilot, "J")
-        assert "the word" in screen(pilot)
+        assert "a person's" in screen(pilot)
         await press(pilot, "escape", "escape")
         assert words(pilot) == ["pass", "pass"]
 
@@ -424,18 +423,22 @@ def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Pat
     drive(scenario, revision="@")
 
 
-class Locked(WorkspaceSource):
+class Locked(Workspace):
     """Cannot be written to at first."""
 
     refusals = 1
 
-    def label(
-        self, results: Sequence[Result], verdict: Word, note: str, session: str | None
-    ) -> list[LabelReport]:
+    def label(self, *arguments: Any, **options: Any) -> list[LabelReport]:
         if self.refusals:
             self.refusals -= 1
             raise StoreError("the store is locked by another program", hint="try again")
-        return super().label(results, verdict, note, session)
+        return super().label(*arguments, **options)
+
+
+def source_of(kind: type[Workspace], folder: Path) -> WorkspaceSource:
+    source = WorkspaceSource(Location(folder))
+    source.workspace = kind.at(Location(folder))
+    return source
 
 
 def test_a_label_that_could_not_be_stored_is_asked_again_with_its_note(workspace: Path) -> None:
@@ -449,20 +452,18 @@ def test_a_label_that_could_not_be_stored_is_asked_again_with_its_note(workspace
         assert isinstance(pilot.app, Browser)
         assert pilot.app.unsaved_labels == []
 
-    drive(scenario, source=Locked(Location(workspace)))
+    drive(scenario, source=source_of(Locked, workspace))
 
 
 def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) -> None:
     class Ends(Locked):
-        def label(
-            self, results: Sequence[Result], verdict: Word, note: str, session: str | None
-        ) -> list[LabelReport]:
+        def label(self, *arguments: Any, **options: Any) -> list[LabelReport]:
             begun.set()
             app = apps[0]
             app.call_from_thread(app.exit)
             while app.is_running:
                 threading.Event().wait(0.01)
-            return super().label(results, verdict, note, session)
+            return super().label(*arguments, **options)
 
     apps: list[Browser] = []
     begun = threading.Event()
@@ -474,7 +475,7 @@ def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) ->
         await pilot.press("x", "enter")
         await until(pilot, begun.is_set)
 
-    drive(scenario, source=Ends(Location(workspace)))
+    drive(scenario, source=source_of(Ends, workspace))
     assert apps[0].unsaved_labels == [
         "not stored: fail: tests/greeting.md scripted/one: the store is locked by another program"
     ]

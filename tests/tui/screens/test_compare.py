@@ -48,14 +48,15 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         lines = screen(pilot).splitlines()
         assert lines[0] == " compare › ######## -> ########"
         assert lines[1] == " 1 broke, 1 fixed, 4 changed, 0 unchanged"
-        assert lines[2] == " no file moved: no evidence of change"
-        assert lines[3] == " 50.0% -> 50.0%  of 6 cases judged on both sides, in 2 files"
-        assert lines[4] == " +0.0 points (95% interval -65.8 to +65.8)"
+        assert lines[2] == " pass rate 50.0% -> 50.0% (6 cases in 2 files, paired)"
+        assert lines[3] == (
+            " +0.0 points (95% interval -65.8 to +65.8); no file moved: no evidence of change"
+        )
         assert lines[6].split() == [
             "broke", "tests/weather.md", "city=Oslo", "scripted/two", "✓", "pass", "✗", "fail",
         ]  # fmt: skip
-        assert "\nuser  How is Oslo?\nanother answer" in told(pilot)
-        assert "\nIt is cold there.\n" in told(pilot)
+        assert "✓ pass -> ✗ fail  (another answer)\nuser  How is Oslo?\n" in told(pilot)
+        assert "\nnow: It is cold there.\n" in told(pilot)
         assert "answer, was\nNot warm.\nanswer, now\nCold. Really Cold." in told(pilot)
         assert [one[0] for one in listed(page_of(pilot))] == ["broke", "fixed", *["changed"] * 4]
         await press(pilot, "j", "j")
@@ -76,7 +77,7 @@ def test_words_that_differ_have_signs_also_in_what_is_copied(workspace: Path) ->
         await press(pilot, "down", "d", "j", "j", "y")
         assert pilot.app.clipboard == "tests/weather.md::city=Oslo"
         await press(pilot, "tab", "y")
-        assert pilot.app.clipboard.startswith("tests/weather.md  city=Oslo")
+        assert pilot.app.clipboard.startswith("tests/weather.md [city=Oslo]")
         assert "\n[-Rather-]{+Very+} cold in Oslo today." in pilot.app.clipboard
 
     drive(scenario)
@@ -112,7 +113,7 @@ def test_the_workspace_is_compared_with_the_newest_run(workspace: Path) -> None:
         assert " 4 changed, 2 unchanged (= shows them)" in text
         assert "test changed" in told(pilot)
         assert "message 1 line 1: How is Oslo? -> And how is Oslo?" in told(pilot)
-        assert "… pending  workspace" in told(pilot)
+        assert "✗ fail -> … pending  (test changed)" in told(pilot)
         assert "\nuser  How is Oslo?\n" in told(pilot)  # the store does not have the other one yet
         page = page_of(pilot)
         assert page.query_one(Grid).row_count == 4
@@ -145,7 +146,8 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
         assert "1 fixed, 2 unchanged" in text
         assert "one          two" in text
         assert "how the answers" not in told(pilot)
-        assert "✗ fail  scripted/one\nIt is cold there.\n✓ pass  scripted/two" in told(pilot)
+        assert told(pilot).startswith("tests/weather.md [city=Oslo]  ✗ fail -> ✓ pass\n")
+        assert "\nscripted/one: It is cold there.\n" in told(pilot)
 
     drive(scenario, revision="@")
 

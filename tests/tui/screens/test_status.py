@@ -27,7 +27,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         text = screen(pilot)
-        assert "pending work › ask 6 answers, make 6 judgements: up to $" in text
+        assert "pending work › ask 6 answers and make 6 judgements: up to $" in text
         assert "changed  since run ########" in text
         assert "1 case new" in text
         assert "enter Open" in text
@@ -112,7 +112,7 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         text = screen(pilot)
         assert "run what is missing of tests/weather.md" in text
         assert "make 4 judgements" in text
-        assert "4 x  instructions changed" in text
+        assert "4x  instructions changed" in text
         await press(pilot, "enter")
         assert "complete: 0 asked, 4 judged, 4 reused" in screen(pilot)
         await press(pilot, "escape")
@@ -139,7 +139,7 @@ def test_an_edit_into_an_error_is_told_and_can_be_put_right(workspace: Path, edi
         await press(pilot, "escape")
         does(editor, 'rm "$1"')
         await press(pilot, "e")
-        assert "Nothing to do." in screen(pilot)
+        assert "Nothing to do: 2 answers" in screen(pilot)
         await press(pilot, "escape", "q")
 
     drive(scenario)

@@ -1,0 +1,91 @@
+"""The text of a comparison and of its pairs, the same in the command line and the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural, safe
+from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.styled_text import (
+    StyledLine,
+    StyledSpan,
+    text_lines,
+    verdict_span,
+)
+
+if TYPE_CHECKING:
+    from evalstore.operations.diff import Diff
+    from evalstore.reports.comparison import Pair
+    from evalstore.results import Result
+
+FLIPS = {"broke": "fail", "fixed": "pass"}
+"""Changes from pass to fail and back, and their colours."""
+CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}
+"""All changes of a pair in the order in which they are listed, and their colours."""
+
+
+def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
+    """How many pairs changed in which way, and the pass rates of both sides.
+
+    `hint` follows the number of unchanged pairs.
+    """
+    comparison = diff.comparison
+    counts = {change: len(getattr(comparison, change)) for change in CHANGES}
+    spans = [
+        StyledSpan(f"{count:,} {change}, ", FLIPS.get(change, ""))
+        for change, count in counts.items()
+        if count
+    ]
+    yield StyledLine((*spans, StyledSpan(f"{len(comparison.unchanged):,} unchanged{hint}")))
+    before, after = comparison.rates()
+    if not before.judged:
+        yield from text_lines("no case is judged on both sides", "pending")
+        return
+    change = comparison.change()
+    cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
+    yield from text_lines(f"pass rate {before.text} -> {after.text} ({cases}, paired)")
+    yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+
+
+def pair_line(diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0) -> StyledLine:
+    """The case and the candidate of a pair, both verdicts, and the reason of the change."""
+    result = pair.either
+    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
+    name = safe(case_name(result.file, result.row, prompt))
+    model = "" if diff.models else f"{safe(result.model)}  "
+    sides = [_verdict(side, signs) for side in (pair.was, pair.now) if side]
+    if len(sides) == 2 and sides[0] != sides[1]:
+        verdicts = [sides[0], StyledSpan(" -> "), sides[1]]
+    else:
+        verdicts = sides[-1:]
+    reason = diff.reason(pair) if pair.was and pair.now else ""
+    spans = (StyledSpan(f"{name}  {model}"), *verdicts)
+    return StyledLine(
+        (*spans, StyledSpan(f"  ({safe(reason)})", "undecided")) if reason else spans, indent
+    )
+
+
+def _verdict(result: Result, signs: Mapping[str, str]) -> StyledSpan:
+    return verdict_span(result.word or "answered", signs)
+
+
+def side_lines(
+    diff: Diff, pair: Pair, feedback: Mapping[str, str], *, indent: int = 0
+) -> Iterator[StyledLine]:
+    """The score and the feedback of each side of a pair; `feedback` by the ids of judgements."""
+    names = diff.models or ("was", "now")
+    for name, side in zip(names, (pair.was, pair.now), strict=True):
+        if side is None:
+            continue
+        score = "" if side.score is None else f" (score {side.score:.2g})"
+        texts = dict.fromkeys(feedback[id] for id in side.evaluations if feedback.get(id))
+        label = f"{safe(name)}{score}"
+        if not texts:
+            if score:
+                yield StyledLine((StyledSpan(label),), indent)
+            continue
+        first, *others = text_lines("\n".join(texts))
+        yield StyledLine((StyledSpan(f"{label}: "), *first.spans), indent)
+        for line in others:
+            yield StyledLine(line.spans, indent + len(label) + 2)

@@ -1,0 +1,146 @@
+"""The text of a finished run, the same in the command line and the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from evalstore.display import money, percent, safe, short
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
+
+if TYPE_CHECKING:
+    from evalstore.operations.run_report import RunReport
+    from evalstore.reports.statistics import Rate
+
+
+class RunCounts(Protocol):
+    """The numbers of a run, stored or just finished."""
+
+    @property
+    def status(self) -> str:
+        """`complete`, `incomplete`, `interrupted` or `over budget`."""
+
+    @property
+    def asked(self) -> int:
+        """Answers that were asked for."""
+
+    @property
+    def recorded(self) -> int:
+        """Answers that were taken from files."""
+
+    @property
+    def judged(self) -> int:
+        """Judgements that were made."""
+
+    @property
+    def reused(self) -> int:
+        """Stored answers that were used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The outcome of a run without its cases; small enough to be kept."""
+
+    run: str
+    status: str
+    asked: int
+    recorded: int
+    judged: int
+    reused: int
+    cost: str
+    """In words: a part of the prices may be unknown."""
+    saved: float
+    """USD"""
+    seconds: float
+    time_is_up: bool
+    is_refresh: bool
+    verdicts: Mapping[str, int]
+    unjudged: int
+    """Answers that nothing judges."""
+    rate: Rate
+
+
+def summarise(report: RunReport) -> RunSummary:
+    """The summary of a report."""
+    return RunSummary(
+        run=report.run,
+        status=report.status,
+        asked=report.asked,
+        recorded=report.recorded,
+        judged=report.judged,
+        reused=report.reused,
+        cost=_cost_text(report),
+        saved=report.saved,
+        seconds=report.seconds,
+        time_is_up=report.time_is_up,
+        is_refresh=report.is_refresh,
+        verdicts=report.totals.verdicts,
+        unjudged=report.totals.count(None),
+        rate=report.totals.rate,
+    )
+
+
+def _cost_text(report: RunReport) -> str:
+    """The cost of the run; if a price is unknown, the cost of the other calls."""
+    known = sum(spending["cost"] or 0.0 for spending in report.spending)
+    if report.cost is None and known:
+        return f"{money(known)} (some prices unknown)"
+    return money(report.cost)
+
+
+def counts_text(run: RunCounts) -> str:
+    """`complete: 2 asked, 2 judged, 6 reused`."""
+    recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
+    return (
+        f"{run.status}: {run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused"
+    )
+
+
+def summary_text(summary: RunSummary) -> str:
+    """The id of a run, how it ended, its counts and its cost; one line."""
+    saved = f"; saved {money(summary.saved)} by reuse" if summary.saved else ""
+    return f"run {short(summary.run)} {counts_text(summary)}, {summary.cost}{saved}"
+
+
+def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
+    """How many cases have which verdict, and the pass rate with its interval."""
+    spans: list[StyledSpan] = []
+    for word, count in summary.verdicts.items():
+        if count or word == "pass":
+            verdict = verdict_span(word, signs)
+            spans += [
+                *([StyledSpan(", ")] if spans else []),
+                StyledSpan(f"{count:,} {verdict.text}", verdict.colour),
+            ]
+    text = ""
+    if summary.unjudged:
+        text += f", {summary.unjudged:,} answered without a judgement"
+    rate = summary.rate
+    if rate.interval:
+        is_part = summary.verdicts.get("pending") or summary.unjudged
+        judged = f" of {rate.judged:,} judged" if is_part else ""
+        low, high = map(percent, rate.interval)
+        text += f" ({rate.text}{judged}, 95% interval {low} to {high})"
+    return StyledLine((*spans, StyledSpan(text)))
+
+
+def failure_line(message: str, count: int, signs: Mapping[str, str]) -> StyledLine:
+    """A failure of calls to a model, and how often it occurred."""
+    sign = f"{signs['error']} " if "error" in signs else ""
+    return StyledLine((StyledSpan(f"{sign}failed {count:,}x: {safe(message)}", "fail"),))
+
+
+def stop_lines(summary: RunSummary) -> Iterator[StyledLine]:
+    """Why a run was stopped, and what happens to its results; nothing for one that was not."""
+    if summary.status == "over budget":
+        limit = "time" if summary.time_is_up else "cost"
+        reason = StyledSpan(f"stopped: {limit} limit reached", "pending")
+    elif summary.status == "interrupted":
+        reason = StyledSpan("interrupted")
+    else:
+        return
+    kept = "; what was finished is stored"
+    if not summary.is_refresh:
+        kept += ", and the next run continues from there"
+    yield StyledLine((reason, StyledSpan(kept)))

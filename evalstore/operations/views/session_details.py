@@ -1,0 +1,84 @@
+"""A session with its cases and judgements, which the page and the JSON of a session are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore.errors import StoreError
+from evalstore.operations.show import cells_with
+from evalstore.operations.views.judgements import JudgementView, opinions_on
+from evalstore.values import URGENCY
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from evalstore.results import Result, Session
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDetails:
+    """A session, the cases that it is part of, and all judgements on it."""
+
+    session: Session
+    cells: tuple[Result, ...]
+    """The results that it is part of, the most urgent first."""
+    has_several_prompts: bool
+    """Whether one of its cases has several system prompts."""
+    current: Set[str]
+    """The evaluation versions of these results."""
+    subjects: tuple[tuple[str, ...], ...]
+    """The sessions that are judged, alone or together with others."""
+    judgements: tuple[JudgementView, ...]
+    """Those that count first."""
+    rows: Mapping[str, str]
+    """The row of each judgement that counts."""
+
+
+def read_session_details(store: Store, id: str, result: Result | None = None) -> SessionDetails:
+    """Read a session as part of the case of `result`; without it, as the newest run has it.
+
+    Raises `StoreError` when the store does not have it.
+    """
+    session = store.find_sessions([id]).get(id)
+    if session is None:
+        raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
+    has_several_prompts = False
+    if result is not None:
+        cells = [result]
+    else:
+        cells, has_several_prompts = cells_with(store, id)
+        cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
+    counted = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
+    current = {cell.evaluation for cell in cells if cell.evaluation}
+    subjects, judgements = opinions_on(
+        store,
+        id,
+        counted,
+        current if cells else None,
+        partial(_evaluations_elsewhere, store, id, result),
+    )
+    rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
+    if len(cells) > 1:
+        judgements = tuple(sorted(judgements, key=lambda judgement: _urgency(judgement, rows)))
+    return SessionDetails(
+        session, tuple(cells), has_several_prompts, current, tuple(subjects), judgements, rows
+    )
+
+
+def _urgency(judgement: JudgementView, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
+    """The sort key of a judgement: those that count come first, of these the most urgent."""
+    word = judgement.verdict if judgement.verdict in URGENCY else "pass"
+    return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
+
+
+def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
+    """The evaluation versions of a session in other cases than that of `result`."""
+    if result is None:
+        return set()
+    cells, _ = cells_with(store, id)
+    others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
+    return {other.evaluation for other in others if other.evaluation}

@@ -1,0 +1,111 @@
+"""The text of pending work: what a run would do and cost, and what it would leave undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.display import likely_price, plural, safe
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.reports.version_diff import Difference, focus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.operations.status_report import FileChange, Status
+    from evalstore.planning.code_trust import Untrusted
+
+KIND_TITLES = {
+    "ask": "Would ask",
+    "record": "Would take recorded answers",
+    "judge": "Would judge",
+}
+"""The kinds of planned items in the order in which they are shown, and their titles."""
+
+
+def work_text(status: Status) -> str:
+    """`ask 12 answers and make 24 judgements`."""
+    recorded = f"take {plural(status.record, 'recorded answer')}"
+    answers = f"ask {plural(status.ask, 'answer')}"
+    if status.record:
+        answers = f"{answers}, {recorded}" if status.ask else recorded
+    return f"{answers} and make {plural(status.judge, 'judgement')}"
+
+
+def plan_text(status: Status) -> str:
+    """What a run would do, with which models, and its price; one sentence."""
+    price = likely_price(status.cost, status.guess)
+    models = plural(status.models, "candidate")
+    reused = plural(status.reuse, "answer")
+    return f"A run would {work_text(status)} with {models}, {price}; {reused} reused."
+
+
+def nothing_text(status: Status) -> str:
+    """Why a run would do nothing."""
+    if left_text(status) or status.untrusted:
+        return "No other pending work."
+    return (
+        f"Nothing to do: {plural(status.reuse, 'answer')} of "
+        f"{plural(status.models, 'candidate')} and all judgements are stored."
+    )
+
+
+def left_text(status: Status) -> str:
+    """What a run would leave undone, as no model may be called for it; empty for nothing."""
+    counts = ((status.left_asks, "answer"), (status.left_judgements, "judgement"))
+    left = " and ".join(plural(count, word) for count, word in counts if count)
+    return f"Left: {left} (no model may be called for them)." if left else ""
+
+
+def waiting_text(status: Status) -> str:
+    """How many answers and judgements wait for files to be trusted."""
+    verb = "waits" if status.waiting + status.waiting_asks == 1 else "wait"
+    counts = ((status.waiting_asks, "answer"), (status.waiting, "judgement"))
+    waiting = " and ".join(plural(count, word) for count, word in counts if count)
+    return f"{waiting} {verb} for trust:"
+
+
+def trust_hint(file: Untrusted) -> str:
+    """What to type to trust a file."""
+    return f'(read it, then use "{file.command}" to allow it)'
+
+
+def skipped_text(skipped: Sequence[object]) -> str:
+    """How many pairs of a case and a candidate are skipped."""
+    return f"{plural(len(skipped), 'pair')} skipped for lack of a capability"
+
+
+def change_text(change: FileChange) -> str:
+    """The effect of a changed file on its cases."""
+    code = change.code.strip()
+    if code == "A":
+        return f"{plural(change.asked, 'case')} new"
+    if code == "D":
+        return f"{plural(change.gone, 'case')} retired"
+    if code == "R":
+        return change.reason
+    counts = (
+        (change.new, "new"),
+        (change.asked, "asked again"),
+        (change.judged, "judged again"),
+        (change.gone, "retired"),
+    )
+    parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
+    return ": ".join(part for part in (parts, change.reason) if part)
+
+
+def value_lines(
+    was: str | None, now: str | None, *, width: int, indent: int = 0
+) -> Iterator[StyledLine]:
+    """Two values below each other, when they are too long for the line of their difference."""
+    if Difference("", was, now).fits:
+        return
+    old, new = focus(was, now, width)
+    yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent)
+    yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent)
+
+
+def edit_lines(edit: Difference, *, width: int, indent: int = 0) -> Iterator[StyledLine]:
+    """An edit of a test file, with both values below it when they are long."""
+    yield StyledLine((StyledSpan(safe(str(edit))),), indent)
+    yield from value_lines(edit.was, edit.now, width=width, indent=indent + 2)
