@@ -165,11 +165,12 @@ class _Process:
                 transport.abort()
             else:
                 transport.close()
-        if self._process is not None:
+        process, self._process = self._process, None
+        if process is not None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()
-            self._process.wait()
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
         self._folder.cleanup()
 
 

@@ -9,6 +9,7 @@ from evalstore.workspace.json_schemas.parts import (
     ANY,
     FLAG,
     MAPPING,
+    NAMES,
     REQUIRED_TEXT,
     TEMPERATURE,
     TEXT,
@@ -98,7 +99,10 @@ def model() -> Schema:
     overrides = mapping(OVERRIDE_FIELDS, {**_OPTIONS, "temperature": TEMPERATURE})
     properties: dict[str, Schema] = {
         "id": described(TEXT, "what the settings call it"),
-        "code": described(TEXT, "the model's name at its provider"),
+        "code": described(
+            {"anyOf": [TEXT, listed(REQUIRED_TEXT)]},
+            "the model's name at its provider; of an application its function or command line",
+        ),
         "name": described(ANY, "for people"),
         "description": described(ANY, "for people"),
         "tags": described(ANY, "for people"),
@@ -116,6 +120,8 @@ def model() -> Schema:
         ),
         "costs": described(_COSTS, "prices; the newest that is in force counts"),
         "responses": described(listed(_RESPONSE), "scripted models: what they answer"),
+        "uses": described(NAMES, "applications: the other files that they read or import"),
+        "env": described(NAMES, "applications: the variables of the environment that they get"),
         **_OPTIONS,
     }
     return mapping(MODEL_FIELDS, properties, ["provider"], or_null=False)
