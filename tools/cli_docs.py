@@ -7,6 +7,7 @@ from typing import Any
 
 from evalstore.cli import main as cli
 from evalstore.cli.app import GROUPS
+from evalstore.cli.commands import stats, workspace
 
 HEAD = """\
 # Commands
@@ -25,6 +26,14 @@ what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prin
 Leaving the pager early does not change the exit code; a pager that cannot be started is an
 error (2).
 
+In a terminal a table fits the screen: columns are left out in the order below until it does, then
+long texts are cut, never numbers; a note on stderr says so, and `--wide` shows everything. In a
+file or a pipe a table is complete unless the variable `COLUMNS` is set.
+
+| table | left out first to last |
+|---|---|
+{columns}
+
 | exit code | meaning |
 |---|---|
 | 0 | done, gate passed |
@@ -42,10 +51,17 @@ other stored thing) whose id starts so, with at least 4 digits.
 """
 
 
+def _optional_columns() -> str:
+    """The columns that a narrow terminal leaves out, a line of Markdown for each table."""
+    tables = {f"ls {kind}": names for kind, names in workspace.OPTIONAL.items()}
+    tables["stats"] = tuple(name or "the bar" for name in stats.OPTIONAL)
+    return "\n".join(f"| `{table}` | {', '.join(names)} |" for table, names in tables.items())
+
+
 def pages() -> str:
     """The help of every command as Markdown."""
     group: Any = cli.commands()
-    parts = [HEAD, _page("evalstore", group)]
+    parts = [HEAD.format(columns=_optional_columns()), _page("evalstore", group)]
     for title, names in GROUPS.items():
         parts.append(f"## {title}\n")
         parts += [_page(f"evalstore {name}", group.commands[name], level=3) for name in names]

@@ -20,7 +20,7 @@ from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 
-_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager")
+_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager", "--wide")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
 
 
@@ -61,6 +61,9 @@ def start(
     no_pager: Annotated[
         bool, typer.Option("--no-pager", help="Do not show long output through a pager.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Show all columns of tables, also beyond the edge.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print less.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more.")] = False,
 ) -> None:
@@ -73,7 +76,7 @@ def start(
         typer.echo(context.get_help())
         raise typer.Exit(OK)
     output.use_color(color)
-    output.quiet, output.verbose = quiet, verbose
+    output.quiet, output.verbose, output.wide = quiet, verbose, wide
     is_paged = context.invoked_subcommand in COMMANDS and not no_pager
     output.use_pager(find_pager() if is_paged else None)
     Globals.directory = _find_folder(directory)
