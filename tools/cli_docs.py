@@ -18,7 +18,8 @@ Data goes to stdout, messages (progress, notes, hints, errors) to stderr. With `
 prints one JSON document with `"format": 1`, in the shape of
 [documents.schema.json](documents.schema.json), which stays stable. Every option
 has an environment variable, such as `EVALSTORE_RUN_CONCURRENCY`; they are listed
-[below](#environment-variables).
+[below](#environment-variables). An error is a line `error: ...`, mostly followed by `hint: ...`
+with what to type or change.
 
 In a terminal the output of `diff`, `grep`, `log`, `ls`, `show` and `stats` goes through
 `EVALSTORE_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless you have set others, so

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.main import get_command
 
+from evalstore import __version__
 from evalstore.cli import output, streams
 from evalstore.cli.app import COMPLETING, Globals, _Interrupted, app
 from evalstore.cli.pager import COMMANDS, find_pager
@@ -66,12 +67,19 @@ def start(
     ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print less.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version of this program.")
+    ] = False,
 ) -> None:
     """Version-controlled evaluation of language models: run only what changed, and see why.
 
     These options can be given before or after the command. Every option also has an environment
     variable, such as EVALSTORE_RUN_CONCURRENCY; docs/cli.md lists them.
+    'evalstore COMMAND --help' shows examples.
     """
+    if version:
+        typer.echo(f"evalstore {__version__}")
+        raise typer.Exit(OK)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(OK)

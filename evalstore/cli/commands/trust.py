@@ -35,7 +35,7 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw the trust.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Allow a Python check to run, or a key to be sent to a host.
+    """Allow a Python check to run, or a key to be sent.
 
     Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
     this machine; after a change it has to be trusted again. 'trust env NAME HOST' lets workspaces

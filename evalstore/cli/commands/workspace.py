@@ -120,7 +120,13 @@ def _problems_of_browser() -> Iterable[Problem]:
 
 @app.command()
 def ls(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")] = "tests",
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            metavar="KIND",
+            help="tests, cases, models, evaluators, prompts, tools, schemas, tags, runs or checks.",
+        ),
+    ] = "tests",
     paths: options.Paths = None,
     full: Annotated[
         bool, typer.Option("--full", help="With cases: include messages and instructions (JSON).")
@@ -130,10 +136,7 @@ def ls(
     name: options.Name = None,
     json: options.Json = False,
 ) -> None:
-    """List tests, cases, models, runs, checks and more.
-
-    Also evaluators, prompts, tools, schemas and tags.
-    """
+    """List tests, cases, models, runs, checks and more."""
     from evalstore.operations.list import list_things
 
     listing = list_things(
@@ -248,7 +251,7 @@ def _cell(value: object) -> str:
 
 @app.command()
 def fsck(json: options.Json = False) -> None:
-    """Verify the store: recompute every id, follow every reference."""
+    """Verify every id and every reference in the store."""
     from evalstore.operations.fsck import fsck as operation
 
     report = operation(here())
