@@ -35,6 +35,12 @@ file or a pipe a table is complete unless the variable `COLUMNS` is set.
 |---|---|
 {columns}
 
+`ls`, `log`, `diff`, `stats` and `grep` print their list with `-o` as `json` (the same as
+`--json`), `jsonl` (an object of the document's list per line), `csv` or `md` (a Markdown table).
+The columns of `csv` and `md` are the members of these objects, an object within them as
+`cost.all.total`; `diff` has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`. In
+`csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
+
 | exit code | meaning |
 |---|---|
 | 0 | done, gate passed |

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,6 +20,10 @@ Paths = Annotated[
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON (stable schema).", rich_help_panel=help.OUTPUT)
+]
+Output = Annotated[
+    Literal["table", "json", "jsonl", "csv", "md"],
+    typer.Option("-o", "--output", help="How to print the list.", rich_help_panel=help.OUTPUT),
 ]
 Models = Annotated[
     list[str] | None,

@@ -24,6 +24,7 @@ def grep(
         Literal["answers", "feedback", "tests"] | None,
         typer.Option("--in", help="Search only these (tests: instructions too)."),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Search answers, feedback, tests and instructions.
@@ -45,6 +46,10 @@ def grep(
     hits = operation(here(), pattern, (within,) if within else (), report)
     if json:
         output.document({"hits": hits})
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, {"hits": hits}, ["hits"])
     else:
         from evalstore.cli.render.search_hits import print_hits
 

@@ -52,6 +52,7 @@ def stats(
             "--currency", metavar="CODE", help="A currency with a currency file (default: USD)."
         ),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Show pass rates, costs and latencies of a run.
@@ -66,6 +67,10 @@ def stats(
     )
     if json:
         output.document(statistics)
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, statistics, ["groups"])
     else:
         print_stats(statistics)
 

@@ -134,6 +134,7 @@ def ls(
     tags: options.Tags = None,
     exclude_tags: options.ExcludeTags = None,
     name: options.Name = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """List tests, cases, models, runs, checks and more."""
@@ -146,8 +147,12 @@ def ls(
         full=full,
     )
     output.end_with(USAGE if listing.left_out else OK)
-    if json or full:
+    if json or (full and output_format == "table"):
         output.document(listing)
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, listing, [kind])
     elif not listing.rows:
         output.talk(f"There are no {kind}.")
     else:
