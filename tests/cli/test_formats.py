@@ -14,7 +14,9 @@ from tests.builders import tree
 if TYPE_CHECKING:
     from tests.cli.conftest import Echo, Evalstore
 
-LISTS = [("ls", kind) for kind in ("tests", "cases", "models", "tags", "runs", "checks")]
+LISTS: list[tuple[str, ...]] = [
+    ("ls", kind) for kind in ("tests", "cases", "models", "tags", "runs", "checks")
+]
 LISTS += [("log",), ("stats",), ("grep", "warm"), ("diff",)]
 
 

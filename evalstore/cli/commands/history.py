@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.history import print_diff, print_failures, print_log
 from evalstore.errors import NO, OK, EvalstoreError
@@ -25,7 +25,9 @@ def diff(
     revisions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A against the workspace."
+            metavar="[A [B]] [-- PATH]",
+            help="Two runs; A alone: A against the workspace.",
+            autocompletion=completions.runs,
         ),
     ] = None,
     models: options.Models = None,
@@ -133,7 +135,12 @@ def _files(compared: Diff) -> list[str]:
 @app.command()
 def log(
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Only the history of this test file.")
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Only the history of this test file.",
+            autocompletion=completions.places,
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -198,7 +205,10 @@ def _log_failures(
 @app.command()
 def show(
     revision: Annotated[
-        str, typer.Argument(metavar="REV", help="@, @~1, an id, or REV:path.")
+        str,
+        typer.Argument(
+            metavar="REV", help="@, @~1, an id, or REV:path.", autocompletion=completions.runs
+        ),
     ] = "@",
     json: options.Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
 from evalstore.cli.render.table import Table, print_table
 from evalstore.display import interval_bar
@@ -31,7 +31,10 @@ OPTIONAL = (
 @app.command()
 def stats(
     revision: Annotated[
-        str, typer.Argument(metavar="[REV]", help="A run (default: the last).")
+        str,
+        typer.Argument(
+            metavar="[REV]", help="A run (default: the last).", autocompletion=completions.runs
+        ),
     ] = "@",
     by: Annotated[
         list[str] | None,
