@@ -27,6 +27,9 @@ what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prin
 Leaving the pager early does not change the exit code; a pager that cannot be started is an
 error (2).
 
+Colours are used in a terminal, unless `NO_COLOR` is set; `FORCE_COLOR=1` or `CLICOLOR_FORCE=1` has
+them in a file or a pipe, too. `--color` overrides all three.
+
 In a terminal a table fits the screen: columns are left out in the order below until it does, then
 long texts are cut, never numbers; a note on stderr says so, and `--wide` shows everything. In a
 file or a pipe a table is complete unless the variable `COLUMNS` is set.

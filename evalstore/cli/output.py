@@ -46,6 +46,8 @@ COLOURS = {
     "match": "red",
 }
 
+_FORCED = ("FORCE_COLOR", "CLICOLOR_FORCE")
+
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
 verbose = False
@@ -61,11 +63,16 @@ _exit_code = OK
 
 
 def use_color(choice: str) -> None:
-    """Set the colour mode: `auto`, `always` or `never`; `NO_COLOR` turns `auto` off."""
+    """Set the colour mode: `auto`, `always` or `never`.
+
+    `NO_COLOR` turns `auto` off; else `FORCE_COLOR` or `CLICOLOR_FORCE`, unless 0, turn it on.
+    """
     global color
     color = {"always": True, "never": False}.get(choice)
     if color is None and os.environ.get("NO_COLOR"):
         color = False
+    elif color is None and any(os.environ.get(name, "0") not in ("", "0") for name in _FORCED):
+        color = True
 
 
 def use_pager(command: str | None) -> None:
