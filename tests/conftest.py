@@ -36,6 +36,8 @@ _homes: list[Path] = []
 _folders = pytest.StashKey[list[Path]]()
 """What is removed when a test has passed: removing all of them in the end takes long."""
 _failed = pytest.StashKey[bool]()
+_SCREEN = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
+"""Variables that change what is printed."""
 _LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
 _MADE_ONCE = ("wheel", "launcher", "program", "both")
 """Fixtures of many tests that take as long as many tests."""
@@ -113,7 +115,7 @@ def _nothing_from_outside(
 ) -> None:
     for name in list(os.environ):
         of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_")) and name != _KEPT
-        if of_ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
+        if of_ours or name in _SCREEN or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(_empty_home(tmp_path_factory)))
 

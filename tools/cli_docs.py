@@ -7,6 +7,7 @@ from typing import Any
 
 from evalstore.cli import main as cli
 from evalstore.cli.app import GROUPS
+from evalstore.cli.commands import stats, workspace
 
 HEAD = """\
 # Commands
@@ -17,13 +18,31 @@ Data goes to stdout, messages (progress, notes, hints, errors) to stderr. With `
 prints one JSON document with `"format": 1`, in the shape of
 [documents.schema.json](documents.schema.json), which stays stable. Every option
 has an environment variable, such as `EVALSTORE_RUN_CONCURRENCY`; they are listed
-[below](#environment-variables).
+[below](#environment-variables). An error is a line `error: ...`, mostly followed by `hint: ...`
+with what to type or change.
 
 In a terminal the output of `diff`, `grep`, `log`, `ls`, `show` and `stats` goes through
 `EVALSTORE_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless you have set others, so
 what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prints it.
 Leaving the pager early does not change the exit code; a pager that cannot be started is an
 error (2).
+
+Colours are used in a terminal, unless `NO_COLOR` is set; `FORCE_COLOR=1` or `CLICOLOR_FORCE=1` has
+them in a file or a pipe, too. `--color` overrides all three.
+
+In a terminal a table fits the screen: columns are left out in the order below until it does, then
+long texts are cut, never numbers; a note on stderr says so, and `--wide` shows everything. In a
+file or a pipe a table is complete unless the variable `COLUMNS` is set.
+
+| table | left out first to last |
+|---|---|
+{columns}
+
+`ls`, `log`, `diff`, `stats` and `grep` print their list with `-o` as `json` (the same as
+`--json`), `jsonl` (an object of the document's list per line), `csv` or `md` (a Markdown table).
+The columns of `csv` and `md` are the members of these objects, an object within them as
+`cost.all.total`; `diff` has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`. In
+`csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
 
 | exit code | meaning |
 |---|---|
@@ -42,10 +61,17 @@ other stored thing) whose id starts so, with at least 4 digits.
 """
 
 
+def _optional_columns() -> str:
+    """The columns that a narrow terminal leaves out, a line of Markdown for each table."""
+    tables = {f"ls {kind}": names for kind, names in workspace.OPTIONAL.items()}
+    tables["stats"] = tuple(name or "the bar" for name in stats.OPTIONAL)
+    return "\n".join(f"| `{table}` | {', '.join(names)} |" for table, names in tables.items())
+
+
 def pages() -> str:
     """The help of every command as Markdown."""
     group: Any = cli.commands()
-    parts = [HEAD, _page("evalstore", group)]
+    parts = [HEAD.format(columns=_optional_columns()), _page("evalstore", group)]
     for title, names in GROUPS.items():
         parts.append(f"## {title}\n")
         parts += [_page(f"evalstore {name}", group.commands[name], level=3) for name in names]

@@ -9,19 +9,17 @@ from typing import Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from evalstore.cli import output
 from evalstore.cli.help import SectionedCommand, write_options
 from evalstore.cli.resources import explain_resources
+from evalstore.cli.usage_errors import explain_usage, unknown_command
 from evalstore.errors import EvalstoreError
 from evalstore.planning.options import Location
 
 COMPLETING = "_EVALSTORE_COMPLETE"
 """The variable by which the script of a shell asks for completions."""
-_WRONG_VALUE = "Value error, "
-"""The prefix that pydantic adds to the message about an unknown choice."""
-
-
 _LONGEST_NAME = 80
 """Characters of a file's name that an error of the system shows."""
 
@@ -65,8 +63,22 @@ class _Commands(TyperGroup):
                 for name, command in commands
                 if command is not None
             ]
-            with formatter.section(f"{group} commands"):
+            with formatter.section(group):
                 formatter.write_dl(rows)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first argument names; raises `EvalstoreError` for another."""
+        is_name = args and not args[0].startswith("-") and not ctx.resilient_parsing
+        if is_name and self.get_command(ctx, args[0]) is None:
+            raise unknown_command(args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the shared options; raises `EvalstoreError` for a wrong one."""
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            raise explain_usage(error, ctx) from None
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _translated():
@@ -85,9 +97,8 @@ def _translated() -> Iterator[None]:
         raise _Interrupted from error
     except OSError as error:
         raise _explain(error) from error
-    except typer.BadParameter as error:
-        error.message = error.message.removeprefix(_WRONG_VALUE)
-        raise
+    except TyperException as error:
+        raise explain_usage(error) from None
 
 
 def _explain(error: OSError) -> EvalstoreError:

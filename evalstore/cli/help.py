@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from typer.core import TyperCommand
+from typer.exceptions import TyperException
+
+from evalstore.cli.examples import EXAMPLES
+from evalstore.cli.usage_errors import explain_usage
 
 SELECTION = "Selection"
 MODELS = "Models"
@@ -17,8 +22,33 @@ _MANY = 12
 """More options than these are shown in sections; fewer are one list."""
 
 
+_TYPE = re.compile(r" <[^<>]*>$")
+"""The type that typer adds to the name of an argument."""
+
+
 class SectionedCommand(TyperCommand):
-    """A command whose help has a section for each group of options."""
+    """A command whose help has a section for each group of options, and examples."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; raises `EvalstoreError` for a wrong one."""
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            raise explain_usage(error, ctx) from None
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The parts of the line of usage; a required argument is written without braces."""
+        return [
+            piece.removeprefix("{").removesuffix("}") for piece in super().collect_usage_pieces(ctx)
+        ]
+
+    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        examples = EXAMPLES.get(self.name or "")
+        if examples:
+            with formatter.section("Examples"):
+                for example in examples:
+                    formatter.write(f"  {example}\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the options."""
@@ -36,7 +66,8 @@ def write_options(parameters: list[Any], ctx: Any, formatter: Any) -> None:
         if record is None:
             continue
         if parameter.param_type_name == "argument":
-            sections["Arguments"].append(record)
+            name, text = record
+            sections["Arguments"].append((_TYPE.sub("", name), text))
         elif has_sections and parameter.rich_help_panel:
             sections.setdefault(parameter.rich_help_panel, []).append(record)
         else:

@@ -14,13 +14,14 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.main import get_command
 
+from evalstore import __version__
 from evalstore.cli import output, streams
 from evalstore.cli.app import COMPLETING, Globals, _Interrupted, app
 from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 
-_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager")
+_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager", "--wide")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
 
 
@@ -61,19 +62,29 @@ def start(
     no_pager: Annotated[
         bool, typer.Option("--no-pager", help="Do not show long output through a pager.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Show all columns of tables, also beyond the edge.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print less.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version of this program.")
+    ] = False,
 ) -> None:
     """Version-controlled evaluation of language models: run only what changed, and see why.
 
     These options can be given before or after the command. Every option also has an environment
     variable, such as EVALSTORE_RUN_CONCURRENCY; docs/cli.md lists them.
+    'evalstore COMMAND --help' shows examples.
     """
+    if version:
+        typer.echo(f"evalstore {__version__}")
+        raise typer.Exit(OK)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(OK)
     output.use_color(color)
-    output.quiet, output.verbose = quiet, verbose
+    output.quiet, output.verbose, output.wide = quiet, verbose, wide
     is_paged = context.invoked_subcommand in COMMANDS and not no_pager
     output.use_pager(find_pager() if is_paged else None)
     Globals.directory = _find_folder(directory)

@@ -5,21 +5,35 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from evalstore.cli import help
+from evalstore.cli import completions, help
 from evalstore.planning.options import SelectionOptions
 
 Command = Callable[..., None]
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH[::ROW]", help="Test files, folders, or one row of a file."),
+    typer.Argument(
+        metavar="PATH[::ROW]",
+        help="Test files, folders, or one row of a file.",
+        autocompletion=completions.places,
+    ),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON (stable schema).", rich_help_panel=help.OUTPUT)
+]
+Output = Annotated[
+    Literal["table", "json", "jsonl", "csv", "md"],
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        help="As table, json, jsonl, csv or md.",
+        rich_help_panel=help.OUTPUT,
+    ),
 ]
 Models = Annotated[
     list[str] | None,
@@ -28,6 +42,7 @@ Models = Annotated[
         "--model",
         metavar="ID",
         help="Only this candidate (repeatable); any model.",
+        autocompletion=completions.models,
         rich_help_panel=help.MODELS,
     ),
 ]
@@ -38,6 +53,7 @@ Evaluators = Annotated[
         "--evaluator",
         metavar="ID",
         help="Only this evaluator (repeatable).",
+        autocompletion=completions.models,
         rich_help_panel=help.MODELS,
     ),
 ]
@@ -48,6 +64,7 @@ Tags = Annotated[
         "--tag",
         metavar="T",
         help="Only tests with this tag (repeatable).",
+        autocompletion=completions.tags,
         rich_help_panel=help.SELECTION,
     ),
 ]
@@ -57,6 +74,7 @@ ExcludeTags = Annotated[
         "--exclude-tag",
         metavar="T",
         help="No tests with this tag (repeatable).",
+        autocompletion=completions.tags,
         rich_help_panel=help.SELECTION,
     ),
 ]

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -43,12 +43,17 @@ COLOURS = {
     "fixed": "green",
     "old": "red",
     "new": "green",
+    "match": "red",
 }
+
+_FORCED = ("FORCE_COLOR", "CLICOLOR_FORCE")
 
 color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
 verbose = False
 quiet = False
+wide = False
+"""Tables show all columns, also those that do not fit the terminal."""
 _warned: set[str] = set()
 _pager: Pager | None = None
 _pager_command: str | None = None
@@ -58,11 +63,16 @@ _exit_code = OK
 
 
 def use_color(choice: str) -> None:
-    """Set the colour mode: `auto`, `always` or `never`; `NO_COLOR` turns `auto` off."""
+    """Set the colour mode: `auto`, `always` or `never`.
+
+    `NO_COLOR` turns `auto` off; else `FORCE_COLOR` or `CLICOLOR_FORCE`, unless 0, turn it on.
+    """
     global color
     color = {"always": True, "never": False}.get(choice)
     if color is None and os.environ.get("NO_COLOR"):
         color = False
+    elif color is None and any(os.environ.get(name, "0") not in ("", "0") for name in _FORCED):
+        color = True
 
 
 def use_pager(command: str | None) -> None:
@@ -164,21 +174,15 @@ def _json(value: Any) -> str:
 
 
 def width() -> int:
-    """Columns of the terminal; 100 in a pipe."""
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    """The columns to which texts are wrapped: `table_width`, or 100 when nothing sets it."""
+    return table_width() or 100
 
 
-def table(rows: Iterable[Sequence[str]], header: Sequence[str] | None = None) -> None:
-    """Aligned columns, two blanks apart."""
-    listed = [list(map(safe, row)) for row in rows]
-    if header:
-        listed.insert(0, [name.upper() for name in header])
-    if not listed:
-        return
-    widths = [max(columns_of(row[number]) for row in listed) for number in range(len(listed[0]))]
-    for number, row in enumerate(listed):
-        text = "  ".join(pad(cell, size) for cell, size in zip(row, widths, strict=True)).rstrip()
-        line(faint(text) if header and number == 0 else text)
+def table_width() -> int | None:
+    """The columns of the terminal, or of `COLUMNS`; None in a file or a pipe without it."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return None
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def failure(error: EvalstoreError) -> None:

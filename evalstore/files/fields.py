@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.errors import FileProblem
@@ -253,6 +254,17 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     return f"did you mean '{near[0]}'?" if near else None
 
 
+def suggest_file(path: str, known: Iterable[str]) -> str:
+    """A hint: the test file whose name is nearest, whatever its folder and ending, or a list."""
+    stems: dict[str, str] = {}
+    for file in sorted(known):
+        stems.setdefault(PurePosixPath(file).stem, file)
+    near = difflib.get_close_matches(PurePosixPath(path).stem, stems, n=1)
+    return (
+        f"did you mean '{stems[near[0]]}'?" if near else _list(tuple(stems.values()), "test files")
+    )
+
+
 def suggest(name: str, known: Iterable[str], plural: str) -> str:
     """A hint: the nearest known name, or a list of all."""
     return _suggest(name, tuple(sorted(known)), plural)
@@ -262,6 +274,10 @@ def suggest(name: str, known: Iterable[str], plural: str) -> str:
 def _suggest(name: str, known: tuple[str, ...], plural: str) -> str:
     if near := nearest(name, known):
         return near
+    return _list(known, plural)
+
+
+def _list(known: tuple[str, ...], plural: str) -> str:
     more = f" … ({len(known)} in all)" if len(known) > _LISTED else ""
     listed = ", ".join(known[:_LISTED]) + more
     return f"the {plural} are {listed}" if known else f"there are no {plural}"

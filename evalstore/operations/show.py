@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure
 from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
@@ -162,7 +163,7 @@ def show_file(location: Location, store: Store, revision: str, path: str) -> Sho
     if name is None:
         raise RevisionError(
             f"run {run.id[:8]} knew no test file '{path}'",
-            hint=f"the run has {len(tree)} test files",
+            hint=suggest_file(path, tree),
         )
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)

@@ -40,6 +40,8 @@ DIMENSIONS = ("model", "prompt", "tag", "file")
 """What results can be grouped by."""
 _AT_ONCE = 4_000
 """Results whose answers and judgements are looked up together."""
+_GAP = "  "
+"""Between the parts of a group's name."""
 _DAY = 86_400_000_000
 _FREE = (SCRIPTED, RECORDED)
 """Providers whose answers cost nothing when they have no price."""
@@ -144,8 +146,9 @@ def read_stats(
                 groups=tuple(
                     sorted(
                         (
-                            group_totals.group(key, _name(project, by, key))
+                            group_totals.group(key, _GAP.join(names), names)
                             for key, group_totals in totals.items()
+                            for names in [_names(project, by, key)]
                         ),
                         key=lambda group: group.name.casefold(),
                     )
@@ -322,8 +325,8 @@ def _keys(by: By, result: Result, case: Case) -> Iterator[_Key]:
     yield from keys
 
 
-def _name(project: Project, by: By, key: _Key) -> str:
-    return "  ".join(
+def _names(project: Project, by: By, key: _Key) -> tuple[str, ...]:
+    return tuple(
         prompt_label(project, part) if name == "prompt" else "no tag" if part is None else part
         for name, part in zip(by, key, strict=True)
     )

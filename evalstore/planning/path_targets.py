@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
-from evalstore.files.fields import suggest
+from evalstore.files.fields import suggest, suggest_file
 from evalstore.planning.selection import Target
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _find(
     if target is not None:
         return _with_row(target, tests, files, text)
     name = workspace.name_of((location.directory / path).absolute())
-    raise EvalstoreError(f"there is no test file '{path}'", hint=suggest(name, tests, "test files"))
+    raise EvalstoreError(f"there is no test file '{path}'", hint=suggest_file(name, tests))
 
 
 def _named(

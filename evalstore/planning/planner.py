@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
+from evalstore.files.fields import nearest
 from evalstore.planning import failed_work, history_filters
 from evalstore.planning.cell_batches import StreamedCells, Summary, summarise
 from evalstore.planning.cells import (
@@ -110,7 +111,8 @@ def lay_out(
     if not cells and not skipped:
         raise NothingSelectedError(
             "nothing is selected",
-            hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
+            hint=_nearest_tag(project, selection)
+            or "'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
         )
     tried: failed_work.FailedWork | None = None
     if selection.last_failed:
@@ -123,6 +125,14 @@ def lay_out(
     _require_judges(project, summarise(cells), judges)
     again = UNSETTLED if selection.retry_errors else ()
     return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
+
+
+def _nearest_tag(project: Project, selection: SelectionOptions) -> str | None:
+    """A hint about the first selected tag that no case has."""
+    files = files_of(project.reading).values()
+    known = {tag for file in files for case in file.cases for tag in case.tags}
+    unknown = next((tag for tag in selection.tags if tag not in known), None)
+    return None if unknown is None else nearest(unknown, known)
 
 
 def _choose(

@@ -69,6 +69,8 @@ class ResultGroup:
     """Those of `attempted` whose attempts disagree."""
     flip: float | None
     """The probability that two attempts at a case differ in passing; None without attempts."""
+    names: tuple[str, ...] = ()
+    """The parts of the key for display."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -166,7 +168,9 @@ class GroupTotals:
             self._flaky += len(set(result.attempts)) > 1
             self._flips += flip_probability(result.attempts.count("pass"), len(result.attempts))
 
-    def group(self, key: tuple[str | None, ...], name: str) -> ResultGroup:
+    def group(
+        self, key: tuple[str | None, ...], name: str, names: tuple[str, ...] = ()
+    ) -> ResultGroup:
         """The sums of the group."""
         answers, judgements = self._answers, self._judgements
         return ResultGroup(
@@ -185,6 +189,7 @@ class GroupTotals:
             attempted=self._attempted,
             flaky=self._flaky,
             flip=self._flips / self._attempted if self._attempted else None,
+            names=names,
         )
 
 

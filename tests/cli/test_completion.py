@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,3 +47,50 @@ def test_the_script_is_answered(
         [sys.executable, "-m", "evalstore"], capture_output=True, text=True, check=False
     )
     assert set(done.stdout.split()) == found
+
+
+SCRIPT = """\
+eval "$({program} completion bash)"
+COMP_WORDS=({words})
+COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_evalstore_completion {program}
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("evalstore run tests/w", ["tests/weather.md"]),
+        ("evalstore status 'tests/weather.md::city=O'", ["tests/weather.md::city=Oslo"]),
+        ("evalstore run -m scripted/o", ["scripted/one"]),
+        ("evalstore ls cases --tag w", ["weather"]),
+        ("evalstore show @", ["@", "@~1"]),
+        ("evalstore ls -o cs", ["csv"]),
+        ("evalstore trus", ["trust"]),
+    ],
+)
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_names_of_the_workspace(
+    workspace: Path, words: str, values: list[str]
+) -> None:
+    program = Path(sys.executable).with_name("evalstore")
+    done = subprocess.run(
+        ["bash", "--norc", "-c", SCRIPT.format(program=program, words=words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=workspace,
+    )
+    assert (done.stdout.split(), done.stderr) == (values, "")
+
+
+@pytest.mark.parametrize(
+    ("shell", "option"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")]
+)
+def test_the_script_is_valid_for_its_shell(evalstore: Evalstore, shell: str, option: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    script = evalstore("completion", shell).stdout
+    done = subprocess.run([shell, option], input=script, text=True, check=False)
+    assert done.returncode == 0

@@ -26,14 +26,17 @@ def test_words_are_found_with_their_place(
     documents("run")
     assert evalstore("grep", "cold") == Ran(
         0,
-        "tests/weather.md [city=Oslo]  scripted/one  answer <short>  Cold.\n"
-        "tests/weather.md [city=Oslo]  scripted/one  feedback <short>  It is cold there.\n",
+        "tests/weather.md\n"
+        "  answer <short>  [city=Oslo]  scripted/one\n"
+        "    Cold.\n"
+        "  feedback <short>  [city=Oslo]  scripted/one\n"
+        "    It is cold there.\n",
         "",
     )
-    assert evalstore("grep", "cold", "--in", "feedback").stdout.count("\n") == 1
+    assert evalstore("grep", "cold", "--in", "feedback").stdout.count("\n") == 3
     assert evalstore("grep", "oslo", "--in", "answers") == Ran(1, "", "")
     tests = evalstore("grep", "--in", "tests", "warm").stdout
-    assert tests.startswith("tests/weather.md [city=Oslo]  scripted/one  instructions <short>")
+    assert tests.startswith("tests/weather.md\n  instructions <short>  [city=Oslo]  scripted/one\n")
 
 
 def test_all_words_must_be_in_a_text_and_the_last_may_be_a_beginning(

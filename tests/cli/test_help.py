@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evalstore import __version__
 from evalstore.cli.app import GROUPS
-from evalstore.cli.main import commands, main
+from evalstore.cli.examples import EXAMPLES
+from evalstore.cli.main import commands, hoist, main
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Evalstore
 
 NAMES = [name for names in GROUPS.values() for name in names]
 PROGRAM: Any = commands()
@@ -44,9 +50,9 @@ def test_every_command_is_in_one_group() -> None:
 
 def test_commands_are_listed_in_groups_that_begin_with_the_first_steps() -> None:
     page = help_of("")
-    titles = re.findall(r"^(\w+) commands:$", page, re.MULTILINE)
-    assert titles == ["Start", "Everyday", "History", "Reference", "Upkeep"]
-    listed = page.partition("Start commands:")[2]
+    titles = re.findall(r"^(\w+):$", page, re.MULTILINE)
+    assert titles == ["Options", "Start", "Everyday", "History", "Reference", "Upkeep"]
+    listed = page.partition("\nStart:\n")[2]
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == NAMES
 
 
@@ -54,6 +60,32 @@ def test_commands_are_listed_in_groups_that_begin_with_the_first_steps() -> None
 def test_the_summary_of_a_command_fits_on_its_line(name: str) -> None:
     summary = PROGRAM.commands[name].help.partition("\n\n")[0]
     assert re.search(rf"^  {name} +{re.escape(one_line(summary))}$", help_of(""), re.MULTILINE)
+    assert len(one_line(summary)) <= 55
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_a_command_ends_with_two_examples_that_it_accepts(
+    name: str,
+) -> None:
+    section = help_of(name).partition("\nExamples:\n")[2].splitlines()
+    assert [line.strip() for line in section] == list(EXAMPLES[name])
+    assert len(section) == 2
+    for example in EXAMPLES[name]:
+        words = shlex.split(re.sub(r'^eval "\$\((.*)\)"$', r"\1", example.partition(" > ")[0]))
+        assert words[:2] == ["evalstore", name]
+        arguments = hoist(words[1:])
+        arguments = arguments[arguments.index(name) + 1 :]
+        PROGRAM.commands[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_help_shows_types(name: str) -> None:
+    assert not re.search(r"<(str|list\[|int|float|path)", help_of(name), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", ["--version", "version"])
+def test_the_version_has_an_option_as_elsewhere(name: str, evalstore: Evalstore) -> None:
+    assert evalstore(name).stdout == f"evalstore {__version__}\n"
 
 
 @pytest.mark.parametrize("name", ["", *NAMES])
@@ -71,8 +103,9 @@ def test_the_help_of_commands_with_many_options_has_sections(name: str) -> None:
     titles = re.findall(r"^([A-Z][\w ]+):$", help_of(name), re.MULTILINE)
     sections = ["Arguments", "Models", "Selection", "Stored results", "Limits"]
     sections += ["Gate", "Execution"] * (name != "status") + ["Output", "Options"]
+    sections += ["Examples"]
     assert titles == sections
-    options = help_of(name).partition("\nOptions:\n")[2]
+    options = help_of(name).partition("\nOptions:\n")[2].partition("\nExamples:\n")[0]
     listed = re.findall(r"^  (-.*?)  ", options, re.MULTILINE)
     assert [names.split(", ")[-1] for names in listed] == ["--help"]
 

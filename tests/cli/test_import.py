@@ -41,8 +41,8 @@ def samples(workspace: Path) -> Path:
 def test_it_says_what_it_wrote_and_what_it_left(samples: Path, evalstore: Evalstore) -> None:
     assert evalstore("import", "openai-evals", "source/capitals.jsonl") == Ran(
         1,
-        "           TEST FILES  OTHER FILES\nwritten    1           1\n"
-        "unchanged  0           0\n2 rows in all\nnot imported:\n"
+        "           TEST FILES  OTHER FILES\nwritten             1            1\n"
+        "unchanged           0            0\n2 rows in all\nnot imported:\n"
         "  source/capitals.jsonl:3: the row has no 'ideal'\n"
         "imported with a difference:\n"
         "  source/capitals.jsonl: no eval says how these samples are judged: taken as 'Match'\n",

@@ -17,8 +17,8 @@ fail       tests/weather.md [city=Oslo]  scripted/one  <short>
            It is cold there.
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
-scripted/one              2 calls  20 tokens in   4 out   $0.0600
-scripted/judge (judging)  2 calls  402 tokens in  20 out  $0
+scripted/one              2 calls   20 tokens in   4 out  $0.0600
+scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
 run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
 gate failed
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,17 +10,8 @@ from evalstore.cli import options, output
 from evalstore.cli.app import app, here
 from evalstore.errors import NO
 
-if TYPE_CHECKING:
-    from evalstore.operations.grep import SearchHit
-
 _MANY = 10_000
 """A note explains the delay when at least this many texts have to be indexed."""
-_NOUNS = {
-    "answers": "answer",
-    "feedback": "feedback",
-    "tests": "test",
-    "instructions": "instructions",
-}
 
 
 @app.command()
@@ -33,6 +24,7 @@ def grep(
         Literal["answers", "feedback", "tests"] | None,
         typer.Option("--in", help="Search only these (tests: instructions too)."),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Search answers, feedback, tests and instructions.
@@ -54,34 +46,13 @@ def grep(
     hits = operation(here(), pattern, (within,) if within else (), report)
     if json:
         output.document({"hits": hits})
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, {"hits": hits}, ["hits"])
     else:
-        for hit in hits:
-            _print(hit)
+        from evalstore.cli.render.search_hits import print_hits
+
+        print_hits(hits)
     if not hits:
         raise typer.Exit(NO)
-
-
-def _print(hit: SearchHit) -> None:
-    place = hit.file or f"session {output.short((*hit.sessions, hit.id)[0])}"
-    label = f"{place} [{hit.row}]" if hit.row else place
-    output.line(
-        "  ".join(
-            part
-            for part in (
-                output.safe(label),
-                output.safe(", ".join(hit.models)),
-                output.faint(f"{_NOUNS[hit.kind]} {output.short(hit.id)}"),
-                _marked(hit),
-            )
-            if part
-        )
-    )
-
-
-def _marked(hit: SearchHit) -> str:
-    parts, at = "", 0
-    for begin, end in hit.matches:
-        parts += output.safe(hit.context[at:begin])
-        parts += output.paint(output.safe(hit.context[begin:end]), bold=True)
-        at = end
-    return parts + output.safe(hit.context[at:])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.history import print_diff, print_failures, print_log
 from evalstore.errors import NO, OK, EvalstoreError
@@ -25,7 +25,9 @@ def diff(
     revisions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A against the workspace."
+            metavar="[A [B]] [-- PATH]",
+            help="Two runs; A alone: A against the workspace.",
+            autocompletion=completions.runs,
         ),
     ] = None,
     models: options.Models = None,
@@ -41,6 +43,7 @@ def diff(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 if anything differs.")
     ] = False,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Show what broke, was fixed or changed between two runs.
@@ -66,6 +69,10 @@ def diff(
     output.end_with(ends_with)
     if json:
         output.document(compared)
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, compared, ["broke", "fixed", "changed", "new", "gone"])
     elif name_only:
         for file in _files(compared):
             output.line(output.safe(file))
@@ -128,7 +135,12 @@ def _files(compared: Diff) -> list[str]:
 @app.command()
 def log(
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Only the history of this test file.")
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Only the history of this test file.",
+            autocompletion=completions.places,
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -138,6 +150,7 @@ def log(
     failures: Annotated[
         bool, typer.Option("--failures", help="List failed calls instead of runs.")
     ] = False,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """List runs, newest first, or the history of one test.
@@ -147,27 +160,42 @@ def log(
     """
     limit = limit and min(limit, _MOST_LISTED)
     if failures:
-        _log_failures(file, limit, oneline=oneline, json=json)
+        _log_failures(file, limit, output_format, oneline=oneline, json=json)
         return
     from evalstore.operations.log import log as operation
 
     runs = operation(here(), file, limit)
     if json:
         output.document(runs)
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, runs, ["runs"])
     elif not runs.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
         print_log(runs, oneline=oneline)
 
 
-def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: bool) -> None:
+def _log_failures(
+    file: str | None,
+    limit: int | None,
+    output_format: options.Output,
+    *,
+    oneline: bool,
+    json: bool,
+) -> None:
     from evalstore.operations.failures import log_failures as operation
 
     # Without a limit people see the newest; a document has all.
-    few = None if json or output.verbose else _FAILURES
+    few = None if json or output_format != "table" or output.verbose else _FAILURES
     failures = operation(here(), file, limit or few)
     if json:
         output.document(failures)
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, failures, ["failures"])
     elif not failures.entries:
         output.talk("No call has failed.")
     else:
@@ -177,7 +205,10 @@ def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: b
 @app.command()
 def show(
     revision: Annotated[
-        str, typer.Argument(metavar="REV", help="@, @~1, an id, or REV:path.")
+        str,
+        typer.Argument(
+            metavar="REV", help="@, @~1, an id, or REV:path.", autocompletion=completions.runs
+        ),
     ] = "@",
     json: options.Json = False,
 ) -> None:

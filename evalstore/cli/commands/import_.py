@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         if names or word != "kept":
             rows.append([word, str(tests), str(len(names) - tests)])
     if any(groups.values()) or not done.history:
-        output.table(rows, ("", "test files", "other files"))
+        header = ("", "test files", "other files")
+        print_table(Table(header, rows, frozenset(header[1:])))
         output.line(f"{output.plural(done.rows, 'row')} in all")
     if done.history:
         _print_history(done.history, dry_run=dry_run)

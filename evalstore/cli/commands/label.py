@@ -52,9 +52,9 @@ def label(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Record your own verdict on an answer; it overrides the judges.
+    """Label an answer pass or fail, overriding the judges.
 
-    It overrides checks, too, and counts until the instructions or the checks of the case are
+    A label overrides checks, too, and counts until the instructions or the checks of the case are
     edited. A new label by the same person replaces the old one. With --remove the label no longer
     counts, and the other verdicts do again; the store keeps both.
     """

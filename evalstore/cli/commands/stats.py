@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.render.table import Table, print_table
 from evalstore.display import interval_bar
 
 if TYPE_CHECKING:
@@ -18,12 +19,22 @@ if TYPE_CHECKING:
 _BAR = 16
 _ALWAYS = ("passed", "judged")
 """Columns that are shown even if they are empty."""
+INTERVAL_BAR = ""
+"""The name of the column with the drawing of the interval."""
+OPTIONAL = (
+    *("tests", "sessions", "judgements", "per 100", "cases", "judging"),
+    *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "unresolved"),
+)
+"""The columns that a narrow terminal leaves out, in this order."""
 
 
 @app.command()
 def stats(
     revision: Annotated[
-        str, typer.Argument(metavar="[REV]", help="A run (default: the last).")
+        str,
+        typer.Argument(
+            metavar="[REV]", help="A run (default: the last).", autocompletion=completions.runs
+        ),
     ] = "@",
     by: Annotated[
         list[str] | None,
@@ -44,6 +55,7 @@ def stats(
             "--currency", metavar="CODE", help="A currency with a currency file (default: USD)."
         ),
     ] = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Show pass rates, costs and latencies of a run.
@@ -58,6 +70,10 @@ def stats(
     )
     if json:
         output.document(statistics)
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, statistics, ["groups"])
     else:
         print_stats(statistics)
 
@@ -69,22 +85,11 @@ def print_stats(statistics: Stats) -> None:
     part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
     output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
     groups = [*statistics.groups, *([statistics.total] if len(statistics.groups) > 1 else [])]
-    header = [
-        "/".join(statistics.by),
-        "passed",
-        "95% interval",
-        "",
-        "judged",
-        "unresolved",
-        "tests",
-        "cases",
-    ]
-    header += ["sessions", "judgements", "latency", "answers", "per 100", "judging", "flaky"]
-    rows = [_row(group, statistics.currency) for group in groups]
-    kept = [
-        n for n, name in enumerate(header) if n < 2 or name in _ALWAYS or any(r[n] for r in rows)
-    ]
-    output.table([[row[n] for n in kept] for row in rows], [header[n] for n in kept])
+    rows = [_row(group, statistics) for group in groups]
+    always = {*statistics.by, *_ALWAYS}
+    kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
+    numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
+    print_table(Table(kept, [[row[name] for name in kept] for row in rows], numbers, OPTIONAL))
     rerolls = statistics.rerolls.text(statistics.total.rate.passed)
     if rerolls:
         for text in output.wrap(rerolls, output.width()):
@@ -94,27 +99,28 @@ def print_stats(statistics: Stats) -> None:
         output.talk(f"note: the price of {count} is unknown; costs are without them")
 
 
-def _row(group: ResultGroup, currency: str) -> list[str]:
-    rate = group.rate
+def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
+    """The cells of a group by the names of their columns."""
+    rate, currency = group.rate, statistics.currency
     low, high = rate.interval or (0.0, 0.0)
-    per_100 = group.per_100(group.answering)
-    return [
-        group.name,
-        rate.text,
-        f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
-        interval_bar(rate.interval, rate.rate, _BAR),
-        f"{rate.judged:,}/{group.results:,}",
-        f"{rate.unresolved:,}" if rate.unresolved else "",
-        f"{group.tests:,}",
-        f"{group.cases:,}",
-        f"{group.sessions:,}",
-        f"{group.evaluations:,}",
-        "" if group.latency is None else f"{group.latency:.2f}s",
-        _money(group.answering, currency),
-        _money(per_100, currency),
-        _money(group.judging, currency),
-        "" if group.flip is None else f"{100 * group.flip:.1f}%",
-    ]
+    names = group.names or (group.name, *("" for _ in statistics.by[1:]))
+    return {
+        **dict(zip(statistics.by, names, strict=True)),
+        "passed": rate.text,
+        "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
+        INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
+        "judged": f"{rate.judged:,}/{group.results:,}",
+        "unresolved": f"{rate.unresolved:,}" if rate.unresolved else "",
+        "tests": f"{group.tests:,}",
+        "cases": f"{group.cases:,}",
+        "sessions": f"{group.sessions:,}",
+        "judgements": f"{group.evaluations:,}",
+        "latency": "" if group.latency is None else f"{group.latency:.2f}s",
+        "answers": _money(group.answering, currency),
+        "per 100": _money(group.per_100(group.answering), currency),
+        "judging": _money(group.judging, currency),
+        "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",
+    }
 
 
 def _money(amount: float | None, currency: str) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def _trust_files(names: Sequence[str], *, network: bool, revoke: bool, json: boo
 
 def _print_allowed(allowed: list[AllowedPath]) -> None:
     if allowed:
-        header = ("allowed path", "workspace")
-        output.table([(path.path, path.workspace) for path in allowed], header)
+        rows = [(path.path, path.workspace) for path in allowed]
+        print_table(Table(("allowed path", "workspace"), rows))
 
 
 def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool) -> None:
@@ -131,9 +132,8 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool
 
 def _print_variables(variables: list[ShownVariable]) -> None:
     if variables:
-        output.table(
-            [(variable.variable, variable.host) for variable in variables], ("variable", "host")
-        )
+        rows = [(variable.variable, variable.host) for variable in variables]
+        print_table(Table(("variable", "host"), rows))
 
 
 def _print_list(files: list[ShownFile]) -> None:
@@ -145,7 +145,7 @@ def _print_list(files: list[ShownFile]) -> None:
         (file.path, f"{file.size:,}", "yes" if file.network else "no", file.sha256)
         for file in files
     ]
-    output.table(rows, header)
+    print_table(Table(header, rows, frozenset({"bytes"}), ("network",)))
 
 
 def _print_file(file: ShownFile) -> None:

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, here
+from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind
 
+if TYPE_CHECKING:
+    from evalstore.operations.list import Listing
+
 _LISTED = 4
 """Values that a cell of a table shows at most; JSON has all."""
+_MODEL_COLUMNS = (
+    *("model", "provider", "code", "used as", "capabilities"),
+    *("$/1M in", "$/1M out", "price from", "active"),
+)
+NUMBERS = frozenset({"cases", "times", "revision", "$/1M in", "$/1M out"})
+OPTIONAL: dict[str, tuple[str, ...]] = {
+    "tests": ("tags",),
+    "cases": ("evaluation", "tests", "tags"),
+    "models": ("code", "price from", "active", "provider", "capabilities", "used as"),
+    "evaluators": ("id", "prompt"),
+    "prompts": ("ids",),
+    "tools": ("ids",),
+    "schemas": ("ids",),
+    "runs": ("message", "selection", "status"),
+}
+"""The columns of each list that a narrow terminal leaves out, in this order."""
 
 
 @app.command()
@@ -101,7 +123,13 @@ def _problems_of_browser() -> Iterable[Problem]:
 
 @app.command()
 def ls(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")] = "tests",
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            metavar="KIND",
+            help="tests, cases, models, evaluators, prompts, tools, schemas, tags, runs or checks.",
+        ),
+    ] = "tests",
     paths: options.Paths = None,
     full: Annotated[
         bool, typer.Option("--full", help="With cases: include messages and instructions (JSON).")
@@ -109,12 +137,10 @@ def ls(
     tags: options.Tags = None,
     exclude_tags: options.ExcludeTags = None,
     name: options.Name = None,
+    output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """List tests, cases, models, runs, checks and more.
-
-    Also evaluators, prompts, tools, schemas and tags.
-    """
+    """List tests, cases, models, runs, checks and more."""
     from evalstore.operations.list import list_things
 
     listing = list_things(
@@ -124,17 +150,16 @@ def ls(
         full=full,
     )
     output.end_with(USAGE if listing.left_out else OK)
-    if json or full:
+    if json or (full and output_format == "table"):
         output.document(listing)
+    elif output_format != "table":
+        from evalstore.cli.render.formats import print_as
+
+        print_as(output_format, listing, [kind])
     elif not listing.rows:
         output.talk(f"There are no {kind}.")
-    elif kind == "models":
-        print_models(listing.rows)
     else:
-        output.table(
-            [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
-            listing.columns,
-        )
+        print_table(_table(listing))
         if kind == "checks":
             output.talk("'evalstore explain CHECK' shows the settings and examples of one.")
     output.left_out(listing.left_out)
@@ -142,25 +167,42 @@ def ls(
         raise typer.Exit(USAGE)
 
 
-def print_models(rows: list[dict[str, Any]]) -> None:
-    """Print models with their capabilities and prices; unknown values are `?`."""
-    header = ("model", "provider", "code", "used as", "capabilities", "$/1M in", "$/1M out")
-    output.table(
-        [
-            [
-                row["model"],
-                row["provider"],
-                row["code"],
-                row["used"] or "",
-                capabilities_text(row),
-                *_token_prices(row["price"]),
-                price_source(row["price"]),
-                "yes" if row["active"] else "no",
-            ]
-            for row in rows
-        ],
-        (*header, "price from", "active"),
+def _table(listing: Listing) -> Table:
+    """A list as a table; the columns of models are composed of several fields."""
+    cells = _CELLS.get(listing.kind, dict)
+    rows = [cells(row) for row in listing.rows]
+    columns = _MODEL_COLUMNS if listing.kind == "models" else listing.columns
+    return Table(
+        columns,
+        [[_cell(row.get(column)) for column in columns] for row in rows],
+        NUMBERS,
+        OPTIONAL.get(listing.kind, ()),
     )
+
+
+def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """A model with its capabilities and prices; unknown values are `?`."""
+    tokens = zip(("$/1M in", "$/1M out"), _token_prices(row["price"]), strict=True)
+    return {
+        **row,
+        "used as": row["used"],
+        "capabilities": capabilities_text(row),
+        **dict(tokens),
+        "price from": price_source(row["price"]),
+        "active": "yes" if row["active"] else "no",
+    }
+
+
+def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """A run that started so long ago."""
+    started = datetime.fromisoformat(row["started"]).timestamp()
+    return {**row, "started": output.ago(round(started * 1e6), time.time_ns() // 1000)}
+
+
+_CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "models": _model_cells,
+    "runs": _run_cells,
+}
 
 
 def capabilities_text(row: dict[str, Any]) -> str:
@@ -219,7 +261,7 @@ def _cell(value: object) -> str:
 
 @app.command()
 def fsck(json: options.Json = False) -> None:
-    """Verify the store: recompute every id, follow every reference."""
+    """Verify every id and every reference in the store."""
     from evalstore.operations.fsck import fsck as operation
 
     report = operation(here())

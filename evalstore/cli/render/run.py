@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
+from evalstore.cli.render.table import Table, print_table
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_text import (
@@ -268,7 +269,8 @@ def _print_spending(report: RunReport) -> None:
                 output.money(spending["cost"]),
             )
         )
-    output.table(rows)
+    header = ("model", "calls", "input", "output", "cost")
+    print_table(Table(header, rows, frozenset(header[1:]), ("input", "output"), has_header=False))
 
 
 def _print_models(report: RunReport) -> None:

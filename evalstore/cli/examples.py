@@ -1,0 +1,43 @@
+"""Two examples of each command, which its help shows."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "init": ("evalstore init bikes --example", "evalstore init --from ../old-project"),
+    "new": ("evalstore new tests/refund.md", "evalstore new policy/late-fee"),
+    "explain": ("evalstore explain contains", "evalstore explain number --json"),
+    "schema": ("evalstore schema settings", "evalstore schema -o .schemas"),
+    "import": (
+        "evalstore import promptfoo promptfooconfig.yaml --dry-run",
+        "evalstore import openai-evals samples.jsonl",
+    ),
+    "check": ("evalstore check", "evalstore check tests/late.md"),
+    "doctor": ("evalstore doctor", "evalstore doctor --no-ping"),
+    "trust": ("evalstore trust tests/price.py", "evalstore trust env DESK_KEY localhost:8000"),
+    "status": ("evalstore status", "evalstore status tests/late.md --explain"),
+    "run": (
+        "evalstore run tests/late.md --model openai/gpt-4o-mini",
+        "evalstore run --tag policy --max-cost 2 --watch",
+    ),
+    "judge": ("evalstore judge", "evalstore judge tests/late.md --retry-errors"),
+    "label": (
+        "evalstore label 'tests/price.md::bike=tandem' fail -m 'wrong price'",
+        "evalstore label tests/late.md --remove",
+    ),
+    "view": ("evalstore view", "evalstore view @~1"),
+    "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
+    "show": ("evalstore show 7f3c", "evalstore show @~1:tests/late.md"),
+    "diff": (
+        "evalstore diff @~1 @",
+        "evalstore diff --model openai/gpt-4o --vs openai/gpt-4o-mini",
+    ),
+    "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
+    "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
+    "ls": ("evalstore ls cases tests/late.md", "evalstore ls models --wide"),
+    "fsck": ("evalstore fsck", "evalstore fsck --store copy.db"),
+    "completion": (
+        'eval "$(evalstore completion bash)"',
+        "evalstore completion fish > ~/.config/fish/completions/evalstore.fish",
+    ),
+    "version": ("evalstore version", "evalstore version --json"),
+}

@@ -1,0 +1,96 @@
+"""Prints the rows of a list as JSON, JSON Lines, CSV or Markdown; all have the same members."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from evalstore.cli import output, streams
+from evalstore.operations.json_output import to_json
+
+Format = Literal["table", "json", "jsonl", "csv", "md"]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A text that begins with one of these is a formula in a spreadsheet."""
+
+
+def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
+    """Print a document, or the rows of its lists; with several lists each row has its list."""
+    if format == "json":
+        output.document(content)
+        return
+    document = to_json(content)
+    listed = ((name, to_json(row)) for name in names for row in document[name])
+    rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)
+    if format == "jsonl":
+        for row in rows:
+            output.line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
+        return
+    header, cells = _flatten(rows)
+    for line in (_csv_lines if format == "csv" else _markdown_lines)(header, cells):
+        output.line(line)
+
+
+def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """The names of all columns and the cells; the members of an object are `name.member`."""
+    flat = [dict(_members("", row)) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    # An object can be null in some of the rows: it has no column of its own then.
+    parents = {name[:place] for name in names for place in _dots(name)}
+    header = [name for name in names if name not in parents]
+    return header, [[row.get(name) for name in header] for row in flat]
+
+
+def _dots(name: str) -> Iterator[int]:
+    return (place for place, character in enumerate(name) if character == ".")
+
+
+def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _members(f"{prefix}{name}.", value)
+        else:
+            yield prefix + name, value
+
+
+def _text(value: Any) -> str:
+    """A cell: nothing is empty, a list of texts is separated by commas, all else is JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _csv_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
+    import csv
+    import io
+
+    for row in [header, *rows] if header else []:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="").writerow(map(_defuse, row))
+        yield output.safe(buffer.getvalue(), lines=True)
+
+
+def _defuse(value: Any) -> str:
+    """A cell of CSV that no spreadsheet takes for a formula; numbers stay numbers."""
+    text = _text(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"'{text}" if text.startswith(_FORMULA) and not is_number else text
+
+
+def _markdown_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
+    if not header:
+        return
+    yield f"| {' | '.join(map(_escape, header))} |"
+    yield "|" + "---|" * len(header)
+    for row in rows:
+        yield f"| {' | '.join(map(_escape, row))} |"
+
+
+def _escape(value: Any) -> str:
+    """A cell of Markdown: on one line, without a pipe or HTML of its own."""
+    text = " ".join(output.safe(_text(value), lines=True).split())
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,99 @@
+"""Tables that fit the terminal: less important columns are left out, then long cells are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalstore.cli import output
+from evalstore.display import widest
+
+_GAP = 2
+"""Blanks between two columns."""
+_NARROWEST = 10
+"""Columns of the terminal that a cell keeps when it is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under a header, and how they are shown."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: frozenset[str] = frozenset()
+    """The columns whose cells are aligned at their end; they are never cut."""
+    optional: Sequence[str] = ()
+    """The columns that a narrow terminal leaves out, in this order."""
+    has_header: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns of a table are shown, and how wide each is."""
+
+    shown: list[int]
+    widths: list[int]
+    left_out: list[str]
+    is_cut: bool
+
+
+def fit(table: Table, width: int | None) -> Layout:
+    """The layout of a table in so many columns of the terminal; None: as wide as it needs."""
+    sizes = [
+        widest([name, *(row[number] for row in table.rows)] if table.has_header else cells)
+        for number, name in enumerate(table.header)
+        for cells in [[row[number] for row in table.rows]]
+    ]
+    shown = list(range(len(sizes)))
+    left_out: list[str] = []
+
+    def missing() -> int:
+        needed = sum(sizes[number] for number in shown) + _GAP * (len(shown) - 1)
+        return 0 if width is None else max(0, needed - width)
+
+    for name in table.optional:
+        if not missing():
+            break
+        if name in table.header:
+            shown.remove(table.header.index(name))
+            left_out.append(name)
+    texts = [number for number in shown if table.header[number] not in table.numbers]
+    is_cut = False
+    for _ in range(missing()):
+        longest = max(texts, key=lambda number: sizes[number], default=None)
+        if longest is None or sizes[longest] <= _NARROWEST:
+            break
+        sizes[longest] -= 1
+        is_cut = True
+    return Layout(shown, [sizes[number] for number in shown], left_out, is_cut)
+
+
+def print_table(table: Table) -> None:
+    """Print a table in the columns of the terminal, and say what that leaves out."""
+    if not table.rows:
+        return
+    rows = [list(map(output.safe, row)) for row in table.rows]
+    safe = Table(table.header, rows, table.numbers, table.optional, table.has_header)
+    layout = fit(safe, None if output.wide else output.table_width())
+    if table.has_header:
+        titles = [name.upper() for name in table.header]
+        output.line(output.faint(_line(safe, layout, titles)))
+    for row in rows:
+        output.line(_line(safe, layout, row))
+    notes = [f"left out: {', '.join(filter(None, layout.left_out))}"] if layout.left_out else []
+    notes += ["long cells are cut"] if layout.is_cut else []
+    if notes:
+        for text in output.wrap(f"({'; '.join(notes)}; --wide shows all)", output.width()):
+            output.talk(output.faint(text))
+
+
+def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:
+    cells = []
+    for number, size in zip(layout.shown, layout.widths, strict=True):
+        text = row[number]
+        if output.columns_of(text) > size:
+            text = output.clip(text, size)
+        blanks = " " * (size - output.columns_of(text))
+        is_number = table.header[number] in table.numbers
+        cells.append(blanks + text if is_number else text + blanks)
+    return (" " * _GAP).join(cells).rstrip()

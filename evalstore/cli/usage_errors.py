@@ -1,0 +1,119 @@
+"""Translates typer's errors about the command line into our own: an error and a hint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+from typer.exceptions import TyperException
+
+from evalstore.errors import EvalstoreError
+
+_WRONG_CHOICE = re.compile(r"(?:Value error, )?'(?P<value>.*)' is not one of (?P<names>'.*')\.?$")
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"Input should be a valid integer\b.*"), "must be a whole number"),
+    (re.compile(r"Input should be a valid number\b.*"), "must be a number"),
+    (re.compile(r"Input should be a valid boolean\b.*"), "must be true or false"),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"must be at least \1"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"must be at most \1"),
+    (re.compile(r"Input should be greater than (\S+)"), r"must be more than \1"),
+    (re.compile(r"Input should be less than (\S+)"), r"must be less than \1"),
+    (re.compile(r"Input should be (.+)"), r"must be \1"),
+)
+"""The messages of pydantic about a value, and ours."""
+
+
+def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
+    """The error for a wrong option, argument or value of a command."""
+    context = context or getattr(error, "ctx", None)
+    parameter: Any = getattr(error, "param", None)
+    option = getattr(error, "option_name", None)
+    if parameter is not None and not error.message:
+        return EvalstoreError(f"{_name(parameter)} is missing", hint=_usage(context))
+    if isinstance(error, typer.BadParameter):
+        return _explain_value(error.message, parameter)
+    if option is not None and hasattr(error, "possibilities"):
+        return EvalstoreError(
+            f"there is no option '{option}'", hint=_nearest_option(option, context)
+        )
+    if option is not None:
+        return _explain_option(option, error.message, context)
+    extra = re.fullmatch(r"Got unexpected extra arguments? ?(?:\(s\) )?\((.*)\)", error.message)
+    if extra:
+        return EvalstoreError(f"unexpected argument '{extra[1]}'", hint=_usage(context))
+    return EvalstoreError(_plain(error.message), hint=_usage(context))
+
+
+def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
+    """The error for a command that does not exist."""
+    from evalstore.files.fields import nearest
+
+    hint = nearest(name, known) or "'evalstore --help' lists the commands"
+    return EvalstoreError(f"there is no command '{name}'", hint=hint)
+
+
+def _explain_value(message: str, parameter: Any) -> EvalstoreError:
+    from evalstore.files.fields import suggest
+
+    place = f"{_name(parameter)}: " if parameter is not None else ""
+    choice = _WRONG_CHOICE.match(message)
+    if choice:
+        names = re.findall(r"'([^']*)'", choice["names"])
+        hint = suggest(choice["value"], names, "values")
+        return EvalstoreError(f"{place}'{choice['value']}' is not a valid value", hint=hint)
+    for pattern, text in _RULES:
+        if pattern.match(message):
+            return EvalstoreError(place + pattern.sub(text, message))
+    return EvalstoreError(place + _plain(message))
+
+
+def _explain_option(option: str, message: str, context: Any) -> EvalstoreError:
+    parameter = next((p for p in _options(context) if option in p.opts), None)
+    if "does not take a value" in message:
+        return EvalstoreError(f"'{option}' takes no value", hint=f"write '{option}' alone")
+    metavar = getattr(parameter, "metavar", None)
+    hint = f"write '{option} {metavar}'" if metavar else _usage(context)
+    return EvalstoreError(f"'{option}' needs a value", hint=hint)
+
+
+def _nearest_option(option: str, context: Any) -> str:
+    from evalstore.files.fields import nearest
+
+    names = {name for parameter in _options(context) for name in parameter.opts}
+    hint = nearest(option, names | {"--help"}, cutoff=0.7)
+    path = context.command_path if context is not None else "evalstore"
+    commands = getattr(getattr(context, "command", None), "commands", {})
+    if any(option in p.opts for command in commands.values() for p in command.params):
+        return f"write '{option}' after the command"
+    return hint or f"'{path} --help' lists the options"
+
+
+def _options(context: Any) -> list[Any]:
+    """The options of a command and those that all commands share."""
+    options = []
+    while context is not None:
+        options += [p for p in context.command.params if p.param_type_name == "option"]
+        context = context.parent
+    return options
+
+
+def _name(parameter: Any) -> str:
+    """An option as it is typed, or the name of an argument as the help shows it."""
+    if parameter.param_type_name == "option":
+        return str(parameter.opts[-1])
+    return str(parameter.metavar or parameter.name)
+
+
+def _usage(context: Any) -> str | None:
+    if context is None:
+        return None
+    read: Callable[[], str] = context.get_usage
+    return " ".join(read().split()).replace("Usage:", "usage:", 1)
+
+
+def _plain(message: str) -> str:
+    """A message in lower case without its full stop."""
+    text = message.removeprefix("Value error, ").rstrip(".")
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,103 @@
+"""Wrong options, arguments and values are reported in the words of all other errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalstore.cli.app import GROUPS
+from evalstore.cli.main import commands
+from tests.cli.conftest import Ran
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Evalstore
+
+REPORTS = {
+    "statsu": ("there is no command 'statsu'", "did you mean 'stats'?"),
+    "zzz": ("there is no command 'zzz'", "'evalstore --help' lists the commands"),
+    "run --concurency 3": (
+        "there is no option '--concurency'",
+        "did you mean '--concurrency'?",
+    ),
+    "ls --bogus": ("there is no option '--bogus'", "'evalstore ls --help' lists the options"),
+    "run --quite": ("there is no option '--quite'", "did you mean '--quiet'?"),
+    "--colr always ls": ("there is no option '--colr'", "did you mean '--color'?"),
+    "--json status": ("there is no option '--json'", "write '--json' after the command"),
+    "--color alway ls": ("--color: 'alway' is not a valid value", "did you mean 'always'?"),
+    "ls tets": ("KIND: 'tets' is not a valid value", "did you mean 'tests'?"),
+    "label x maybe": ("pass|fail: 'maybe' is not a valid value", "the values are fail, none, pass"),
+    "run -r x": ("--attempts: must be a whole number", None),
+    "run -r 0": ("--attempts: must be at least 1", None),
+    "run --limit": ("'--limit' needs a value", "write '--limit N'"),
+    "run --json=3": ("'--json' takes no value", "write '--json' alone"),
+    "show a b c": ("unexpected argument 'b c'", "usage: evalstore show [OPTIONS] [REV]"),
+    "grep": ("PATTERN is missing", "usage: evalstore grep [OPTIONS] PATTERN"),
+}
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_a_wrong_command_line_is_an_error_with_a_hint(evalstore: Evalstore, command: str) -> None:
+    message, hint = REPORTS[command]
+    text = f"error: {message}\n" + (f"hint: {hint}\n" if hint else "")
+    assert evalstore(*command.split()) == Ran(2, "", text)
+
+
+def test_no_wrong_value_of_any_option_shows_words_of_the_libraries(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    program: Any = commands()
+    tried = 0
+    for name in (name for names in GROUPS.values() for name in names):
+        for parameter in program.commands[name].params:
+            is_value = parameter.param_type_name == "option" and not parameter.is_flag
+            if not is_value or parameter.metavar not in (None, "N", "S", "USD"):
+                continue
+            tried += 1
+            ran = evalstore(name, parameter.opts[-1], "x y")
+            assert ran.exit_code == 2
+            assert ran.stderr.startswith("error: "), (name, ran.stderr)
+            for word in ("Value error", "Input should", "Usage:", "Error:", "parse"):
+                assert word not in ran.stderr, (name, ran.stderr)
+    assert tried >= 20
+
+
+NEAREST = {
+    "status -t wether": (5, "nothing is selected", "did you mean 'weather'?"),
+    "run -t zzz": (
+        5,
+        "nothing is selected",
+        "'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
+    ),
+    "show @:tests/wether.md": (
+        2,
+        "run <short> knew no test file 'tests/wether.md'",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "show @:tests/nope.md": (
+        2,
+        "run <short> knew no test file 'tests/nope.md'",
+        "the test files are tests/weather.md",
+    ),
+    "label tests/nope.md pass": (
+        2,
+        "there is no test file 'tests/nope.md'",
+        "the test files are tests/weather.md",
+    ),
+    "status tests/other/wether.txt": (
+        2,
+        "there is no test file 'tests/other/wether.txt'",
+        "did you mean 'tests/weather.md'?",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", NEAREST)
+def test_a_wrong_tag_or_file_is_compared_with_those_that_exist(
+    workspace: Path, evalstore: Evalstore, command: str
+) -> None:
+    evalstore("run")
+    exit_code, message, hint = NEAREST[command]
+    assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
