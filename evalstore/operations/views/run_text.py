@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.display import money, percent, safe, short
+from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.reports.statistics import Rate
 
 
@@ -123,6 +125,23 @@ def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
         low, high = map(percent, rate.interval)
         text += f" ({rate.text}{judged}, 95% interval {low} to {high})"
     return StyledLine((*spans, StyledSpan(text)))
+
+
+def changes_line(changes: VerdictChanges) -> StyledLine:
+    """`since the last run: 2 broke, 1 fixed`."""
+    counts = (
+        (len(changes.broke), "broke"),
+        (len(changes.fixed), "fixed"),
+        (changes.changed, "changed"),
+    )
+    spans = [StyledSpan("since the last run: ")]
+    for count, word in counts:
+        if count:
+            spans += [StyledSpan(", ")] if len(spans) > 1 else []
+            spans.append(StyledSpan(f"{count:,} {word}", FLIPS.get(word, "")))
+    if len(spans) == 1:
+        spans.append(StyledSpan("nothing broke or was fixed"))
+    return StyledLine(tuple(spans))
 
 
 def failure_line(message: str, count: int, signs: Mapping[str, str]) -> StyledLine:
