@@ -21,6 +21,7 @@ OPTIONAL = {
     *("diff.models", "log.runs[].edits", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
     "show.related",
+    *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
     "ls cases --full.cases[].messages[][].name",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),

@@ -36,7 +36,7 @@ _GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
     """Print a comparison; the pairs that broke or were fixed come first."""
     for note in diff.notes:
-        output.talk(f"note: {note}")
+        output.line(f"note: {output.safe(note)}")
     if diff.models:
         output.line(f"{' -> '.join(map(output.safe, diff.models))} in run {diff.was[:8]}")
     if not stat:
