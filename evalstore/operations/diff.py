@@ -25,7 +25,7 @@ from evalstore.operations.file_edits import find_edits
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
-from evalstore.operations.workspace_results import WORKSPACE, side_name
+from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_targets

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalstore.operations.earlier_results import EarlierRuns
-from evalstore.operations.workspace_results import WORKSPACE
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import describe_selection, leaves_out
 from evalstore.planning.planner import make_plan
 from evalstore.planning.renames import known_ids, same_leaf

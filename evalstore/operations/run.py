@@ -11,7 +11,7 @@ from evalstore import __version__
 from evalstore.clock import Clock
 from evalstore.errors import OK, StoreError
 from evalstore.execution.execution_counts import ExecutionCounts
-from evalstore.git import read_state
+from evalstore.git import read_state, read_user_name
 from evalstore.operations.gate import decide
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
@@ -25,7 +25,7 @@ from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import lay_out, make_plan, plan_cells, require_sound
 from evalstore.planning.reasons import Explainer
-from evalstore.runs import Run, RunCandidate, RunCommit, RunEvaluator
+from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 from evalstore.store.results import read_lines
 
 if TYPE_CHECKING:
@@ -313,6 +313,11 @@ def _make_run(project: Project, finished: _FinishedRun) -> Run:
         spending=describe_spending(outcome),
         git=git_state(project.workspace.root),
         version=__version__,
+        author=read_user_name(project.workspace.root),
+        cases=RunCases(
+            finished.totals.cases,
+            sum(len(file.cases) for file in project.reading.files.values()),
+        ),
     )
 
 

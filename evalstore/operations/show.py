@@ -15,7 +15,7 @@ from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
-from evalstore.operations.workspace_results import WORKSPACE, side_name
+from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file

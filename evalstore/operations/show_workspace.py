@@ -14,7 +14,8 @@ from evalstore.operations.show import (
     result_to_json,
     several_prompts,
 )
-from evalstore.operations.workspace_results import WORKSPACE, iterate_workspace
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.workspace_results import iterate_workspace
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import require_sound

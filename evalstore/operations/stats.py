@@ -18,17 +18,11 @@ from evalstore.judging.aggregation import combine, judge_session
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rerolls import Rerolls, count_rerolls
+from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.stats_filter import Filter
-from evalstore.operations.workspace_results import (
-    WORKSPACE,
-    iterate_workspace,
-    side_name,
-    workspace_as_run,
-)
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.planner import require_sound
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, GroupTotals, MeasuredResult, ResultGroup
 from evalstore.results import Result
@@ -39,6 +33,7 @@ from evalstore.values import RECORDED, Case, Json, Verdict
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.store.costs import StoredJudgement
     from evalstore.workspace.settings import AnalysisQuery
@@ -130,9 +125,7 @@ def read_stats(
         chosen = _find_query(project, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"
         convert = _converter(project, code)
-        is_run = revision != WORK
-        run = resolve_run(project.store, revision) if is_run else workspace_as_run(project)
-        batches = iterate_cases(project.store, run) if is_run else iterate_workspace(project)
+        run, batches = _find_results(project, revision)
         keep = Filter(project, run, chosen)
         total = GroupTotals()
         sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
@@ -151,7 +144,7 @@ def read_stats(
                 else f"{side_name(run.id)} has no results",
                 hint="'evalstore stats' shows what the run has",
             )
-        has_rerolls = is_run and not keep.is_about_votes
+        has_rerolls = revision != WORK and not keep.is_about_votes
         rerolls = count_rerolls(project.store, run, keep) if has_rerolls else Rerolls()
         return [
             Stats(
@@ -184,9 +177,23 @@ def _open(location: Location, revision: str) -> Iterator[Project]:
         with open_catalogue(location) as project:
             yield project
         return
+    from evalstore.planning.planner import require_sound
+
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
         yield project
+
+
+def _find_results(
+    project: Project, revision: str
+) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
+    """The run that a revision names, and its results in batches."""
+    if revision != WORK:
+        run = resolve_run(project.store, revision)
+        return run, iterate_cases(project.store, run)
+    from evalstore.operations.workspace_results import iterate_workspace, workspace_as_run
+
+    return workspace_as_run(project), iterate_workspace(project)
 
 
 def _find_query(project: Project, name: str) -> AnalysisQuery:

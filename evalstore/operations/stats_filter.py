@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
-from evalstore.operations.workspace_results import side_name
+from evalstore.operations.side_names import side_name
 from evalstore.planning.selection import suits
 from evalstore.workspace.settings import QueryModel
 

@@ -6,6 +6,7 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.cell_batches import take_out
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import lay_out, plan_cells
@@ -20,15 +21,8 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.values import Case
 
-WORKSPACE = "workspace"
-"""In place of the id of a run."""
 _CELLS_AT_ONCE = 5_000
 """How many cells are planned together."""
-
-
-def side_name(id: str) -> str:
-    """`the workspace`, or a run with its short id."""
-    return "the workspace" if id == WORKSPACE else f"run {id[:8]}"
 
 
 def compute_workspace(project: Project) -> Iterator[tuple[Plan, list[CellResult]]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -129,12 +131,24 @@ def ls(
         print_models(listing.rows)
     else:
         output.table(
-            [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
+            [[_cell_of(row, column) for column in listing.columns] for row in listing.rows],
             listing.columns,
         )
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)
+
+
+def _cell_of(row: dict[str, Any], column: str) -> str:
+    """A cell of a listing; times are relative to now, commits shortened."""
+    if column == "started":
+        started = datetime.fromisoformat(row[column])
+        return output.ago(round(started.timestamp() * 1e6), time.time_ns() // 1000)
+    return (
+        output.short(row[column])
+        if row.get(column) and column == "gitCommit"
+        else _cell(row.get(column))
+    )
 
 
 def print_models(rows: list[dict[str, Any]]) -> None:
@@ -204,6 +218,8 @@ def _cell(value: object) -> str:
         ]
         more = f" … {len(listed)} in all" if len(listed) > _LISTED else ""
         return ", ".join(listed[:_LISTED]) + more
+    if isinstance(value, dict):  # the cases of a run
+        return f"{value['selected']:,} of {value['total']:,}"
     text = "" if value is None else str(value)
     return (
         output.short(text)

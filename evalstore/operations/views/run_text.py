@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import money, percent, safe, short
+from evalstore.display import money, percent, plural, safe, short
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
+from evalstore.planning.options import describe_selection
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.reports.statistics import Rate
+    from evalstore.runs import Run
 
 
 class RunCounts(Protocol):
@@ -97,6 +99,16 @@ def counts_text(run: RunCounts) -> str:
     return (
         f"{run.status}: {run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused"
     )
+
+
+def scope_text(run: Run) -> str:
+    """The selection of a run and how many cases it was about; empty for all cases."""
+    selection = describe_selection(run.selection)
+    cases = run.cases
+    if not cases or (not selection and cases.selected == cases.total):
+        return selection
+    count = f"{cases.selected:,} of {plural(cases.total, 'case')}"
+    return f"{selection} ({count})" if selection else count
 
 
 def summary_text(summary: RunSummary) -> str:
