@@ -40,6 +40,14 @@ class RunCommit(NamedTuple):
     """Whether the workspace had changes; None: that is not known."""
 
 
+class RunCases(NamedTuple):
+    """How many cases a run was about."""
+
+    selected: int
+    total: int
+    """All cases of the workspace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a plan, with the cases as they were and their results."""
@@ -82,6 +90,10 @@ class Run:
     version: str | None = None
     """Of the program."""
     nonce: str = ""
+    author: str | None = None
+    """Git's `user.name` of who started it; None: not known, or the run is older than this field."""
+    cases: RunCases | None = None
+    """None: the run is older than this field."""
 
     @property
     def verdict_rule(self) -> str:
@@ -120,6 +132,8 @@ def describe_run(run: Run) -> hashing.Description:
         spending=list(run.spending),
         git=run.git._asdict() if run.git else None,
         version=run.version,
+        author=run.author,
+        cases=list(run.cases) if run.cases else None,
     )
 
 
@@ -157,4 +171,6 @@ def restore_run(id: str, content: hashing.Description) -> Run:
         origin=content.get("origin"),
         version=content.get("version"),
         nonce=content.get("nonce", ""),
+        author=content.get("author"),
+        cases=RunCases(*content["cases"]) if content.get("cases") else None,
     )

@@ -57,7 +57,9 @@ The columns of `csv` and `md` are the members of these objects, an object within
 | 130 | interrupted; what was finished is stored |
 
 Revisions: `@` is the latest run, `@~2` the second before it, `7f3c` the run (or any
-other stored thing) whose id starts so, with at least 4 digits.
+other stored thing) whose id starts so, with at least 4 digits. For `stats`, `show`, `diff`
+and `view` there is also `@work`, the workspace: all cases as the files have them now, each
+with the verdict that stored answers and judgements give it.
 """
 
 

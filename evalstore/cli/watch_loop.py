@@ -17,9 +17,9 @@ from evalstore.errors import (
     USAGE,
     EvalstoreError,
     NothingSelectedError,
-    StoreError,
     WorkspaceError,
 )
+from evalstore.operations.views.run_text import changes_line
 from evalstore.operations.watch import Watch
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def keep_watching(
 
 def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool) -> int:
     """Run the pending work, if there is any; returns the exit code if this is the last round."""
-    before = watch.report
     try:
         status = watch.plan()
         if status is None:
@@ -77,8 +76,9 @@ def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool
             output.talk(_summary(status))
             report = watch.run(TerminalProgress(Globals.progress))
             show(report)
-            if before:
-                _print_news(watch, before, report)
+            changes = report.changes
+            if changes and not changes.is_any and report.status == "complete":
+                output.talk(changes_line(changes).text)
     except NothingSelectedError as problem:
         output.talk(str(problem))
         return watch.report.exit_code if watch.report else problem.exit_code
@@ -116,29 +116,6 @@ def _print_rule(changed: list[str]) -> None:
     text = output.clip(f"── {_clock()} {files}", columns - 3)
     output.talk("")
     output.talk(output.faint(f"{text} {'─' * (columns - 1 - output.columns_of(text))}"))
-
-
-def _print_news(watch: Watch, before: RunReport, after: RunReport) -> None:
-    """Print how many cases changed since the previous round, in the words of `diff`."""
-    try:
-        verdict_changes = watch.find_news(before.run)
-    except StoreError:
-        return  # the store is another one by now
-    news = ", ".join(
-        output.paint(f"{len(pairs)} {word}", word)
-        for word, pairs in (
-            ("broke", verdict_changes.broke),
-            ("fixed", verdict_changes.fixed),
-            ("changed", verdict_changes.changed),
-        )
-        if pairs
-    )
-    if news:
-        output.talk(f"since the last round: {news}")
-        runs = f"{output.short(before.run)} {output.short(after.run)}"
-        output.talk(f'  (use "evalstore diff {runs}" to see how)')
-    elif after.status == "complete":
-        output.talk("since the last round: nothing broke or was fixed")
 
 
 def _clock() -> str:

@@ -11,7 +11,6 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.operations.diff_notes import Sessions, question_changes, selection_notes
 from evalstore.operations.diff_sides import (
-    WORKSPACE,
     Side,
     case_files,
     comparable,
@@ -26,6 +25,7 @@ from evalstore.operations.file_edits import find_edits
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
+from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_targets
@@ -35,6 +35,7 @@ from evalstore.reports.comparison import Comparison, Pair, change_of_tests, comp
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
 from evalstore.store.results import join_feedback
+from evalstore.store.revisions import WORK
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -221,6 +222,13 @@ def diff(
     runs, only the store is read: errors of test files do not matter.
     """
     selection = selection or SelectionOptions()
+    second = None if second == WORK else second
+    if first == WORK:
+        if second is None:
+            raise EvalstoreError(
+                "both sides are the workspace", hint=f"name a run: 'evalstore diff @ {WORK}'"
+            )
+        return diff(location, second, selection=selection, answers=answers).swapped()
     with _open(location, selection, needs_files=second is None) as project:
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, selection)
@@ -264,6 +272,7 @@ def diff_models(
     Raises `EvalstoreError` for an unknown candidate.
     """
     selection = selection or SelectionOptions()
+    revision = None if revision == WORK else revision
     with _open(location, selection, needs_files=revision is None) as project:
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
@@ -272,8 +281,7 @@ def diff_models(
         for model in models:
             if model not in candidates:
                 raise EvalstoreError(
-                    f"'{model}' is not a candidate of "
-                    + ("the workspace" if side.name == WORKSPACE else f"run {side.name[:8]}"),
+                    f"'{model}' is not a candidate of {side_name(side.name)}",
                     hint=suggest(model, candidates, "candidates"),
                 )
         selected = _select(project, selection.paths, side)

@@ -19,16 +19,17 @@ Sessions = tuple[str, ...]
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
-    """Notes for a reader about sides that are runs of some of the cases."""
-    others = len(filled.results) - len(was.results)
+    """Notes for a reader about sides that are runs of some of the cases, or did not finish."""
+    own = {id(result) for result in was.results}
+    others = sum(1 for result in filled.results if id(result) not in own)
+    earlier = f"{plural(others, 'other')} as in the last run before it that judged them"
     for side in (was, now):
-        if not side.selection:
-            continue
-        about = f"{side.selection} ({plural(len(side.results), 'case')})"
-        rest = "only those are compared"
-        if side is was and others:
-            rest = f"{plural(others, 'other')} as in the last run before it that judged them"
-        yield f"run {side.name[:8]} was about {about}: {rest}"
+        rest = earlier if side is was and others else "only those are compared"
+        if side.selection:
+            about = f"{side.selection} ({plural(len(side.results), 'case')})"
+            yield f"run {side.name[:8]} was about {about}: {rest}"
+        elif side is was and others:
+            yield f"run {side.name[:8]} did not judge all cases: {rest}"
 
 
 def question_changes(

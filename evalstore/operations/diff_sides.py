@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import describe_selection, leaves_out
 from evalstore.planning.planner import make_plan
-from evalstore.planning.renames import known_ids, same_leaf, stored_ids
+from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.results import as_result, compute_results
 from evalstore.reports.comparison import Comparison, Pair, ResultIndex
 from evalstore.reports.file_pairs import pair_files
@@ -19,13 +21,11 @@ from evalstore.store.trees import read_tree
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
     from evalstore.planning.selection import Selection
-
-WORKSPACE = "workspace"
 
 
 @dataclass
@@ -160,23 +160,32 @@ def _places(result: Result) -> set[_Place]:
 
 
 def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Side:
-    """The older side with the results that its selection left out, from the runs before it.
+    """The older side with the verdicts that it lacks, from the runs before it.
 
-    Only judged results of cases that the newer side has are filled in.
+    A run lacks those of cases that its selection left out, and of pending ones. Only judged
+    results of cases that the newer side has are filled in.
     """
-    if not was.selection:
+    pending = _all_places(result for result in was.results if result.is_missing)
+    if was.name == WORKSPACE or not (was.selection or pending):
         return was
-    places = _all_places(was.results)
+    judged = _all_places(result for result in was.results if not result.is_missing)
     missing = [
         result
         for result in now.results
-        if selection.covers_file(result.file) and places.isdisjoint(_places(result))
+        if selection.covers_file(result.file)
+        and judged.isdisjoint(_places(result))
+        and (was.selection or not pending.isdisjoint(_places(result)))
     ]
-    results = list(was.results)
+    filled: list[Result] = []
     leaves: dict[str, str] = {}
     whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
-    for entries in _earlier(project, was.name, now, {result.file for result in missing}):
+    folder = project.settings.paths["tests"]
+    runs = EarlierRuns(project.store, folder, now.nodes, now.files)
+    paths = {result.file for result in missing}
+    for _, entries in runs.before(project.store.load_run(was.name), paths):
+        if not missing:
+            break
         batches = iterate_entries(project.store, entries)
         before = ResultIndex(
             result for batch in batches for result, _ in batch if not result.is_missing
@@ -187,38 +196,21 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
             if earlier is None:
                 left.append(result)
                 continue
-            results.append(earlier)
+            filled.append(earlier)
             if result.file in whole:
                 leaves.setdefault(result.file, entries[result.file])
         missing = left
-        if not missing:
-            break
+        paths &= {result.file for result in missing}
     roots = project.store.load_leaves(leaves.values())
     nodes = {path: roots[leaf]["cases"] for path, leaf in leaves.items()}
     files = project.store.load_case_files(nodes.values())
-    return replace(was, results=results, nodes=was.nodes | nodes, files=was.files | files)
-
-
-def _earlier(project: Project, run: str, now: Side, paths: set[str]) -> Iterator[dict[str, str]]:
-    """For each earlier run, newest first, the result leaves of these files, by path `now`.
-
-    A leaf that a newer run had is left out.
-    """
-    store, folder = project.store, project.settings.paths["tests"]
-    seen: set[tuple[str, str]] = set()
-    files: dict[str, CaseFile] = {}
-    for earlier in store.find_recent_runs(before=store.load_run(run)):
-        entries = read_tree(earlier.results, store.load_nodes)
-        names = {path: path for path in paths}
-        if not paths <= entries.keys():
-            was = read_tree(earlier.snapshot, store.load_nodes)
-            ids = partial(stored_ids, store, folder, files), partial(known_ids, now.files, folder)
-            same = partial(same_leaf, files, now.files)
-            names = pair_files(was, now.nodes, *ids, same)
-        fresh = {path: entries[names[path]] for path in paths if names.get(path) in entries}
-        fresh = {path: id for path, id in fresh.items() if (path, id) not in seen}
-        seen |= set(fresh.items())
-        yield fresh
+    known = _all_places(filled)
+    results = [
+        result for result in was.results if not (result.is_missing and known & _places(result))
+    ]
+    return replace(
+        was, results=[*results, *filled], nodes=was.nodes | nodes, files=was.files | files
+    )
 
 
 class _Prompts:

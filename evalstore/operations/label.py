@@ -58,6 +58,11 @@ class LabelReport:
     """The name of the system prompt when the case has several; else empty."""
 
     @property
+    def changes_verdict(self) -> bool:
+        """Whether the verdict on the case in the workspace is another one with the label."""
+        return self.now is not None and self.now != self.subject.verdict
+
+    @property
     def file(self) -> str:
         """The test file of the case."""
         return self.subject.file

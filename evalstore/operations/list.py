@@ -86,10 +86,17 @@ def _runs(location: Location) -> Listing:
                 "status": run.status,
                 "message": run.message,
                 "selection": describe_selection(run.selection) or None,
+                **({"author": run.author} if run.author else {}),
+                **({"cases": run.cases._asdict()} if run.cases else {}),
+                **({"gitCommit": run.git.commit} if run.git else {}),
             }
             for run in store.find_runs()
         ]
-    return Listing("runs", rows, ("run", "started", "status", "selection", "message"))
+    columns = ("run", "started", "status", "cases", "selection", "author", "gitCommit", "message")
+    filled = {column for row in rows for column, value in row.items() if value is not None}
+    always = ("run", "started", "status", "selection", "message")
+    kept = tuple(column for column in columns if column in always or column in filled)
+    return Listing("runs", rows, kept)
 
 
 def _selected(project: Project, selection: SelectionOptions) -> list[tuple[str, Case]]:

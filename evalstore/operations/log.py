@@ -54,6 +54,8 @@ class LogEntry:
             "cost": run.cost,
             "gitCommit": git.commit if git else None,
             "gitDirty": git.dirty if git else None,
+            **({"author": run.author} if run.author else {}),
+            **({"cases": run.cases._asdict()} if run.cases else {}),
             **({"edits": to_json(self.edits)} if self.edits else {}),
         }
 

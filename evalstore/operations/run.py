@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__
 from evalstore.clock import Clock
-from evalstore.errors import OK
+from evalstore.errors import OK, StoreError
 from evalstore.execution.execution_counts import ExecutionCounts
-from evalstore.git import read_state
+from evalstore.git import read_state, read_user_name
 from evalstore.operations.gate import decide
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
-from evalstore.operations.run_totals import RunTotals
+from evalstore.operations.run_totals import MOST_SHOWN, RunTotals
+from evalstore.operations.verdict_changes import find_changes
 from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import lay_out, make_plan, plan_cells, require_sound
 from evalstore.planning.reasons import Explainer
-from evalstore.runs import Run, RunCandidate, RunCommit, RunEvaluator
+from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 from evalstore.store.results import read_lines
 
 if TYPE_CHECKING:
@@ -96,8 +97,26 @@ def run(
         finished = _FinishedRun(about, options, totals, outcome, snapshot, started, clock())
         recorded = project.store.record_run(_make_run(project, finished))
         report = _make_report(location, project, layout, finished, recorded)
+        _compare(project, report, recorded, options)
         decide(project, report, options)
         return report
+
+
+def _compare(project: Project, report: RunReport, recorded: Run, options: RunOptions) -> None:
+    """Compare a run with earlier runs, and read the feedback on its new failures.
+
+    An earlier run that cannot be read is an error only where the gate depends on it.
+    """
+    try:
+        changes = find_changes(project.store, project.settings.paths["tests"], recorded)
+        shown = changes.failures[:MOST_SHOWN] if changes else ()
+        ids = [id for result in shown for id in result.evaluations]
+        report.totals.feedback |= project.store.find_feedback(ids)
+        report.changes = changes
+    except StoreError as problem:
+        if options.fail_on == "regression":
+            raise
+        report.warnings.append(f"the verdicts are not compared with earlier runs: {problem}")
 
 
 def _latest_time(project: Project, selection: SelectionOptions) -> int:
@@ -294,6 +313,11 @@ def _make_run(project: Project, finished: _FinishedRun) -> Run:
         spending=describe_spending(outcome),
         git=git_state(project.workspace.root),
         version=__version__,
+        author=read_user_name(project.workspace.root),
+        cases=RunCases(
+            finished.totals.cases,
+            sum(len(file.cases) for file in project.reading.files.values()),
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.operations.json_output import FILES, PATHS
+from evalstore.operations.verdict_changes import cell_of
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from evalstore.errors import Problem
     from evalstore.execution.execution_counts import ExecutionCounts
     from evalstore.operations.run_totals import RunTotals
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.planning.code_trust import Untrusted
     from evalstore.reports.statistics import Rate
     from evalstore.results import Result
@@ -48,7 +50,7 @@ class RunReport:
     JSON_FIELDS = (
         *("run", "status", "asked", "recorded", "judged", "reused", "failed", "failures"),
         *("verdicts", "left_out", "untrusted", "cost", "judge_cost", "saved", "seconds"),
-        *("spending", "gate", "cases"),
+        *("spending", "gate", "changes", "cases"),
     )
     run: str
     status: str
@@ -88,6 +90,10 @@ class RunReport:
     """Errors of test files that are left out."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
+    changes: VerdictChanges | None = field(
+        default=None, metadata={"json_name": "since", "json_optional": True}
+    )
+    """The difference from earlier runs; None when there is none to compare with."""
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -107,7 +113,9 @@ class RunReport:
     @property
     def cases(self) -> Iterator[Json]:
         """The cases as JSON, read from the store one after the other."""
+        marks = self.changes.marks() if self.changes else {}
         for result, feedback in self.lines():
+            change = marks.get(cell_of(result))
             yield {
                 "file": result.file,
                 "row": result.row,
@@ -118,4 +126,5 @@ class RunReport:
                 "feedback": feedback,
                 "session": result.sessions[0] if result.sessions else None,
                 "sessions": list(result.sessions),
+                **({"change": change} if change else {}),
             }

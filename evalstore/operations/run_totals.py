@@ -64,6 +64,8 @@ class RunTotals:
         """Test files with several system prompts -> the name of each."""
         self.answers = 0
         """The number of answers that count."""
+        self.cases = 0
+        """The number of cases."""
         self.saved = 0.0
         """The cost of the reused answers and judgements, in USD."""
         self._answered: dict[str, int] = {}
@@ -104,6 +106,7 @@ class RunTotals:
         for cell in cells:
             question = cell.cell.file, cell.cell.case.row
             questions[question] = add_verdict(questions.get(question, none), cell.verdict)
+        self.cases += len(questions)
         for counts in questions.values():
             self._questions.add(counts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +15,7 @@ from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.values import Case
+    from evalstore.workspace.folder import WorkspaceFolder
+
+    LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
 
 def _name_in_runs(location: Location, store: Store, file: str) -> str:
@@ -103,11 +108,11 @@ def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem
         return _show_failure(location, store, id, stored.content)
     content = store.load_whole(stored.content)
     item = ShownItem(kind, id, content, _related(store, kind, id, content))
-    item.prompts = name_prompts(location, _prompts_of_results(item.related.get("results", ())))
+    item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
     return item
 
 
-def _prompts_of_results(results: Iterable[Json]) -> set[str | None]:
+def several_prompts(results: Iterable[Json]) -> set[str | None]:
     """The system prompts of the cases that have several."""
     prompts: dict[tuple[str, str], set[str | None]] = {}
     for result in results:
@@ -156,19 +161,31 @@ def show_file(location: Location, store: Store, revision: str, path: str) -> Sho
     """A test file as it was in a run; raises `RevisionError` when the run has no such file."""
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
-    workspace = open_workspace(location)
-    folder = workspace.settings.paths["tests"]
-    names = [path, name_file(location, workspace, path), f"{folder}/{path}"]
-    name = next((name for name in names if name in tree), None)
-    if name is None:
-        raise RevisionError(
-            f"run {run.id[:8]} knew no test file '{path}'",
-            hint=suggest_file(path, tree),
-        )
+    name = find_file(location, open_workspace(location), tree, path, run.id)
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
     related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
     return ShownItem("cases", node, content, related)
+
+
+def find_file(
+    location: Location, workspace: WorkspaceFolder, files: Collection[str], path: str, side: str
+) -> str:
+    """The test file that a path names; `files` are those of a run or of the workspace.
+
+    The path is relative to the workspace, to the current folder or to the folder of the tests.
+    Raises `RevisionError` when there is no such file.
+    """
+    folder = workspace.settings.paths["tests"]
+    names = [path, name_file(location, workspace, path), f"{folder}/{path}"]
+    name = next((name for name in names if name in files), None)
+    if name is None:
+        is_now = side == WORKSPACE
+        raise RevisionError(
+            f"{side_name(side)} {'has' if is_now else 'knew'} no test file '{path}'",
+            hint=suggest_file(path, files),
+        )
+    return name
 
 
 def _evaluator_name(store: Store, id: str) -> str:
@@ -219,12 +236,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
             "by": _evaluator_name(store, content["evaluator"]),
         }
     if kind == "cases":
-        cases = restore_case_file(content).cases
-        evaluations = [case.evaluation for case in cases if case.evaluation]
-        return {
-            "tests": store.load_contents("test", [id for case in cases for id in case.tests]),
-            "evaluations": store.load_contents("evaluation", evaluations),
-        }
+        return cases_related(store.load_contents, restore_case_file(content).cases)
     if kind == "file":
         file = store.load_files([id])[id]
         text = (
@@ -234,15 +246,28 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
     if kind == "run":
         return {
             "results": [
-                {
-                    "file": result.file,
-                    "row": result.row,
-                    "prompt": result.prompt,
-                    "model": result.model,
-                    "verdict": result.verdict or ("pending" if result.evaluation else None),
-                    "sessions": list(result.sessions),
-                }
-                for result in read_results(store, restore_run(id, content))
+                result_to_json(result) for result in read_results(store, restore_run(id, content))
             ]
         }
     return {}
+
+
+def cases_related(load: LoadVersions, cases: Sequence[Case]) -> dict[str, Json]:
+    """The contents of the tests and evaluations of these cases, by id."""
+    evaluations = [case.evaluation for case in cases if case.evaluation]
+    return {
+        "tests": load("test", [id for case in cases for id in case.tests]),
+        "evaluations": load("evaluation", evaluations),
+    }
+
+
+def result_to_json(result: Result) -> Json:
+    """A result as the document of its run lists it."""
+    return {
+        "file": result.file,
+        "row": result.row,
+        "prompt": result.prompt,
+        "model": result.model,
+        "verdict": result.verdict or ("pending" if result.evaluation else None),
+        "sessions": list(result.sessions),
+    }

@@ -5,7 +5,8 @@ Costs are those of the answers and judgements that count, also when an earlier r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -17,15 +18,16 @@ from evalstore.judging.aggregation import combine, judge_session
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rerolls import Rerolls, count_rerolls
+from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.stats_filter import Filter
-from evalstore.planning.open_project import open_catalogue
-from evalstore.planning.options import describe_selection, leaves_out
+from evalstore.planning.open_project import open_catalogue, open_project
+from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, GroupTotals, MeasuredResult, ResultGroup
 from evalstore.results import Result
 from evalstore.store.results import iterate_cases
-from evalstore.store.revisions import resolve_run
+from evalstore.store.revisions import WORK, resolve_run
 from evalstore.values import RECORDED, Case, Json, Verdict
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Stats:
         *("total", "groups", "rerolls"),
     )
     run: str
+    """The id of the run, or `workspace`."""
     started: int = field(metadata={"json_as": iso})
     """Microseconds since 1970, UTC."""
     by: By
@@ -71,6 +74,11 @@ class Stats:
     """Results of questions that were asked again."""
     selection: str = field(default="", metadata={"json_as": lambda text: text or None})
     """The selection of a run that left out cases or candidates; else empty."""
+
+    @property
+    def is_workspace(self) -> bool:
+        """Whether these are the results of the workspace and not of a run."""
+        return self.run == WORKSPACE
 
     def document(self) -> Json:
         """As JSON."""
@@ -93,6 +101,9 @@ def stats(
 ) -> Stats:
     """The results of a run grouped by these dimensions; a case counts for each of its tags.
 
+    The revision `@work` is the workspace as it is now, with the verdicts that stored answers and
+    judgements give it.
+
     `query` is the description of a query of the settings. Raises `EvalstoreError` for an unknown
     query or currency, and when nothing is selected.
     """
@@ -112,15 +123,17 @@ def read_stats(
         if name not in DIMENSIONS:
             hint = suggest(name, DIMENSIONS, "groups")
             raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
-    with open_catalogue(location) as project:
+    with _open(location, revision) as project:
         chosen = _find_query(project, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"
         convert = _converter(project, code)
-        run = resolve_run(project.store, revision)
+        run, batches = _find_results(project, revision)
         keep = Filter(project, run, chosen)
         total = GroupTotals()
         sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
-        for measured, case in _look(project.store, run, keep, convert):
+        for measured, case in _look(
+            project.store, run.verdict_rule, _select(batches, keep), keep, convert
+        ):
             total.add(measured)
             for by, totals in zip(groupings, sums, strict=True):
                 for key in _keys(by, measured.result, case):
@@ -128,12 +141,13 @@ def read_stats(
         everything = total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
-                f"the query '{chosen.description}' selects nothing of run {run.id[:8]}"
+                f"the query '{chosen.description}' selects nothing of {side_name(run.id)}"
                 if chosen
-                else f"run {run.id[:8]} has no results",
+                else f"{side_name(run.id)} has no results",
                 hint="'evalstore stats' shows what the run has",
             )
-        rerolls = Rerolls() if keep.is_about_votes else count_rerolls(project.store, run, keep)
+        has_rerolls = revision != WORK and not keep.is_about_votes
+        rerolls = count_rerolls(project.store, run, keep) if has_rerolls else Rerolls()
         return [
             Stats(
                 run=run.id,
@@ -157,6 +171,32 @@ def read_stats(
             )
             for by, totals in zip(groupings, sums, strict=True)
         ]
+
+
+@contextmanager
+def _open(location: Location, revision: str) -> Iterator[Project]:
+    """The project; its test files are read, and must be sound, for the workspace alone."""
+    if revision != WORK:
+        with open_catalogue(location) as project:
+            yield project
+        return
+    from evalstore.planning.planner import require_sound
+
+    with open_project(location) as project:
+        require_sound(project, SelectionOptions())
+        yield project
+
+
+def _find_results(
+    project: Project, revision: str
+) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
+    """The run that a revision names, and its results in batches."""
+    if revision != WORK:
+        run = resolve_run(project.store, revision)
+        return run, iterate_cases(project.store, run)
+    from evalstore.operations.workspace_results import iterate_workspace, workspace_as_run
+
+    return workspace_as_run(project), iterate_workspace(project)
 
 
 def _find_query(project: Project, name: str) -> AnalysisQuery:
@@ -214,12 +254,15 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
 
 
 def _look(
-    store: Store, run: Run, keep: Filter, convert: Callable[[float, int], float]
+    store: Store,
+    rule: str,
+    batches: Iterable[list[tuple[Result, Case]]],
+    keep: Filter,
+    convert: Callable[[float, int], float],
 ) -> Iterator[tuple[MeasuredResult, Case]]:
     """The selected results, with the facts of their answers and judgements."""
     prices = _CostReader(store, convert)
-    rule = run.verdict_rule
-    for batch in _batches(store, run, keep):
+    for batch in batches:
         spent = store.find_spent(id for result, _ in batch for id in result.sessions)
         judged = store.find_judgements(id for result, _ in batch for id in result.evaluations)
         answers = {
@@ -260,9 +303,12 @@ def _look(
             )
 
 
-def _batches(store: Store, run: Run, keep: Filter) -> Iterator[list[tuple[Result, Case]]]:
+def _select(
+    batches: Iterable[list[tuple[Result, Case]]], keep: Filter
+) -> Iterator[list[tuple[Result, Case]]]:
+    """The results that count, in larger batches."""
     waiting: list[tuple[Result, Case]] = []
-    for batch in iterate_cases(store, run):
+    for batch in batches:
         waiting += [entry for entry in batch if keep(*entry)]
         if len(waiting) >= _AT_ONCE:
             yield waiting

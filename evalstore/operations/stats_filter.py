@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
+from evalstore.operations.side_names import side_name
 from evalstore.planning.selection import suits
 from evalstore.workspace.settings import QueryModel
 
@@ -101,7 +102,7 @@ class Filter:
         for model in chosen:
             if not any(_names(model, name) for name in names):
                 raise EvalstoreError(
-                    f"'{model.id}' is not {_ARTICLES[kind]} {kind} of run {self._run[:8]}",
+                    f"'{model.id}' is not {_ARTICLES[kind]} {kind} of {side_name(self._run)}",
                     hint=suggest(model.id, names, f"{kind}s"),
                 )
 

@@ -19,11 +19,9 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.run import plan_run
 from evalstore.operations.run import run as carry_out
 from evalstore.operations.status_cache import see, see_mentioned
-from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import GO_ON
 from evalstore.planning.planner import require_sound, select
-from evalstore.reports.comparison import Comparison, compare
-from evalstore.store.results import read_results
 from evalstore.workspace.env_files import NAMES
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import SUFFIXES, Seen, Stamp, walk
@@ -152,13 +150,6 @@ class Watch:
             self._file_watcher.follow_mentioned(project.reading.references.looked)
             require_sound(project, self._selection, hint=GO_ON)
             return _gist(project, self._selection)
-
-    def find_news(self, before: str) -> Comparison:
-        """The last run compared with the run of this id."""
-        assert self.report is not None
-        with open_store(self._location) as store:
-            was, now = (read_results(store, store.load_run(id)) for id in (before, self.report.run))
-        return compare(was, now)
 
     def run(self, listener: ProgressListener) -> RunReport:
         """Carry out the plan, within the rest of `max_cost`."""

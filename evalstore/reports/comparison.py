@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from evalstore.reports.paired_tests import FileSum, RateChange, change_of
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.results import Result
+
+Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,17 +194,22 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
 
 
-def _sort(pair: Pair, comparison: Comparison, *, answers: bool = True) -> None:
+def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
+    """How a pair changed; without `answers` another answer with the same verdict does not count."""
     was, now = pair.was, pair.now
     if was is None:
-        comparison.new.append(pair)
-    elif now is None:
-        comparison.gone.append(pair)
-    elif was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
-        comparison.broke.append(pair)
-    elif now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
-        comparison.fixed.append(pair)
-    elif was.verdict != now.verdict or (answers and was.sessions != now.sessions):
-        comparison.changed.append(pair)
-    else:
-        comparison.unchanged.append(pair)
+        return "new"
+    if now is None:
+        return "gone"
+    if was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
+        return "broke"
+    if now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
+        return "fixed"
+    if was.verdict != now.verdict or (answers and was.sessions != now.sessions):
+        return "changed"
+    return "unchanged"
+
+
+def _sort(pair: Pair, comparison: Comparison, *, answers: bool = True) -> None:
+    group: list[Pair] = getattr(comparison, sort_pair(pair, answers=answers))
+    group.append(pair)

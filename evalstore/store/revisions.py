@@ -9,6 +9,8 @@ from evalstore.runs import Run
 from evalstore.store.store import Store
 
 MIN_PREFIX = 4
+WORK = "@work"
+"""The revision for the workspace as it is now, which is not a run."""
 _LATEST = re.compile(r"@(?:~([0-9]{1,9}))?\Z")
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 
@@ -43,11 +45,16 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
     """The kind and the full id of what a revision names; raises `RevisionError`."""
     if _LATEST.match(text):
         return "run", resolve_run(store, text).id
+    if text == WORK:
+        raise RevisionError(
+            f"'{WORK}' is the workspace, not a run",
+            hint="'stats', 'show', 'diff' and 'view' take it; write @ for the latest run",
+        )
     prefix = text.lower()
     if not _PREFIX.match(prefix):
         raise RevisionError(
             f"'{text}' is not a revision",
-            hint="write @, @~1, or the first digits of an id as 'evalstore log' shows them",
+            hint="write @, @~1, @work, or the first digits of an id as 'evalstore log' shows them",
         )
     if len(prefix) < MIN_PREFIX:
         raise RevisionError(f"'{text}' is too short", hint=f"write at least {MIN_PREFIX} digits")

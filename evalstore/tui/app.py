@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
+from evalstore.store.revisions import WORK
 from evalstore.tui.keys.keymap import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
 from evalstore.tui.run_control import BrowserRuns
@@ -109,7 +110,7 @@ class Browser(App[None]):
             self.theme = self.appearance.theme
         self.push_screen(RunsPage())
         if self._revision is not None:
-            self.show_cases(self._revision)
+            self.show_cases(None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
         self.set_interval(_CHECK_SECONDS, self.check_store)
         self.check_store()

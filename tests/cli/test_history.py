@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import tree
-from tests.cli.conftest import Evalstore, Ran
+from tests.cli.conftest import Echo, Evalstore, Ran
 from tests.cli.test_run import edit
 
 
@@ -123,10 +123,33 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
     evalstore("run")
     evalstore("run", "tests/weather.md::city=Oslo")
     about = "note: run <short> was about tests/weather.md::city=Oslo (1 case): "
-    assert evalstore("diff").stderr == (
+    assert evalstore("diff") == Ran(
+        0,
         f"{about}1 other as in the last run before it that judged them\n"
+        "2 unchanged\n"
+        "pass rate 50.0% -> 50.0% (2 cases in 1 file, paired)\n"
+        "+0.0 points; no file moved: no evidence of change\n",
+        "",
     )
-    assert evalstore("diff", "@~1", "@").stderr == f"{about}only those are compared\n"
+    assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
+
+
+def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_judged_it(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    tree(Path.cwd(), {"tests/a.md": "# 👤\n\nHi\n\n---\n\n```checks\n- equals: Hi\n```\n"})
+    evalstore("run")
+    edit(Path("tests/a.md"), "\nHi\n\n", "\nHello\n\n")
+    echo.failing = "Hello"
+    evalstore("run")
+    echo.failing = None
+    evalstore("run")
+    assert evalstore("diff", "@~1", "@").stdout.startswith(
+        "note: run <short> did not judge all cases: "
+        "1 other as in the last run before it that judged them\n"
+    )
+    assert "\n1 broke, 0 unchanged\n" in evalstore("diff", "@~1", "@").stdout
+    assert "note" not in evalstore("diff", "@~2", "@").stdout
 
 
 def test_a_renamed_file_is_paired(workspace: Path, documents: Any) -> None:
@@ -272,7 +295,8 @@ def test_show_versions(workspace: Path, documents: Any, evalstore: Evalstore) ->
         (
             "hello",
             "error: 'hello' is not a revision\n"
-            "hint: write @, @~1, or the first digits of an id as 'evalstore log' shows them\n",
+            "hint: write @, @~1, @work, or the first digits of an id "
+            "as 'evalstore log' shows them\n",
         ),
     ],
 )
@@ -292,11 +316,10 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     evalstore("run", "tests/other.md")
     edit(workspace / "tests/weather.md", "must be short", "must be warm")
     found = evalstore("diff")
-    assert found.stderr == (
+    assert found.stderr == ""
+    assert found.stdout.startswith(
         "note: run <short> was about tests/other.md (1 case): "
         "2 others as in the last run before it that judged them\n"
-    )
-    assert found.stdout.startswith(
         "Edited:\n"
         "    tests/weather.md\n"
         "        instructions changed: line 1: "

@@ -20,7 +20,7 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.values import Word
 from tests.builders import tree
-from tests.cli.conftest import Echo, Evalstore
+from tests.cli.conftest import Echo, Evalstore, Ran
 from tests.cli.test_run import edit
 
 OSLO = "tests/weather.md::city=Oslo"
@@ -277,3 +277,18 @@ def test_one_of_several_candidates_must_be_named(
     assert "--model, or add --all: scripted/one, scripted/two" in said
     (one,) = documents("label", OSLO, "pass", "--model", "scripted/two")["labels"]
     assert one["model"] == "scripted/two"
+
+
+def test_a_label_that_changes_nothing_says_nothing_of_a_run(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    agreed = evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Ada")
+    assert agreed == Ran(0, "pass  tests/weather.md [city=Rome]  scripted/one  by Ada\n", "")
+    removed = evalstore("label", "tests/weather.md::city=Rome", "--remove", "--as", "Ada")
+    assert removed == Ran(
+        0, "none  tests/weather.md [city=Rome]  scripted/one  by Ada (now pass)\n", ""
+    )
+    changed = evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Ada")
+    assert changed.stdout.endswith("by Ada (was pass)\n")
+    assert changed.stderr == '("evalstore run" records the verdict in the history)\n'

@@ -24,8 +24,7 @@ gate failed
 """
 HINT = '(use "evalstore show ID" to read an answer)\n'
 SECOND = """\
-fail       tests/weather.md [city=Oslo]  scripted/one  <short>
-           It is cold there.
+1 failure as before (--all lists it)
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
 run <short> complete: 0 asked, 0 judged, 2 reused, $0; saved $0.0600 by reuse
@@ -45,7 +44,7 @@ def test_a_first_run_asks_and_judges_everything(workspace: Path, evalstore: Eval
 
 def test_a_second_run_does_nothing_and_says_the_same(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
-    assert evalstore("run") == Ran(1, SECOND, HINT)
+    assert evalstore("run") == Ran(1, SECOND, "")
 
 
 def test_v_lists_every_case(workspace: Path, evalstore: Evalstore) -> None:
@@ -105,11 +104,14 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
     assert evalstore("status", "--short").stdout == ".M tests/weather.md\n"
     assert evalstore("run") == Ran(
         0,
+        "since the last run: 1 fixed\n"
+        "pass       tests/weather.md [city=Oslo]  scripted/one  <short>  (fixed)\n"
+        "\n"
         "2 pass (100.0%, 95% interval 34.2% to 100.0%)\n"
         "scripted/judge (judging)  2 calls  408 tokens in  16 out  $0\n"
         "run <short> complete: 0 asked, 2 judged, 2 reused, $0; saved $0.0600 by reuse\n"
         "gate passed\n",
-        "",
+        '  (use "evalstore diff <short> <short>" to see how)\n',
     )
 
 

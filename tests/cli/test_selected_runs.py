@@ -11,6 +11,7 @@ import pytest
 from evalstore.cli.main import commands
 from evalstore.operations.json_output import fields_to_json
 from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
+from evalstore.runs import RunCommit
 from tests.cli.conftest import Evalstore
 
 ONE = "tests/weather.md::city=Oslo"
@@ -46,12 +47,35 @@ def selected(workspace: Path, evalstore: Evalstore) -> Path:
 
 
 def test_log_shows_the_arguments(selected: Path, evalstore: Evalstore, documents: Any) -> None:
-    assert f"<when>\n    arguments: {ONE}\n    complete: " in evalstore("log").stdout
+    assert f"<when>\n    arguments: {ONE} (1 of 2 cases)\n    complete: " in evalstore("log").stdout
     assert evalstore("log").stdout.count("arguments:") == 1
-    assert f"({ONE})" in evalstore("log", "--oneline").stdout
-    assert f"    arguments: {ONE}\n" in evalstore("show").stdout
+    assert f"({ONE} (1 of 2 cases))" in evalstore("log", "--oneline").stdout
+    assert f"    arguments: {ONE} (1 of 2 cases)\n" in evalstore("show").stdout
     assert [one["selection"] for one in documents("log")["runs"]] == [ONE, None]
     assert [one["selection"] for one in documents("ls", "runs")["runs"]] == [ONE, None]
+
+
+def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
+    workspace: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.operations.run.read_user_name", lambda _folder: "Ada")
+    monkeypatch.setattr(
+        "evalstore.operations.run.git_state", lambda _folder: RunCommit("a" * 40, True)
+    )
+    evalstore("run", ONE)
+    assert "<when>  git <short> + changes  by Ada\n" in evalstore("log").stdout
+    assert evalstore("log", "--oneline").stdout == (
+        f"<short>  <when>  1 fail  ({ONE} (1 of 2 cases))  by Ada  git <short>\n"
+    )
+    header, row = evalstore("ls", "runs").stdout.splitlines()
+    assert header.split()[-3:] == ["AUTHOR", "GITCOMMIT", "MESSAGE"]
+    assert "<when>" in row
+    assert "1 of 2" in row
+    assert row.endswith(f"{ONE}  Ada     <short>")
+    for document in (documents("log"), documents("ls", "runs")):
+        (run,) = document["runs"]
+        assert (run["author"], run["gitCommit"]) == ("Ada", "a" * 40)
+        assert run["cases"] == {"selected": 1, "total": 2}
 
 
 def test_statistics_say_what_they_are_about(

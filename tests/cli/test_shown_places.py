@@ -81,7 +81,7 @@ def test_every_failure_that_is_listed_has_its_reason(
     assert all("expected 'x', found 'up" in reason for reason in listed)
     if pending + failing <= 20:
         assert len(re.findall("^pending  ", shown, re.MULTILINE)) == (pending <= 5) * pending
-    assert (f"{pending} pending (-v lists all)" in shown) == (pending > 5)
+    assert (f"{pending} pending (--all lists" in shown) == (pending > 5)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from evalstore.runs import RunCommit
 from tests.builders import HELLO, tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import SCHEMA, name_of, schema_of
@@ -21,6 +22,9 @@ OPTIONAL = {
     *("diff.models", "log.runs[].edits", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
     "show.related",
+    *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
+    "ls runs.runs[].gitCommit",
+    *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
     "ls cases --full.cases[].messages[][].name",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
@@ -176,6 +180,10 @@ def test_every_field_is_printed(
 
     monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(workspace.parent / "trusted"))
     tree(workspace, FILES)
+    monkeypatch.setattr("evalstore.operations.run.read_user_name", lambda _folder: "Ada")
+    monkeypatch.setattr(
+        "evalstore.operations.run.git_state", lambda _folder: RunCommit("a" * 40, False)
+    )
     show("run", "--yes")
     edit(workspace / "tests/weather.md", "How is", "And how is")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")

@@ -188,7 +188,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
     leniently()
     second = watching.round()
     assert re.match(r"\n── <time> tests/weather\.md ─+\n2 judgements to make, at no cost\n", second)
-    assert 'since the last round: 1 fixed\n  (use "evalstore diff ' in second
+    assert 'since the last run: 1 fixed\n  (use "evalstore diff ' in second
     assert watching.end() == 0
     before, after = watching.documents()
     assert [counts(before), counts(after)] == [(2, 2), (0, 2)]
@@ -198,7 +198,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
 def test_an_edited_question_is_asked_again(play: Play, warmly: Callable[[], None]) -> None:
     played = play(warmly)
     assert "2 answers to ask and 2 judgements to make, about $0.0" in played.rounds[1]
-    assert "since the last round: 2 changed\n" in played.rounds[1]
+    assert "since the last run: 2 changed\n" in played.rounds[1]
     assert counts(played.documents[1]) == (2, 2)
 
 
@@ -207,7 +207,7 @@ def test_an_edit_that_is_taken_back_is_told_from_what_is_stored(
 ) -> None:
     played = play(leniently, editing(weather, "may be cold", "must be warm"))
     assert "nothing to ask or judge: all is stored\n" in played.rounds[2]
-    assert "since the last round: 1 broke" in played.rounds[2]
+    assert "since the last run: 1 broke" in played.rounds[2]
     assert counts(played.documents[2]) == (0, 0)
     assert played.exit_code == 1
 
@@ -245,7 +245,7 @@ def test_another_way_to_count_votes_is_told_though_nothing_is_to_be_done(
     settings = workspace / "evalstore.yaml"
     played = play(editing(settings, "candidates:", "verdict: all\ncandidates:"))
     assert "nothing to ask or judge: all is stored\n" in played.rounds[1]
-    assert "since the last round: nothing broke or was fixed\n" in played.rounds[1]
+    assert "since the last run: nothing broke or was fixed\n" in played.rounds[1]
     assert len(played.documents) == 2
 
 
@@ -582,7 +582,7 @@ def test_on_a_terminal_it_shows_the_new_verdict_until_ctrl_c(
     started = terminal("run", "--watch")
     assert "It is cold there." in started.wait_for("watching for changes")
     leniently()
-    fixed = "since the last round: 1 fixed"
+    fixed = "since the last run: 1 fixed"
     screen = started.wait_for("watching for changes", after=fixed)
     assert "2 pass (100.0%" in screen
     assert "gate passed" in screen

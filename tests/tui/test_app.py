@@ -104,6 +104,14 @@ def test_a_terminal_that_is_too_small_is_told(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_the_revision_of_the_workspace_opens_its_cases(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app.screen, CasesPage)
+        assert "workspace" in screen(pilot).splitlines()[0]
+
+    drive(scenario, revision="@work")
+
+
 def test_a_revision_that_is_not_there_is_told_and_the_runs_are_behind_it(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         text = screen(pilot)

@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.table import Table, print_table
 
 
 @app.command()
@@ -78,5 +79,6 @@ def schema(
     elif kind is not None:
         output.line(schema_text(kind).rstrip())
     else:
-        output.table([[name, title] for name, title in schema_titles().items()], ("kind", "files"))
+        rows = [[name, title] for name, title in schema_titles().items()]
+        print_table(Table(("kind", "files"), rows))
         output.talk("'evalstore schema KIND' prints one, 'evalstore schema -o DIR' writes all.")

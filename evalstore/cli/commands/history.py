@@ -26,7 +26,7 @@ def diff(
         list[str] | None,
         typer.Argument(
             metavar="[A [B]] [-- PATH]",
-            help="Two runs; A alone: A against the workspace.",
+            help="Two runs, or a run and the workspace: @work, the default of B.",
             autocompletion=completions.runs,
         ),
     ] = None,
@@ -120,7 +120,9 @@ def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
         first, _, second = revisions[0].partition("..")
         revisions = [first or "@", second or "@"]
     if "" in revisions:
-        raise EvalstoreError("a revision is empty", hint="write @, @~1, or the start of an id")
+        raise EvalstoreError(
+            "a revision is empty", hint="write @, @~1, @work, or the start of an id"
+        )
     if len(revisions) > 2:
         raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
     return revisions[0] if revisions else None, revisions[1] if len(revisions) > 1 else None, paths
@@ -207,7 +209,9 @@ def show(
     revision: Annotated[
         str,
         typer.Argument(
-            metavar="REV", help="@, @~1, an id, or REV:path.", autocompletion=completions.runs
+            metavar="REV",
+            help="@, @~1, @work, an id, or REV:path.",
+            autocompletion=completions.runs,
         ),
     ] = "@",
     json: options.Json = False,

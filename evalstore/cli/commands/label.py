@@ -95,15 +95,17 @@ def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
 def _print_labels(labels: list[LabelReport]) -> None:
     for report in labels:
         _print(report)
-    pending = any(report.now == "pending" for report in labels)
-    action = "judges it" if pending else "records the verdict in the history"
-    output.talk(f'("evalstore run" {action})')
+    if any(report.now == "pending" for report in labels):
+        output.talk('("evalstore run" judges it)')
+    elif any(report.changes_verdict for report in labels):
+        output.talk('("evalstore run" records the verdict in the history)')
 
 
 def _print(report: LabelReport) -> None:
     subject = report.subject
     place = case_name(subject.file, subject.row, report.prompt)
-    was = f"was {subject.verdict}" if subject.verdict not in (None, report.verdict) else ""
+    is_known = subject.verdict in (None, report.verdict) or subject.verdict == report.now
+    was = "" if is_known else f"was {subject.verdict}"
     now = f"now {report.now}" if report.now not in (None, report.verdict) else ""
     change = ", ".join(part for part in (was, now) if part)
     output.line(

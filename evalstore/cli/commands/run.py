@@ -10,12 +10,13 @@ import typer
 
 from evalstore.cli import help, options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.render.run import print_report, print_status
+from evalstore.cli.render.run import print_changes, print_report, print_status
 from evalstore.errors import OK, USAGE, EvalstoreError
 from evalstore.planning.options import FailOn, RunOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
+    from evalstore.operations.views.run_results import Extent
 
 Watch = Annotated[
     bool,
@@ -39,6 +40,14 @@ Explain = Annotated[
     bool,
     typer.Option(
         "--explain", help="With -n: the reason for each call.", rich_help_panel=help.OUTPUT
+    ),
+]
+AllFailures = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="List all failures, not only what is new.",
+        rich_help_panel=help.OUTPUT,
     ),
 ]
 Concurrency = Annotated[
@@ -204,16 +213,19 @@ class Mode(NamedTuple):
     watch: bool
     dry_run: bool
     json: bool
+    extent: Extent
+    """Which results are listed."""
 
 
 def make_mode(
     watch: Watch = False,
     dry_run: DryRun = False,
     explain: Explain = False,
+    every: AllFailures = False,
     json: options.Json = False,
 ) -> Mode:
     """The options of `run` and `judge` that choose what is done; a dry run always explains."""
-    return Mode(watch, dry_run, json)
+    return Mode(watch, dry_run, json, "failures" if every else "news")
 
 
 _with_run_options = options.grouped(
@@ -248,7 +260,7 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
         from evalstore.cli.watch_loop import keep_watching
 
         exit_code = keep_watching(
-            selection, run_options, partial(_show, run_options=run_options, json=mode.json)
+            selection, run_options, partial(_show, run_options=run_options, mode=mode)
         )
     elif mode.dry_run:
         from evalstore.operations.run import plan_run
@@ -264,14 +276,16 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
         from evalstore.operations.run import run as operation
 
         report = operation(here(), selection, run_options, TerminalProgress(Globals.progress))
-        _show(report, run_options, json=mode.json)
+        _show(report, run_options, mode)
         exit_code = report.exit_code
     if exit_code:
         raise typer.Exit(exit_code)
 
 
-def _show(report: RunReport, run_options: RunOptions, *, json: bool) -> None:
-    if json:
+def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
+    if mode.json:
         output.document(report)
+        if mode.watch:
+            print_changes(report, is_data=False)
     else:
-        print_report(report, run_options.threshold)
+        print_report(report, run_options.threshold, extent=mode.extent)

@@ -33,7 +33,9 @@ def stats(
     revision: Annotated[
         str,
         typer.Argument(
-            metavar="[REV]", help="A run (default: the last).", autocompletion=completions.runs
+            metavar="[REV]",
+            help="A run (default: the last), or @work: the workspace as it is now.",
+            autocompletion=completions.runs,
         ),
     ] = "@",
     by: Annotated[
@@ -81,9 +83,12 @@ def stats(
 def print_stats(statistics: Stats) -> None:
     """A table for people."""
     about = f", {output.safe(statistics.query)}" if statistics.query else ""
-    when = output.ago(statistics.started, time.time_ns() // 1000)
     part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
-    output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
+    if statistics.is_workspace:
+        output.line(f"workspace, all cases as they are now{about}")
+    else:
+        when = output.ago(statistics.started, time.time_ns() // 1000)
+        output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
     groups = [*statistics.groups, *([statistics.total] if len(statistics.groups) > 1 else [])]
     rows = [_row(group, statistics) for group in groups]
     always = {*statistics.by, *_ALWAYS}
@@ -94,6 +99,8 @@ def print_stats(statistics: Stats) -> None:
     if rerolls:
         for text in output.wrap(rerolls, output.width()):
             output.line(text)
+    if statistics.selection:
+        output.talk("('evalstore stats @work' is about all cases)")
     if statistics.total.unpriced:
         count = f"{statistics.total.unpriced:,} sessions and judgements"
         output.talk(f"note: the price of {count} is unknown; costs are without them")

@@ -26,7 +26,11 @@ def _own(name: str) -> str:
 
 Revision = Annotated[
     str | None,
-    typer.Argument(metavar="[REV]", help="The run to open first.", envvar=_own("REVISION")),
+    typer.Argument(
+        metavar="[REV]",
+        help="The run to open first; @work: the workspace.",
+        envvar=_own("REVISION"),
+    ),
 ]
 Theme = Annotated[
     str | None,

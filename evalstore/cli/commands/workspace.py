@@ -36,7 +36,8 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "prompts": ("ids",),
     "tools": ("ids",),
     "schemas": ("ids",),
-    "runs": ("message", "selection", "status"),
+    "runs": ("gitCommit", "author", "message", "selection", "status", "cases"),
+    "checks": ("example", "description"),
 }
 """The columns of each list that a narrow terminal leaves out, in this order."""
 
@@ -194,9 +195,13 @@ def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """A run that started so long ago."""
+    """A run with its time relative to now, and with a short commit."""
     started = datetime.fromisoformat(row["started"]).timestamp()
-    return {**row, "started": output.ago(round(started * 1e6), time.time_ns() // 1000)}
+    return {
+        **row,
+        "started": output.ago(round(started * 1e6), time.time_ns() // 1000),
+        "gitCommit": output.short(row.get("gitCommit") or ""),
+    }
 
 
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -251,6 +256,8 @@ def _cell(value: object) -> str:
         ]
         more = f" … {len(listed)} in all" if len(listed) > _LISTED else ""
         return ", ".join(listed[:_LISTED]) + more
+    if isinstance(value, dict):  # the cases of a run
+        return f"{value['selected']:,} of {value['total']:,}"
     text = "" if value is None else str(value)
     return (
         output.short(text)

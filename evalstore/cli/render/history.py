@@ -15,10 +15,9 @@ from evalstore.operations.views.diff_text import (
     side_lines,
     summary_lines,
 )
-from evalstore.operations.views.run_text import counts_text
+from evalstore.operations.views.run_text import counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
-from evalstore.planning.options import describe_selection
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
@@ -36,7 +35,7 @@ _GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
     """Print a comparison; the pairs that broke or were fixed come first."""
     for note in diff.notes:
-        output.talk(f"note: {note}")
+        output.line(f"note: {output.safe(note)}")
     if diff.models:
         output.line(f"{' -> '.join(map(output.safe, diff.models))} in run {diff.was[:8]}")
     if not stat:
@@ -116,7 +115,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
         )
         when = output.ago(run.started, now)
         message = output.safe(run.message or "")
-        selection = output.safe(describe_selection(run.selection))
+        selection = output.safe(scope_text(run))
         if oneline:
             output.line(
                 "  ".join(
@@ -126,6 +125,8 @@ def print_log(log: Log, *, oneline: bool) -> None:
                         when,
                         verdicts,
                         f"({selection})" if selection else "",
+                        f"by {output.safe(run.author)}" if run.author else "",
+                        f"git {run.git.commit[:8]}" if run.git else "",
                         "; ".join(map(output.safe, map(str, entry.edits))) or message,
                     )
                     if part
@@ -137,6 +138,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
         output.line(
             f"{output.paint('run', 'pending')} {run.id}  {when}"
             + (f"  git {run.git.commit[:8]}{_GIT_CHANGES[run.git.dirty]}" if run.git else "")
+            + (f"  by {output.safe(run.author)}" if run.author else "")
         )
         if message:
             output.line(f"    {message}")

@@ -11,6 +11,7 @@ from evalstore.cli.render.table import Table, print_table
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_text import (
+    changes_line,
     failure_line,
     stop_lines,
     summarise,
@@ -32,6 +33,7 @@ from evalstore.operations.views.status_text import (
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
+    from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
@@ -147,12 +149,13 @@ def _place(
     return output.safe(case_name(file, row, prompts.get(file, {}).get(prompt)))
 
 
-def print_report(report: RunReport, threshold: float | None) -> None:
-    """Print the verdicts of a run, its summary and the gate."""
+def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
+    """Print what a run changed, its verdicts, its summary and the gate."""
     summary = summarise(report)
     for warning in report.warnings:
         output.talk(f"warning: {output.safe(warning)}")
-    _print_cells(report)
+    print_changes(report)
+    _print_results(report, extent)
     _print_models(report)
     print_lines([verdict_line(summary, {})])
     by_count = sorted(report.failures.items(), key=lambda failure: -failure[1])
@@ -190,45 +193,50 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
         output.line(output.paint("gate passed", "pass"))
 
 
-def _print_cells(report: RunReport) -> None:
-    """Print the results that did not pass, each with its feedback; with `-v` all results."""
-    from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
-    from evalstore.store.results import join_feedback
-
-    totals, hidden = report.totals, 0
-    if output.verbose:
-        shown = list(report.lines())
-        count = len(shown)
+def print_changes(report: RunReport, *, is_data: bool = True) -> None:
+    """Print how many verdicts changed since the last run, if any did; to stderr as a message."""
+    changes = report.changes
+    if changes is None or not changes.is_any:
+        return
+    if is_data:
+        print_lines([changes_line(changes)])
     else:
-        few = totals.verdicts["pending"] <= MOST_PENDING
-        listed = [result for result in totals.notable if few or result.word != "pending"]
-        hidden = 0 if few else totals.verdicts["pending"]
-        count = sum(totals.verdicts.values()) - totals.verdicts["pass"] - hidden
-        shown = [
-            (result, join_feedback(result.evaluations, totals.feedback))
-            for result in listed[:MOST_SHOWN]
-        ]
-    left = [_place(cell.file, cell.row, cell.prompt, totals.prompts) for cell, _ in shown]
+        output.talk(changes_line(changes).text)
+    runs = f"{output.short(changes.since)} {output.short(report.run)}"
+    output.talk(f'  (use "evalstore diff {runs}" to see how)')
+
+
+def _print_results(report: RunReport, extent: Extent) -> None:
+    """Print the results that did not pass, each with its feedback; with `-v` all results."""
+    from evalstore.operations.views.run_results import list_results
+
+    listed = list_results(report, "results" if output.verbose else extent)
+    prompts = report.totals.prompts
+    results = [entry.result for entry in listed.entries]
+    left = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
     wide = max(map(output.columns_of, left), default=0)
-    models = max((output.columns_of(cell.model) for cell, _ in shown), default=0)
-    for (cell, feedback), label in zip(shown, left, strict=True):
+    models = max((output.columns_of(cell.model) for cell in results), default=0)
+    for (cell, feedback, change), label in zip(listed.entries, left, strict=True):
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
+        mark = f"  ({output.paint(change, _MARKS[change])})" if change else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(output.safe(cell.model), models)}  {session}".rstrip()
+            f"{output.pad(output.safe(cell.model), models)}  {session}{mark}".rstrip()
         )
         for text in feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")
-    more = [f"{count - len(shown):,} more"] if count > len(shown) else []
-    more += [f"{hidden:,} pending"] if hidden else []
-    if more:
-        output.line(f"… {' and '.join(more)} (-v lists all)")
-    if shown or more:
+    if listed.rest:
+        output.line(listed.rest)
+    if listed.entries or listed.rest:
         output.line()
-    if any(cell.sessions for cell, _ in shown):
+    if any(cell.sessions for cell in results if cell.verdict != "pass"):
         output.talk('(use "evalstore show ID" to read an answer)')
+
+
+_MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke"}
+"""The changes of listed results, and their colours."""
 
 
 def _how_to_complete(report: RunReport) -> str:

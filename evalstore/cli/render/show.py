@@ -45,6 +45,20 @@ def _print_run(item: ShownItem) -> None:
     run = restore_run(item.id, item.content)
     entry = LogEntry(run, order_counts(run.verdicts))
     print_log(Log([entry], 1), oneline=False)
+    _print_results(item)
+
+
+def _print_workspace(item: ShownItem) -> None:
+    _heading("workspace", "all cases as they are now")
+    verdicts = item.content["verdicts"].items()
+    counts = [output.paint(f"{count} {word}", word) for word, count in verdicts if count]
+    if counts:
+        output.line(f"    {', '.join(counts)}")
+    _print_results(item)
+
+
+def _print_results(item: ShownItem) -> None:
+    """Print the results of a run or of the workspace, the most urgent first."""
     results = sorted(
         item.related["results"], key=lambda result: URGENCY.index(result["verdict"] or "answered")
     )
@@ -146,7 +160,8 @@ def _print_cases(item: ShownItem) -> None:
     related, file = item.related, deserialize.restore_case_file(item.content)
     _heading("cases", item.id)
     if "file" in related:
-        output.line(f"{output.safe(related['file'])} in run {output.short(related['run'])}")
+        where = f"run {output.short(related['run'])}" if "run" in related else "the workspace"
+        output.line(f"{output.safe(related['file'])} in {where}")
     for case in file.cases:
         output.line()
         if case.row:
@@ -196,6 +211,7 @@ def _print_anything(item: ShownItem) -> None:
 
 _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
     "run": _print_run,
+    "workspace": _print_workspace,
     "judgement": _print_judgement,
     "failure": _print_failure,
     "question": _print_question,

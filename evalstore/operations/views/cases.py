@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
 from evalstore.operations.views.labels import LabelIndex, read_opinions
-from evalstore.planning.cell_batches import take_out
 from evalstore.planning.open_project import (
     open_catalogue,
     open_project,
@@ -25,7 +24,7 @@ from evalstore.planning.open_project import (
     store_path,
 )
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
-from evalstore.planning.results import as_result, compute_results
+from evalstore.planning.results import as_result
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, order_counts
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
-
-
-_CELLS_AT_ONCE = 5_000
-"""How many are planned together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +167,12 @@ def cases(location: Location, revision: str | None) -> Cases:
 
 def _of_workspace(project: Project) -> Cases:
     """They are planned in batches, so that only one plan is in memory."""
-    from evalstore.planning.planner import lay_out, plan_cells
+    from evalstore.operations.workspace_results import compute_workspace
 
-    layout = lay_out(project, SelectionOptions())
     has_failures = project.store.count_failures() > 0
 
     def settled() -> Iterator[tuple[str, TaggedResult]]:
-        cells = take_out(layout.cells)
-        while some := list(islice(cells, _CELLS_AT_ONCE)):
-            plan = plan_cells(project, layout, some)
-            results = compute_results(plan, project.settings.verdict)
+        for plan, results in compute_workspace(project):
             failed = failed_now(project, plan, results) if has_failures else ()
             for cell_result in results:
                 result = _marked(as_result(cell_result), failed)

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import NothingSelectedError
-from evalstore.operations.diff import diff
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
+from evalstore.operations.verdict_changes import find_changes
 from evalstore.operations.views.run_text import RunSummary, summarise
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import RunOptions, SelectionOptions, is_partial
+from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.store.results import read_results
 
 if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.options import ApprovedPlan, Location
     from evalstore.results import Failure, Result
-    from evalstore.runs import Run
     from evalstore.store import Store
 
 
@@ -75,17 +75,6 @@ class RunEnd:
     warnings: tuple[str, ...]
     untrusted: tuple[Untrusted, ...]
     """Python files that checks wait for."""
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictChanges:
-    """How many verdicts are others than in a run before."""
-
-    was: str
-    """That run."""
-    started: int
-    broke: int
-    fixed: int
 
 
 ALL = RunRequest("run what is missing")
@@ -214,18 +203,10 @@ def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result
 
 
 def flips(location: Location, run: str) -> VerdictChanges | None:
-    """What broke and what was fixed since the run before, of those that were about all cases.
+    """What broke and what was fixed, compared with the last earlier verdict on each case.
 
-    Runs that were stopped are skipped. None when there is no run to compare with.
+    None when there is no earlier run.
     """
+    folder = open_workspace(location).settings.paths["tests"]
     with open_store(location) as store:
-        runs = store.find_recent_runs(before=store.load_run(run))
-        before = next((earlier for earlier in runs if _is_whole(earlier)), None)
-    if before is None:
-        return None
-    compared = diff(location, before.id, run).comparison
-    return VerdictChanges(before.id, before.started, len(compared.broke), len(compared.fixed))
-
-
-def _is_whole(run: Run) -> bool:
-    return run.status in ("complete", "incomplete") and not is_partial(run.selection)
+        return find_changes(store, folder, store.load_run(run))

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import money, percent, safe, short
+from evalstore.display import money, percent, plural, safe, short
+from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
+from evalstore.planning.options import describe_selection
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.reports.statistics import Rate
+    from evalstore.runs import Run
 
 
 class RunCounts(Protocol):
@@ -97,6 +101,16 @@ def counts_text(run: RunCounts) -> str:
     )
 
 
+def scope_text(run: Run) -> str:
+    """The selection of a run and how many cases it was about; empty for all cases."""
+    selection = describe_selection(run.selection)
+    cases = run.cases
+    if not cases or (not selection and cases.selected == cases.total):
+        return selection
+    count = f"{cases.selected:,} of {plural(cases.total, 'case')}"
+    return f"{selection} ({count})" if selection else count
+
+
 def summary_text(summary: RunSummary) -> str:
     """The id of a run, how it ended, its counts and its cost; one line."""
     saved = f"; saved {money(summary.saved)} by reuse" if summary.saved else ""
@@ -123,6 +137,23 @@ def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
         low, high = map(percent, rate.interval)
         text += f" ({rate.text}{judged}, 95% interval {low} to {high})"
     return StyledLine((*spans, StyledSpan(text)))
+
+
+def changes_line(changes: VerdictChanges) -> StyledLine:
+    """`since the last run: 2 broke, 1 fixed`."""
+    counts = (
+        (len(changes.broke), "broke"),
+        (len(changes.fixed), "fixed"),
+        (changes.changed, "changed"),
+    )
+    spans = [StyledSpan("since the last run: ")]
+    for count, word in counts:
+        if count:
+            spans += [StyledSpan(", ")] if len(spans) > 1 else []
+            spans.append(StyledSpan(f"{count:,} {word}", FLIPS.get(word, "")))
+    if len(spans) == 1:
+        spans.append(StyledSpan("nothing broke or was fixed"))
+    return StyledLine(tuple(spans))
 
 
 def failure_line(message: str, count: int, signs: Mapping[str, str]) -> StyledLine:

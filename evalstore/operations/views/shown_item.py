@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.show import ShownItem, show_file, show_item
 from evalstore.planning.open_project import open_store
-from evalstore.store.revisions import resolve
+from evalstore.store.revisions import WORK, resolve
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 def show(location: Location, revision: str) -> ShownItem:
     """A stored thing as JSON has it; `REV:path` is a test file's cases as they were in that run.
 
+    `@work` is the workspace as it is now.
+
     Raises `RevisionError`.
     """
+    text, colon, path = revision.partition(":")
+    if text == WORK:
+        from evalstore.operations import show_workspace  # plans all cases
+
+        if colon:
+            return show_workspace.show_workspace_file(location, path)
+        return show_workspace.show_workspace(location)
     with open_store(location) as store:
-        text, colon, path = revision.partition(":")
         if colon:
             return show_file(location, store, text, path)
         kind, id = resolve(store, text)
@@ -32,7 +40,7 @@ def show(location: Location, revision: str) -> ShownItem:
 
 def show_to_people(location: Location, revision: str) -> ShownItem | AnswerView:
     """The same for people, who are shown the page of an answer in place of a session."""
-    if ":" in revision:
+    if ":" in revision or revision == WORK:
         return show(location, revision)
     with open_store(location) as store:
         kind, id = resolve(store, revision)

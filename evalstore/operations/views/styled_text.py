@@ -25,6 +25,11 @@ class StyledLine(NamedTuple):
     spans: tuple[StyledSpan, ...]
     indent: int = 0
 
+    @property
+    def text(self) -> str:
+        """The text without colours and indent."""
+        return "".join(span.text for span in self.spans)
+
 
 def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledLine]:
     """The lines of a text; control characters are shown as escapes."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import money, plural, safe
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_text import (
+    changes_line,
     failure_line,
     stop_lines,
     summary_text,
@@ -37,11 +38,11 @@ from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.interactive_run import (
         PlanPreview,
         RunEnd,
         RunRequest,
-        VerdictChanges,
     )
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
@@ -190,7 +191,7 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
     yield from text_lines(f"{summary.seconds:.1f} s", "faint")
     yield verdict_line(summary, SIGNS)
     if changes is not None:
-        yield _changes_line(changes)
+        yield _since_line(changes)
     yield from stop_lines(summary)
     yield from _repeat_lines(end)
     for failure in end.failures:
@@ -206,17 +207,11 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
         yield from text_lines(f"warning: {warning}", "pending")
 
 
-def _changes_line(changes: VerdictChanges) -> StyledLine:
-    since = f"  since run {changes.was[:8]} ({when(changes.started)})"
-    parts = (
-        StyledSpan(f"{changes.broke:,} broke", "fail" if changes.broke else ""),
-        StyledSpan(", "),
-        StyledSpan(f"{changes.fixed:,} fixed", "pass" if changes.fixed else ""),
-    )
-    counts = (
-        parts if changes.broke or changes.fixed else (StyledSpan("nothing broke or was fixed"),)
-    )
-    return StyledLine((*counts, StyledSpan(since, "faint")))
+def _since_line(changes: VerdictChanges) -> StyledLine:
+    """How many verdicts changed, and since which run."""
+    line = changes_line(changes)
+    run = f"  (run {changes.since[:8]}, {when(changes.started)})"
+    return StyledLine((*line.spans, StyledSpan(run, "faint")))
 
 
 def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:

@@ -11,7 +11,7 @@ from evalstore.tui.render.run import progress_lines, result_lines
 from evalstore.tui.screens.dialogs import Dialog
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.interactive_run import VerdictChanges
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.tui.state.background_run import BackgroundRun
 
 _DRAW_SECONDS = 0.2
@@ -122,4 +122,4 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         """Show what broke and what was fixed."""
         if self.runner.end is not None and self._changes is not None:
             self.app.pop_screen()
-            self.browser.show_comparison(self._changes.was, self.runner.end.summary.run)
+            self.browser.show_comparison(self._changes.since, self.runner.end.summary.run)

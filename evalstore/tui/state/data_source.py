@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from evalstore.operations.grep import Searcher
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
+    from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import Cases, RunLine
     from evalstore.operations.views.interactive_run import (
         PlanPreview,
         RunEnd,
         RunRequest,
-        VerdictChanges,
     )
     from evalstore.operations.views.test_history import Version
     from evalstore.planning.options import Location

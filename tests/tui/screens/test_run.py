@@ -114,7 +114,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R", "enter")
         text = screen(pilot)
-        assert "0 broke, 1 fixed  since run ######## (" in text
+        assert "since the last run: 1 fixed, 3 changed  (run ########, " in text
         assert "d Compare" in text.splitlines()[-2]
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, ComparePage)
@@ -122,7 +122,7 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
         await press(pilot, "escape")
         (workspace / "tests/new.md").write_text(NEW)
         await press(pilot, "R", "enter")
-        assert "nothing broke or was fixed  since run" in screen(pilot)
+        assert "since the last run: nothing broke or was fixed  (run " in screen(pilot)
 
     drive(scenario, size=(80, 24))
 
@@ -140,7 +140,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
         await press(pilot, "R", "enter")
         text = screen(pilot)
         assert "complete: 2 asked" in text
-        assert "since run" not in text
+        assert "since the last" not in text
         assert "error" not in text
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, RunPage)
@@ -154,10 +154,10 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
 async def first(pilot: Pilot[None]) -> None:
     await press(pilot, "R", "enter")
     assert "complete: 8 asked" in screen(pilot)
-    assert "since run" not in screen(pilot)
+    assert "since the last" not in screen(pilot)
 
 
-def test_a_run_is_compared_with_the_last_whole_one(workspace: Path) -> None:
+def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspace: Path) -> None:
     where = Location(workspace)
     whole = runs(where)[0].id
     assert flips(where, whole) is None
@@ -174,7 +174,8 @@ def test_a_run_is_compared_with_the_last_whole_one(workspace: Path) -> None:
     assert statuses == ["complete", "over budget", "complete", "complete"]
     found = flips(where, newest)
     assert found
-    assert found.was == whole
+    assert found.since == runs(where)[1].id
+    assert (found.broke, found.fixed, found.changed) == ([], [], 0)
 
 
 def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> None:

@@ -1,0 +1,56 @@
+"""`show @work`: the cases of the workspace, or of one of its test files, as they are now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.show import (
+    ShownItem,
+    cases_related,
+    find_file,
+    result_to_json,
+    several_prompts,
+)
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.workspace_results import iterate_workspace
+from evalstore.planning.open_project import open_project
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import require_sound
+from evalstore.values import order_counts
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+
+
+def show_workspace(location: Location) -> ShownItem:
+    """All cases with the verdicts that stored answers and judgements give them.
+
+    The id is that of the snapshot that a run would store now.
+    """
+    with open_project(location) as project:
+        require_sound(project, SelectionOptions())
+        results = [result for batch in iterate_workspace(project) for result, _ in batch]
+        id, _ = project.snapshot()
+    counts = Counter(result.word for result in results if result.word)
+    documents = [result_to_json(result) for result in results]
+    return ShownItem(
+        WORKSPACE,
+        id,
+        {"verdicts": order_counts(counts)},
+        {"results": documents},
+        name_prompts(location, several_prompts(documents)),
+    )
+
+
+def show_workspace_file(location: Location, path: str) -> ShownItem:
+    """The cases of a test file as it is now; raises `RevisionError` when there is no such file."""
+    with open_project(location) as project:
+        require_sound(project, SelectionOptions())
+        name = find_file(location, project.workspace, project.reading.files, path, WORKSPACE)
+        file = project.reading.files[name]
+        content = project.store.load_whole(hashing.describe_case_file(file))
+        related = {"file": name, **cases_related(project.versions.load, file.cases)}
+        return ShownItem("cases", project.reading.nodes[name], content, related)

@@ -1,0 +1,184 @@
+"""What a run changed: each case is compared with the newest earlier run that judged it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
+from evalstore.store.results import iterate_entries
+from evalstore.store.trees import read_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import Case, Json
+
+Change = Literal["broke", "fixed", "new"]
+_FILES_AT_ONCE = 50
+"""Files whose results are compared together, so that a long run needs little memory."""
+
+
+@dataclass
+class VerdictChanges:
+    """How the verdicts of a run differ from the last earlier verdict on each case."""
+
+    since: str
+    """The id of the newest earlier run that has results of the same test files."""
+    started: int
+    """When it started: microseconds since 1970, UTC."""
+    broke: list[Result] = field(default_factory=list)
+    """Results that do not pass and passed before."""
+    fixed: list[Result] = field(default_factory=list)
+    """Results that pass and did not before."""
+    new: list[Result] = field(default_factory=list)
+    """Results that do not pass, of cases without an earlier verdict."""
+    failed_again: list[Result] = field(default_factory=list)
+    """Results that did not pass before either, with another answer or judgement."""
+    changed: int = 0
+    """The number of other results with another verdict or another answer."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a case that was judged before has another verdict or another answer."""
+        return bool(self.broke or self.fixed or self.changed)
+
+    @property
+    def failures(self) -> list[Result]:
+        """The results that do not pass and are not as they were, the new ones first."""
+        return [*self.broke, *self.new, *self.failed_again]
+
+    def marks(self) -> dict[Cell, Change]:
+        """The kinds of the changes, by the cell of the result."""
+        groups: tuple[tuple[Change, list[Result]], ...] = (
+            ("broke", self.broke),
+            ("fixed", self.fixed),
+            ("new", self.new),
+        )
+        return {cell_of(result): change for change, results in groups for result in results}
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "run": self.since,
+            "broke": len(self.broke),
+            "fixed": len(self.fixed),
+            "new": len(self.new),
+        }
+
+
+Cell = tuple[str, str, int, str]
+
+
+def cell_of(result: Result) -> Cell:
+    """The place of a result within its run."""
+    return result.file, result.row, result.prompt_number, result.model
+
+
+def find_changes(store: Store, folder: str, run: Run) -> VerdictChanges | None:
+    """How the verdicts of a run differ from earlier ones; None without an earlier run.
+
+    `folder` is that of the test files. Only files with other results than in the run before are
+    read.
+    """
+    newest = next(store.find_recent_runs(before=run, limit=1), None)
+    return _Comparer(store, folder, run, newest).compare() if newest else None
+
+
+class _Comparer:
+    """Compares the files of a run with earlier runs until all of its verdicts are compared."""
+
+    def __init__(self, store: Store, folder: str, run: Run, newest: Run) -> None:
+        self._store, self._folder, self._run = store, folder, run
+        self._changes = VerdictChanges(newest.id, newest.started)
+        load = store.load_nodes
+        self._leaves = read_tree(run.results, load, unlike=newest.results)
+        self._is_dated = len(self._leaves) < len(read_tree(run.results, load))
+        """Whether the run to name is known: some files are as in the newest earlier run."""
+        self._unread = set(self._leaves)
+        """Files of which nothing is compared yet."""
+        self._waiting: dict[str, list[tuple[Result, Case]]] = {}
+        """Judged results that no earlier run had yet, by file."""
+
+    def compare(self) -> VerdictChanges:
+        """Compare all files."""
+        paths = set(self._unread)
+        if paths:
+            nodes = read_tree(self._run.snapshot, self._store.load_nodes)
+            runs = EarlierRuns(self._store, self._folder, nodes, {}, self._run.snapshot)
+            for earlier, entries in runs.before(self._run, paths):
+                if entries and not self._is_dated:
+                    self._changes.since, self._changes.started = earlier.id, earlier.started
+                    self._is_dated = True
+                for batch in _batches(entries):
+                    self._compare(batch)
+                paths &= self._unread | self._waiting.keys()
+                if not paths:
+                    break
+        for batch in _batches({path: self._leaves[path] for path in sorted(self._unread)}):
+            for path, judged in self._read(batch).items():
+                self._waiting[path] = judged
+        for judged in self._waiting.values():
+            self._changes.new += [result for result, _ in judged if result.verdict != "pass"]
+        self._changes.new.sort(key=cell_of)
+        return self._changes
+
+    def _compare(self, entries: Mapping[str, str]) -> None:
+        """Compare these files with their results in an earlier run."""
+        same = {path for path, leaf in entries.items() if leaf == self._leaves[path]}
+        self._unread -= same
+        for path in same:
+            self._waiting.pop(path, None)
+        others = {path: leaf for path, leaf in entries.items() if path not in same}
+        unread = {path: self._leaves[path] for path in others if path in self._unread}
+        now = self._read(unread)
+        now |= {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
+        self._unread -= unread.keys()
+        before = ResultIndex(
+            result
+            for batch in iterate_entries(self._store, others)
+            for result, _ in batch
+            if result.verdict
+        )
+        for path, judged in sorted(now.items()):
+            left = []
+            for result, case in judged:
+                was = before.find(result, case.prompts)
+                if was is None:
+                    left.append((result, case))
+                else:
+                    self._add(was, result)
+            if left:
+                self._waiting[path] = left
+
+    def _read(self, leaves: Mapping[str, str]) -> dict[str, list[tuple[Result, Case]]]:
+        """The judged results of these files."""
+        judged: dict[str, list[tuple[Result, Case]]] = {path: [] for path in leaves}
+        for batch in iterate_entries(self._store, leaves):
+            for result, case in batch:
+                if result.verdict:
+                    judged[result.file].append((result, case))
+        return judged
+
+    def _add(self, was: Result, now: Result) -> None:
+        change = sort_pair(Pair(was, now))
+        if change == "broke":
+            self._changes.broke.append(now)
+        elif change == "fixed":
+            self._changes.fixed.append(now)
+        else:
+            self._changes.changed += change == "changed"
+            is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
+            if now.verdict != "pass" and not is_same:
+                self._changes.failed_again.append(now)
+
+
+def _batches(entries: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    paths = iter(sorted(entries))
+    while batch := list(islice(paths, _FILES_AT_ONCE)):
+        yield {path: entries[path] for path in batch}

@@ -1,0 +1,113 @@
+"""Which results of a finished run are listed: what is new first, the rest only counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
+from evalstore.operations.verdict_changes import cell_of
+from evalstore.store.results import join_feedback
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evalstore.operations.run_report import RunReport
+    from evalstore.operations.verdict_changes import Cell
+    from evalstore.results import Result
+
+Extent = Literal["news", "failures", "results"]
+"""What is listed: failures that are new or judged again, all failures, or all results."""
+
+
+class ListedResult(NamedTuple):
+    """A result in the list of a run."""
+
+    result: Result
+    feedback: str
+    change: str
+    """`broke`, `fixed`, or `new` for a failing case without an earlier verdict; else empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultList:
+    """The listed results of a run, and how many are not listed."""
+
+    entries: list[ListedResult]
+    more: int = 0
+    """Results that are left out as the list is long."""
+    pending: int = 0
+    """Pending cases that are left out."""
+    failed_before: int = 0
+    """Failures that are left out as they are as before."""
+
+    @property
+    def rest(self) -> str:
+        """How many results are not listed, and how to list them; empty when all are."""
+        count = self.more + self.pending + self.failed_before
+        if not count:
+            return ""
+        hint = f"(--all lists {'it' if count == 1 else 'them'})"
+        if not self.entries and count == self.failed_before:
+            return f"{count:,} failure{'s' * (count != 1)} as before {hint}"
+        counts = (
+            (self.more, "more"),
+            (self.pending, "pending"),
+            (self.failed_before, "that failed before"),
+        )
+        parts = [f"{number:,} {words}" for number, words in counts if number]
+        start = "and " if parts == [f"{self.failed_before:,} that failed before"] else ""
+        return f"… {start}{' and '.join(parts)} {hint}"
+
+
+def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
+    """The results that a run lists, the new failures first; pending ones come last."""
+    if extent == "news":
+        return _list_news(report)
+    listed = (
+        (result, feedback)
+        for result, feedback in report.lines()
+        if extent == "results" or result.word not in ("pass", None)
+    )
+    return ResultList(_arrange(report, listed))
+
+
+def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[ListedResult]:
+    """The results with their changes, the new failures first."""
+    changes = report.changes
+    marks: dict[Cell, str] = dict(changes.marks()) if changes else {}
+    again = {cell_of(result) for result in changes.failed_again} if changes else set()
+
+    def rank(entry: ListedResult) -> int:
+        if entry.change in _RANKS:
+            return _RANKS[entry.change]
+        return len(_RANKS) + (cell_of(entry.result) not in again)
+
+    entries = [
+        ListedResult(result, feedback, marks.get(cell_of(result), ""))
+        for result, feedback in results
+    ]
+    return sorted(entries, key=rank)
+
+
+_RANKS = {"broke": 0, "new": 1}
+
+
+def _list_news(report: RunReport) -> ResultList:
+    """What has changed, without failures that are as before; without earlier runs all failures."""
+    totals, changes = report.totals, report.changes
+    pending = totals.verdicts["pending"]
+    hidden = pending if pending > MOST_PENDING else 0
+    failing = sum(totals.verdicts.values()) - totals.verdicts["pass"] - pending
+    notable = [result for result in totals.notable if not hidden or result.word != "pending"]
+    if changes is None:
+        listed, count, failed_before = notable, failing + pending - hidden, 0
+    else:
+        waiting = [result for result in notable if result.word == "pending"]
+        listed = [*changes.failures, *changes.fixed, *waiting]
+        count, failed_before = len(listed), failing - len(changes.failures)
+    shown = [
+        (result, join_feedback(result.evaluations, totals.feedback))
+        for result in listed[:MOST_SHOWN]
+    ]
+    return ResultList(_arrange(report, shown), count - len(shown), hidden, failed_before)

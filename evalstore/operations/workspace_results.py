@@ -1,0 +1,68 @@
+"""The workspace as it is now: the verdicts that stored answers and judgements give its cases."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.planning.cell_batches import take_out
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import lay_out, plan_cells
+from evalstore.planning.results import CellResult, as_result, compute_results
+from evalstore.runs import Run, RunCandidate, RunEvaluator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Project
+    from evalstore.results import Result
+    from evalstore.values import Case
+
+_CELLS_AT_ONCE = 5_000
+"""How many cells are planned together."""
+
+
+def compute_workspace(project: Project) -> Iterator[tuple[Plan, list[CellResult]]]:
+    """The results of all cases in batches, in the order of files and rows, each with its plan.
+
+    The plan of a batch is dropped before the next is made, so that many cases need little memory.
+    """
+    layout = lay_out(project, SelectionOptions())
+    cells = take_out(layout.cells)
+    while batch := list(islice(cells, _CELLS_AT_ONCE)):
+        plan = plan_cells(project, layout, batch)
+        yield plan, compute_results(plan, project.settings.verdict)
+
+
+def iterate_workspace(project: Project) -> Iterator[list[tuple[Result, Case]]]:
+    """The results of all cases in batches, each with its case."""
+    for _, results in compute_workspace(project):
+        yield [(as_result(result), result.cell.case) for result in results]
+
+
+def workspace_as_run(project: Project) -> Run:
+    """The run that would have these results, with `workspace` for its id; it is not stored."""
+    now, every = time.time_ns() // 1000, SelectionOptions()
+    return Run(
+        id=WORKSPACE,
+        started=now,
+        ended=now,
+        status="complete",
+        snapshot="",
+        results="",
+        asked=0,
+        judged=0,
+        reused=0,
+        verdicts={},
+        candidates=tuple(
+            RunCandidate(candidate.id, candidate.model, candidate.temperature)
+            for candidate in project.candidates(every)
+        ),
+        evaluators=tuple(
+            RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(every)
+        ),
+        settings={"verdict": project.settings.verdict},
+    )
