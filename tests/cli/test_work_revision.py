@@ -86,7 +86,7 @@ def test_diff_takes_the_workspace_on_either_side(partial: Evalstore, workspace: 
         ),
         (
             ["show", "@work:nothing.md"],
-            "error: the workspace has no test file 'nothing.md'\nhint: it has 1 test file\n",
+            "error: the workspace has no test file 'nothing.md'\nhint: the test files are tests/weather.md\n",
         ),
         (
             ["diff", "--vs", "b", "-m", "a", "@work"],

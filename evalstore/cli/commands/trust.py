@@ -35,7 +35,7 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw the trust.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Allow a check or an application to run, or a key to be sent.
+    """Allow code to run, or a key to be sent.
 
     Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
     this machine; after a change it has to be trusted again. Of a model file, all that it runs is

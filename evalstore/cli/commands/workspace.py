@@ -162,7 +162,7 @@ def ls(
     else:
         print_table(_table(listing))
         if kind == "checks":
-            output.talk("'evalstore explain CHECK' shows the settings and examples of one.")
+            output.talk("'evalstore explain CHECK' shows settings and examples.")
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)
