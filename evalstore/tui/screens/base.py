@@ -173,7 +173,7 @@ class Page(Screen[None]):
         & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
         & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
         & > .problem { display: none; }
-        & > .empty { height: 1fr; content-align: center middle; color: $text-muted; display: none; }
+        & > .empty { height: 1fr; content-align: center middle; color: $faint; display: none; }
         &.-short .detail, &.-tiny .detail, & .gone { display: none; }
         & > .small { layer: over; width: 100%; height: 100%; display: none; }
         & > .small { background: $surface; color: $text-warning; }

@@ -160,7 +160,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         assert self.stats
         group, currency = self.stats.groups[row], self.stats.currency
         rate = group.rate
-        colour = "pass" if rate.rate == 1 else "fail" if rate.rate is not None else "faint"
+        colour = "faint" if rate.rate is None else ""
         return (
             StyledCell(group.name, "faint" if None in group.key else ""),
             StyledCell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),

@@ -62,10 +62,10 @@ class Grid(ScrollView, can_focus=True):
         color: $foreground;
         overflow-x: hidden;
         & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
-        & > .grid--cursor { background: $primary-muted; color: $foreground; }
+        & > .grid--cursor { background: $primary-muted; color: $blurred-cursor-foreground; }
         & > .grid--picked { text-style: reverse bold underline; }
-        & > .grid--mark { color: $accent; text-style: bold; }
-        & > .grid--faint { color: $text-muted; }
+        & > .grid--mark { color: $text-accent; text-style: bold; }
+        & > .grid--faint { color: $faint; }
         & > .grid--pass { color: $text-success; }
         & > .grid--fail { color: $text-error; }
         & > .grid--error { color: $text-error; text-style: bold; }
@@ -201,7 +201,9 @@ class Grid(ScrollView, can_focus=True):
             style = LineStyle(base, self._colour, base != self.rich_style, mark)
         if is_heading(cells, self._columns):
             return draw_heading(cells[0], style, width)
-        mark_style = style.base + self._colour("mark")
+        mark_style = style.base
+        if not style.is_highlighted:
+            mark_style += self._colour("mark")
         picked = picked_column(self._columns, self._picked)
         return draw_line(cells, self._visible, picked, style, mark_style, width)
 

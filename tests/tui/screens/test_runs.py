@@ -13,6 +13,7 @@ from evalstore.cli.main import main
 from evalstore.operations.views.cases import Cases
 from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
@@ -424,5 +425,25 @@ def test_lists_and_texts_move_by_pages_and_halves(workspace: Path) -> None:
         await until(pilot, lambda: text.scroll_offset.y > 0)
         await press(pilot, "pageup")
         await until(pilot, lambda: text.scroll_offset.y == 0)
+
+    drive(scenario)
+
+
+def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: Path) -> None:
+    file = workspace / "tests/greeting.md"
+    file.write_text(file.read_text().replace("hello", "arm"))
+    main(["run", "--quiet"])
+    main(["run", "--quiet", "tests/greeting.md"])
+    main(["run", "--quiet", "--message", "the same"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        lines = screen(pilot).splitlines()
+        assert lines[1].split()[:4] == ["run", "when", "passed", "change"]
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        cells = [page._cells(row)[5] for row in range(1, 5)]
+        assert [cell.text for cell in cells] == ["=", "", "+33.3", ""], lines
+        assert [cell.colour for cell in cells] == ["faint", "", "pass", ""]
+        assert {page._cells(row)[4].colour for row in range(1, 5)} == {""}
 
     drive(scenario)
