@@ -82,6 +82,7 @@ class Browser(App[None]):
         scrollbar-background-hover: $surface;
         scrollbar-background-active: $surface;
     }
+    Dialog > ToastRack, ModalScreen > ToastRack { dock: top; align: right top; margin: 0; }
     Input:focus { background-tint: $surface 0%; }
     Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
     Page:nocolor > .title { text-style: bold reverse; }

@@ -21,7 +21,7 @@ from evalstore.operations.views.styled_text import (
 from evalstore.tui.render.verdicts import bar, sparkline, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.state.verdict_order import verdict_counts
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -69,8 +69,18 @@ class RunsPage(ActionsPage):
         Binding("R", "run", "Run", id="page.run"),
         Binding("w", "status", "Pending work", id="history.status"),
         Binding("d", "compare", "Compare", id="history.compare"),
-        Binding("S,s", "stats", "Statistics", id="history.stats"),
+        Binding("S", "stats", "Statistics", id="history.stats"),
     ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("", "page.run"),
+        FooterHint("", "history.status"),
+        FooterHint("", "history.compare"),
+        FooterHint("", "history.stats"),
+        FooterHint("", "list.mark"),
+        FooterHint("", "page.copy"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Runs"
     HELP = """\
 All runs, the newest first; above them the workspace as it is now. A line has the share of judged

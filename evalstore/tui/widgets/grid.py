@@ -114,6 +114,8 @@ class Grid(ScrollView, can_focus=True):
         self._has_marks = marks
         self.marked: set[int] = set()
         self._can_open = True
+        self._clicked: int | None = None
+        """The row that was clicked last, while the cursor is there."""
         self.opens: Callable[[int], bool] = lambda _row: True
         """Whether a row can be opened; else the key for it is not offered."""
 
@@ -130,6 +132,7 @@ class Grid(ScrollView, can_focus=True):
         """Show so many rows; `cells` makes one, with a cell for each column."""
         self._columns, self._count, self._cells = columns, count, cells
         self.marked = set()
+        self._clicked = None
         self.cursor = max(0, min(cursor, count - 1))
         self._measure()
         self._scroll_to_cursor()
@@ -216,6 +219,7 @@ class Grid(ScrollView, can_focus=True):
         """Put the cursor on a row."""
         row = max(0, min(row, self._count - 1))
         if self._count and row != self.cursor:
+            self._clicked = None
             self.cursor = row
             self._scroll_to_cursor()
             self.refresh()
@@ -280,14 +284,16 @@ class Grid(ScrollView, can_focus=True):
             self.move_to(self.cursor + 1)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click opens."""
+        """Put the cursor where the mouse is; a second click on the same row opens it."""
         offset = event.get_content_offset(self)
         if offset is None or offset.y == 0:
             return
         row = offset.y - 1 + self.scroll_offset.y
         if row < self._count:
+            is_second = row == self._clicked
             self.move_to(row)
-            if event.chain > 1:
+            self._clicked = row
+            if is_second:
                 self.action_choose()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

@@ -64,7 +64,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
 
 def test_statistics_have_the_same_key_on_the_runs_and_on_the_cases(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        for keys in (("S",), ("s",), ("down", "enter", "S")):
+        for keys in (("S",), ("down", "enter", "S")):
             await press(pilot, *keys)
             assert isinstance(pilot.app.screen, StatsPage)
             await press(pilot, "escape")
