@@ -12,6 +12,7 @@ from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
 from evalstore.store.revisions import WORK
+from evalstore.tui.contrast import readable_variables
 from evalstore.tui.keys.keymap import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
 from evalstore.tui.run_control import BrowserRuns
@@ -73,6 +74,18 @@ class Browser(App[None]):
         Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
     ]
     CSS = """
+    * {
+        scrollbar-size-vertical: 1;
+        scrollbar-color: $scroll-thumb;
+        scrollbar-color-hover: $scroll-thumb;
+        scrollbar-color-active: $faint;
+        scrollbar-background: $surface;
+        scrollbar-background-hover: $surface;
+        scrollbar-background-active: $surface;
+    }
+    Dialog > ToastRack, ModalScreen > ToastRack { dock: top; align: right top; margin: 0; }
+    Input:focus { background-tint: $surface 0%; }
+    Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
     Page:nocolor > .title { text-style: bold reverse; }
     Grid:nocolor > .grid--header { text-style: bold underline; }
     Grid:nocolor > .grid--cursor { text-style: bold; }
@@ -161,6 +174,11 @@ class Browser(App[None]):
         for screen in self.screen_stack:
             if isinstance(screen, Page) and screen is not page:
                 screen.is_stale = True
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The colours of the theme, with texts that can be read."""
+        self.theme_variables = readable_variables(super().get_css_variables())
+        return self.theme_variables
 
     async def action_quit(self) -> None:
         """Leave; during a run the user is asked first."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.cli.main import main
-from evalstore.tui.app import Browser
+from evalstore.tui.app import PAGES, REGISTRY, Browser
+from evalstore.tui.keys.registry import own_actions, owners_of
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.widgets.footer import KeyFooter
@@ -21,7 +24,7 @@ from tests.tui.screens.test_actions import notified
 
 
 def footer(pilot: Pilot[None]) -> list[str]:
-    return [key.binding.description for key in pilot.app.screen.query_one(KeyFooter).keys]
+    return [keys.words.strip() for keys in pilot.app.screen.query_one(KeyFooter).keys]
 
 
 async def look(pilot: Pilot[None]) -> None:
@@ -50,41 +53,108 @@ def test_a_port_needs_the_web(workspace: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == "error: '--port' needs '--web'\n"
 
 
-def test_the_footer_has_few_keys_and_the_first_screen_no_way_back(workspace: Path) -> None:
+def test_the_footer_begins_with_what_one_came_for_and_ends_with_the_ways_out(
+    workspace: Path,
+) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        keys = footer(pilot)
-        assert "Back" not in keys
-        assert {"Run", "Pending work", "Compare", "Statistics"} < {*keys}
-        assert len(keys) <= 7
+        assert footer(pilot) == [
+            *("Open", "Run", "Pending work", "Compare", "Statistics"),
+            *("Help", "Quit"),
+        ]
         await press(pilot, "escape", "backspace")
         assert isinstance(pilot.app.screen, RunsPage)
         await press(pilot, "down", "enter")
-        keys = footer(pilot)
-        assert "Back" in keys
-        assert len(keys) <= 6
-        assert "? Help" in screen(pilot).splitlines()[-1]
+        assert screen(pilot).splitlines()[-1] == (
+            " enter Open  p f Label  e Edit  J Judge  n N Failure  esc Back  ? Help  q Quit"
+        )
+        await resized(pilot, 40, 12)
+        assert footer(pilot) == ["Open", "Back", "Help", "Quit"]
+        await resized(pilot, 120, 30)
+        await press(pilot, "enter")
+        assert screen(pilot).splitlines()[-1] == (
+            " p f Label  e Edit  J Judge  n N Failure  [ ] Case  h l Candidate  b Side by side"
+            "  m Markdown  esc Back  ? Help  q Quit"
+        )
 
     drive(scenario, size=(80, 24))
 
 
-def test_a_wide_footer_names_further_keys_of_the_page_as_far_as_they_fit(workspace: Path) -> None:
+def test_a_wide_footer_names_more_and_no_key_that_can_be_guessed(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         few = footer(pilot)
-        await resized(pilot, 160, 40)
-        many = footer(pilot)
-        assert many[: len(few)] == few
-        assert many[len(few)] == "Sort"
-        assert {"Versions", "Statistics", "Label pass"} < {*many}
-        assert " s Sort " in screen(pilot).splitlines()[-1]
-        assert len(screen(pilot).splitlines()[-1]) <= 160
         await resized(pilot, 300, 40)
-        assert {*many, "Judge again", "Edit the file", "Save view"} < {*footer(pilot)}
-        for never in ("Previous failure", "Down", "Mark", "Commands"):
-            assert never not in footer(pilot)
-        await resized(pilot, 40, 12)
-        assert footer(pilot) == ["Open", "Back", "Help", "Quit"]
+        many = footer(pilot)
+        assert many[: len(few) - 3] == few[:-3]
+        assert {"Filter", "Sort", "Group", "Versions", "Save view"} < {*many}
+        assert len(screen(pilot).splitlines()[-1]) <= 300
+        for never in ("Down", "Page down", "Commands"):
+            assert never not in many
 
     drive(scenario, size=(80, 24), revision="@")
+
+
+_MEANINGS = {
+    "enter": "opens, runs or answers",
+    "escape": "leaves",
+    "backspace": "leaves",
+    "q": "leaves",
+    "e": "edits",
+    "n": "the next that is wrong or differs",
+    "N": "the previous of these",
+    "right_square_bracket": "the next of what is shown",
+    "left_square_bracket": "the previous of these",
+    **dict.fromkeys(("left", "h"), "the previous candidate or column"),
+    **dict.fromkeys(("right", "l"), "the next candidate or column"),
+}
+"""Keys with several descriptions, and what these have in common."""
+
+
+def test_a_key_has_the_same_meaning_on_all_screens() -> None:
+    meanings: dict[str, set[str]] = {}
+    classes: tuple[type[DOMNode], ...] = (Browser, *PAGES)
+    for owner in classes:
+        for parent in owners_of(owner):
+            for action in own_actions(parent):
+                for key in action.keys:
+                    meanings.setdefault(key, set()).add(action.action)
+    several = {key for key, actions in meanings.items() if len(actions) > 1}
+    assert several <= {*_MEANINGS}, {key: meanings[key] for key in several - {*_MEANINGS}}
+
+
+def test_the_footer_names_only_actions_that_exist() -> None:
+    ids = {id for page in PAGES for hint in page.FOOTER for id in hint.ids}
+    assert ids <= {*REGISTRY.actions}
+
+
+def test_a_click_selects_and_a_second_one_opens_however_late(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        with mock.patch("textual.events.Click.chain", 1, create=True):
+            await pilot.click(Grid, offset=(5, 2))
+            await settled(pilot)
+            assert (grid.cursor, type(pilot.app.screen)) == (1, RunsPage)
+            await press(pilot, "up", "down")
+            await pilot.click(Grid, offset=(5, 2))
+            await settled(pilot)
+            assert type(pilot.app.screen) is RunsPage
+            await pilot.click(Grid, offset=(5, 2))
+            await settled(pilot)
+        assert pilot.app.screen.query("#cases")
+
+    drive(scenario)
+
+
+def test_messages_are_never_over_the_text_of_a_dialog(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        pilot.app.notify("said meanwhile")
+        await settled(pilot)
+        box = pilot.app.screen.query_one("#box").region
+        for toast in pilot.app.screen.query("Toast"):
+            assert not toast.region.overlaps(box)
+        assert pilot.app.screen.query("Toast")
+
+    drive(scenario, size=(100, 30), messages=True)
 
 
 def test_a_terminal_that_is_too_small_is_told(workspace: Path) -> None:

@@ -15,7 +15,7 @@ from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.state.navigation import CaseNavigator
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.markdown_view import MarkdownView
 from evalstore.tui.widgets.text_view import TextView
 
@@ -51,6 +51,21 @@ class AnswerPage(CaseActionsPage):
         Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
         Binding("v", "versions", "Versions", id="session.versions"),
     ]
+    FOOTER = (
+        FooterHint("Label", "case.pass", "case.fail"),
+        FooterHint("Edit", "case.edit"),
+        FooterHint("Judge", "case.judge"),
+        FooterHint("Failure", "session.next_failure", "session.last_failure"),
+        FooterHint("Case", "session.last", "session.next"),
+        FooterHint("Candidate", "session.last_candidate", "session.candidate"),
+        FooterHint("", "session.beside"),
+        FooterHint("", "session.markdown"),
+        FooterHint("", "session.attempt"),
+        FooterHint("", "session.versions"),
+        FooterHint("", "page.run"),
+        FooterHint("", "case.copy_answer"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Answer"
     WAY = "{list.open} on a case"
     HELP = """\

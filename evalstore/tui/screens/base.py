@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.data_source import WorkspaceSource
+    from evalstore.tui.widgets.footer import FooterHint
 
 T = TypeVar("T")
 _ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
@@ -173,7 +174,7 @@ class Page(Screen[None]):
         & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
         & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
         & > .problem { display: none; }
-        & > .empty { height: 1fr; content-align: center middle; color: $text-muted; display: none; }
+        & > .empty { height: 1fr; content-align: center middle; color: $faint; display: none; }
         &.-short .detail, &.-tiny .detail, & .gone { display: none; }
         & > .small { layer: over; width: 100%; height: 100%; display: none; }
         & > .small { background: $surface; color: $text-warning; }
@@ -185,6 +186,9 @@ class Page(Screen[None]):
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
         HELP_KEYS,
     ]
+
+    FOOTER: ClassVar[Sequence[FooterHint]] = ()
+    """What the footer names, in this order; empty: the actions that are to be shown."""
 
     is_stale = False
     """Whether somebody has written to the store since the page was read."""

@@ -18,7 +18,7 @@ from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing
 from evalstore.tui.state.case_selection import CaseSelection
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
@@ -65,6 +65,23 @@ class CasesPage(CaseActionsPage):
         Binding("x", "compare_models", "Compare candidates", show=False, id="cases.compare_models"),
         Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("Label", "case.pass", "case.fail"),
+        FooterHint("Edit", "case.edit"),
+        FooterHint("Judge", "case.judge"),
+        FooterHint("Failure", "cases.next_failure", "cases.last_failure"),
+        FooterHint("", "cases.filter"),
+        FooterHint("Candidate", "list.left", "list.right"),
+        FooterHint("", "cases.versions"),
+        FooterHint("", "cases.group"),
+        FooterHint("", "cases.sort"),
+        FooterHint("", "list.mark"),
+        FooterHint("Compare", "cases.compare_models"),
+        FooterHint("", "cases.stats"),
+        FooterHint("", "page.run"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Cases"
     WAY = "{list.open} on a line of the runs"
     HELP = _HELP

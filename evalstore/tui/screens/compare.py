@@ -19,7 +19,7 @@ from evalstore.tui.render.comparison import (
 from evalstore.tui.render.pair import answers_to_compare, pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 
@@ -40,9 +40,19 @@ class ComparePage(CaseActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "flip(1)", "Next change", id="compare.next_flip"),
         Binding("N", "flip(-1)", "Previous change", show=False, id="compare.last_flip"),
-        Binding("d", "swap", "Swap sides", id="compare.swap"),
+        Binding("i", "swap", "Swap sides", id="compare.swap"),
         Binding("equals_sign", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
     ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("Label", "case.pass", "case.fail"),
+        FooterHint("Edit", "case.edit"),
+        FooterHint("Judge", "case.judge"),
+        FooterHint("Change", "compare.next_flip", "compare.last_flip"),
+        FooterHint("", "compare.swap"),
+        FooterHint("", "compare.unchanged"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Comparison"
     WAY = "{history.compare} on two marked runs, {cases.compare_models} on the cases"
     HELP = """\
@@ -133,6 +143,13 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         grid.show(pair_columns(diff, self._pairs), len(self._pairs), self._cells, cursor=cursor)
         if not self._pairs:
             self.query_one("#pair", TextView).show(())
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without a pair there is nothing to label, judge or edit."""
+        if self._diff and not self._pairs and action in _NEED_PAIR:
+            return False
+        return super().check_action(action, parameters)
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self._diff
@@ -251,6 +268,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             self.show_pairs()
 
 
+_NEED_PAIR = ("label", "unlabel", "judge_again", "edit", "copy_answer", "flip")
 _EMPTY = """\
 Nothing differs.
 

@@ -87,7 +87,7 @@ class PromptDialog(ModalScreen[str | None]):
         & Static { height: auto; padding: 0 1; }
         & Input { padding: 0 1; }
         & .title { text-style: bold; }
-        & .hint { color: $text-muted; }
+        & .hint { color: $faint; }
         & .problem { color: $text-error; display: none; }
         & > ToastRack { dock: top; }
     }

@@ -23,7 +23,7 @@ class RunPage(Dialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cases", "Show cases", id="run.cases"),
-        Binding("escape,backspace,b", "hide", "Continue browsing", id="run.hide"),
+        Binding("escape,backspace", "hide", "Continue browsing", id="run.hide"),
         Binding("c", "stop", "Cancel the run", id="run.stop"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
         Binding("d", "compare", "Compare", id="run.compare"),

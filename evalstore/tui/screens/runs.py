@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -20,9 +21,9 @@ from evalstore.operations.views.styled_text import (
 from evalstore.tui.render.verdicts import bar, sparkline, when
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.state.verdict_order import verdict_counts
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import TextView
 
@@ -31,14 +32,16 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import RunLine
 
+_STATE = "state"
 _COLUMNS = (
     Column("run", 9),
     Column("when", 14),
     Column("", 1),
-    Column("state", 11, since=51),
+    Column(_STATE, 11, since=51),
     Column("passed", 6, right=True),
+    Column("change", 6, right=True, since=68),
     Column("of", 9, right=True, since=62),
-    Column("cost", 8, right=True, since=90),
+    Column("cost", 8, right=True, since=104),
     Column("", 8, since=110),
     Column("asked", 6, right=True, since=120),
     Column("judged", 6, right=True, since=128),
@@ -51,6 +54,7 @@ _STOPPED = {
     "incomplete": ("!", "It came to its end, but calls failed or something waits"),
 }
 """Of runs that are not complete the sign and the meaning."""
+_SAME = StyledCell("=", "faint", "0.0")
 _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _NEVER = """\
 Nothing has been run yet.
@@ -65,13 +69,24 @@ class RunsPage(ActionsPage):
         Binding("R", "run", "Run", id="page.run"),
         Binding("w", "status", "Pending work", id="history.status"),
         Binding("d", "compare", "Compare", id="history.compare"),
-        Binding("S,s", "stats", "Statistics", id="history.stats"),
+        Binding("S", "stats", "Statistics", id="history.stats"),
     ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("", "page.run"),
+        FooterHint("", "history.status"),
+        FooterHint("", "history.compare"),
+        FooterHint("", "history.stats"),
+        FooterHint("", "list.mark"),
+        FooterHint("", "page.copy"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Runs"
     HELP = """\
 All runs, the newest first; above them the workspace as it is now. A line has the share of judged
 cases that passed, the price and the message, and of a run that is not complete its state: ■ was
-interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and their
+interrupted, $ over budget, ! incomplete. 'change' compares the share, in points, with the run of
+all cases before it. Also of these {list.open} shows the cases and their
 results; {page.run} continues them. Below is what the run under the cursor did, and how the
 share went up and down until then.
 
@@ -118,7 +133,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         self._runs = runs
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
         self.set_title("evalstore", plural(len(runs), "run"))
-        grid.show(_COLUMNS, len(runs) + 1, self._cells, cursor=cursor)
+        grid.show(_columns(runs), len(runs) + 1, self._cells, cursor=cursor)
         ids = ["", *(run.id for run in runs)]
         grid.marked = {number for number, id in enumerate(ids) if id in marked}
         if not grid.has_focus and self.focused is None:
@@ -136,13 +151,14 @@ run under the cursor with the run before it, and the workspace with the newest r
             )
         run = self._runs[row - 1]
         rate = run.rate
-        colour = "pass" if rate == 1 else "fail" if rate is not None else "faint"
+        colour = "faint" if rate is None else ""
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
             StyledCell(_STOPPED.get(run.status, ("",))[0], "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", colour),
+            self._change(row - 1),
             StyledCell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
             StyledCell("" if run.cost is None else money(run.cost)),
             StyledCell(bar(rate, 8), colour),
@@ -151,6 +167,16 @@ run under the cursor with the run before it, and the workspace with the newest r
             StyledCell(f"{run.reused:,}", "faint"),
             StyledCell(run.message, "faint"),
         )
+
+    def _change(self, number: int) -> StyledCell:
+        """By how many points the rate differs from that of the run before; not of a selection."""
+        run = self._runs[number]
+        earlier = (other for other in self._runs[number + 1 :] if not other.is_partial)
+        before = next((other.rate for other in earlier if other.rate is not None), None)
+        if run.is_partial or run.rate is None or before is None:
+            return StyledCell("")
+        points = round(100 * (run.rate - before), 1)
+        return StyledCell(f"{points:+.1f}", "pass" if points > 0 else "fail") if points else _SAME
 
     @on(Grid.Moved, "#runs")
     def follow_cursor(self, message: Grid.Moved) -> None:
@@ -234,3 +260,12 @@ run under the cursor with the run before it, and the workspace with the newest r
             self.browser.show_stats(run)
         elif self.query_one("#runs", Grid).row_count:
             self.notify(self.with_keys(_NO_RUNS), markup=False)
+
+
+def _columns(runs: Sequence[RunLine]) -> list[Column]:
+    """Without room for the state when all runs are complete; it is saved with the others."""
+    is_shown = any(run.status != "complete" for run in runs)
+    return [
+        replace(column, since=NEVER) if column.title == _STATE and not is_shown else column
+        for column in _COLUMNS
+    ]

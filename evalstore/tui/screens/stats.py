@@ -21,7 +21,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import rate_text, sparkline
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.state.verdict_order import verdict_counts
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -55,13 +55,20 @@ class StatsPage(ActionsPage):
     """Rates, intervals, costs and latency of a run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "turn(1)", "Next table", id="stats.next_table"),
-        Binding("shift+tab", "turn(-1)", "Previous table", show=False, id="stats.last_table"),
+        Binding("right_square_bracket", "turn(1)", "Next table", id="stats.next_table"),
+        Binding(
+            "left_square_bracket", "turn(-1)", "Previous table", show=False, id="stats.last_table"
+        ),
         *(
             Binding(str(number), f"table('{name}')", _TITLES[name], show=False, id=f"stats.{name}")
             for number, name in enumerate(_DIMENSIONS, 1)
         ),
     ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("Table", "stats.last_table", "stats.next_table"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Statistics"
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
@@ -160,7 +167,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         assert self.stats
         group, currency = self.stats.groups[row], self.stats.currency
         rate = group.rate
-        colour = "pass" if rate.rate == 1 else "fail" if rate.rate is not None else "faint"
+        colour = "faint" if rate.rate is None else ""
         return (
             StyledCell(group.name, "faint" if None in group.key else ""),
             StyledCell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),

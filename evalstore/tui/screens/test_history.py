@@ -42,7 +42,7 @@ class TestHistoryPage(ActionsPage):
     """The runs at which a test changed, above what was edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "widen", "Full-width difference", id="versions.widen"),
+        Binding("z", "widen", "Full-width difference", id="versions.widen"),
     ]
     TITLE = "Versions"
     WAY = "{cases.versions} on a case, {session.versions} on an answer"

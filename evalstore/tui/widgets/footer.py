@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
-from textual.binding import Binding
 from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
@@ -17,10 +16,47 @@ if TYPE_CHECKING:
     from textual import events
     from textual.binding import ActiveBinding
 
-_FIRST = ("help", "quit", "page.back")
-"""Actions that are named before all others when there is little room."""
-_MORE_FROM = 100
-"""From so many columns on, keys that are not worth knowing first are named, too."""
+_LAST = ("page.back", "help", "quit")
+"""Actions that are named last, however little room there is."""
+
+
+class FooterHint(NamedTuple):
+    """Actions that the footer names together, such as the next and the previous case."""
+
+    words: str
+    """What they do; empty: the description of the first."""
+    first: str
+    """The id of an action."""
+    second: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The actions."""
+        return (self.first, self.second) if self.second else (self.first,)
+
+
+class FooterKeys(NamedTuple):
+    """The keys of a hint, as they are drawn."""
+
+    id: str
+    names: Sequence[str]
+    words: str
+    bindings: Sequence[ActiveBinding]
+
+    @classmethod
+    def of(cls, hint: FooterHint, active: Mapping[str, ActiveBinding]) -> FooterKeys | None:
+        """The keys of those of its actions that can be used now; None: of no one."""
+        bindings = [active[id] for id in hint.ids if id in active]
+        if not bindings:
+            return None
+        names = [f" {it.binding.key_display or key_name(it.binding.key)}" for it in bindings]
+        words = hint.words or bindings[0].binding.description
+        return cls(hint.first, names, f" {words} ", bindings)
+
+    @property
+    def width(self) -> int:
+        """In columns."""
+        return sum(map(cell_len, (*self.names, self.words)))
 
 
 class KeyFooter(Static):
@@ -44,43 +80,30 @@ class KeyFooter(Static):
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh())
 
     @property
-    def keys(self) -> list[ActiveBinding]:
-        """The keys that are named, one for each action."""
-        shown: dict[str, ActiveBinding] = {}
-        more: dict[str, ActiveBinding] = {}
-        for active in self.screen.active_bindings.values():
-            if active.binding.description:
-                named = shown if active.binding.show else more
-                named.setdefault(active.binding.action, active)
-        width = self.size.width
-        fitting = _fit([*shown.values()], width)
-        if len(fitting) == len(shown) and width >= _MORE_FROM:
-            known = {*shown, *more}
-            others = [active for action, active in more.items() if not _is_back(action, known)]
-            fitting += _fill(self._page_keys(others), width - sum(map(_width, fitting)))
-        return fitting
-
-    def _page_keys(self, keys: Sequence[ActiveBinding]) -> list[ActiveBinding]:
-        """Those that are the page's, first those that no other page has."""
-        ids = [
-            binding.id
-            for owner in type(self.screen).__mro__
-            for binding in owner.__dict__.get("BINDINGS", ())
-            if isinstance(binding, Binding) and binding.id
-        ]
-        own = [key for key in keys if key.node is self.screen and key.binding.id in ids]
-        return sorted(own, key=lambda key: ids.index(key.binding.id or ""))
+    def keys(self) -> list[FooterKeys]:
+        """The keys that are named: first what one comes to the page for, last the ways out."""
+        active: dict[str, ActiveBinding] = {}
+        bindings = self.screen.active_bindings.values()
+        for binding in sorted(bindings, key=lambda it: not it.binding.show):
+            if binding.binding.description:
+                active.setdefault(binding.binding.id or binding.binding.action, binding)
+        hints = getattr(self.screen, "FOOTER", ())
+        own = [FooterHint("", id) for id, it in active.items() if it.binding.show]
+        chosen = [hint for hint in hints or own if not {*_LAST} & {*hint.ids}]
+        ordered = (*chosen, *(FooterHint("", id) for id in _LAST))
+        keys = [FooterKeys.of(hint, active) for hint in ordered]
+        return _fit([key for key in keys if key], self.size.width)
 
     def render(self) -> Content:
         """All on one line; what cannot be done at the moment is dim."""
-        return Content("").join(part for key in self.keys for part in self._parts(key))
+        return Content("").join(part for keys in self.keys for part in self._parts(keys))
 
-    def _parts(self, binding: ActiveBinding) -> Iterator[Content]:
-        pressed = Style.from_meta({"key": binding.binding.key})
-        dim = "" if binding.enabled else " dim"
-        key, words = _texts(binding)
-        yield Content.styled(key, f"{self._KEY_STYLE}{dim}").stylize(pressed)
-        yield Content.styled(words, dim.strip()).stylize(pressed)
+    def _parts(self, keys: FooterKeys) -> Iterator[Content]:
+        for number, binding in enumerate(keys.bindings):
+            pressed = Style.from_meta({"key": binding.binding.key})
+            dim = "" if binding.enabled else " dim"
+            yield Content.styled(keys.names[number], f"{self._KEY_STYLE}{dim}").stylize(pressed)
+        yield Content.styled(keys.words, dim.strip()).stylize(pressed)
 
     def on_click(self, event: events.Click) -> None:
         """Press the key that is under the mouse."""
@@ -89,37 +112,13 @@ class KeyFooter(Static):
             self.app.simulate_key(key)
 
 
-def _texts(binding: ActiveBinding) -> tuple[str, str]:
-    return (
-        f" {binding.binding.key_display or key_name(binding.binding.key)}",
-        f" {binding.binding.description} ",
-    )
-
-
-def _width(binding: ActiveBinding) -> int:
-    return sum(map(cell_len, _texts(binding)))
-
-
-def _is_back(action: str, known: Collection[str]) -> bool:
-    """Whether it is the way back of another one, as `failure(-1)` is: that can be guessed."""
-    return action.endswith("(-1)") and action.replace("(-1)", "(1)") in known
-
-
-def _fit(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
-    """As many as there is room for, whole, in their order; the ways out and the help first."""
+def _fit(keys: Sequence[FooterKeys], width: int) -> list[FooterKeys]:
+    """As many as there is room for, whole, in their order; the first and the ways out first."""
     room = width
     chosen = set()
-    for key in sorted(keys, key=lambda it: it.binding.id not in _FIRST):
-        if _width(key) > room:
+    for number in sorted(range(len(keys)), key=lambda n: n and keys[n].id not in _LAST):
+        if keys[number].width > room:
             break
-        room -= _width(key)
-        chosen.add(key.binding.action)
-    return [key for key in keys if key.binding.action in chosen]
-
-
-def _fill(keys: Sequence[ActiveBinding], room: int) -> Iterator[ActiveBinding]:
-    """Those that fit into the room that is left."""
-    for key in keys:
-        if _width(key) <= room:
-            room -= _width(key)
-            yield key
+        room -= keys[number].width
+        chosen.add(number)
+    return [key for number, key in enumerate(keys) if number in chosen]

@@ -62,10 +62,10 @@ class Grid(ScrollView, can_focus=True):
         color: $foreground;
         overflow-x: hidden;
         & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
-        & > .grid--cursor { background: $primary-muted; color: $foreground; }
+        & > .grid--cursor { background: $primary-muted; color: $blurred-cursor-foreground; }
         & > .grid--picked { text-style: reverse bold underline; }
-        & > .grid--mark { color: $accent; text-style: bold; }
-        & > .grid--faint { color: $text-muted; }
+        & > .grid--mark { color: $text-accent; text-style: bold; }
+        & > .grid--faint { color: $faint; }
         & > .grid--pass { color: $text-success; }
         & > .grid--fail { color: $text-error; }
         & > .grid--error { color: $text-error; text-style: bold; }
@@ -114,6 +114,8 @@ class Grid(ScrollView, can_focus=True):
         self._has_marks = marks
         self.marked: set[int] = set()
         self._can_open = True
+        self._clicked: int | None = None
+        """The row that was clicked last, while the cursor is there."""
         self.opens: Callable[[int], bool] = lambda _row: True
         """Whether a row can be opened; else the key for it is not offered."""
 
@@ -130,6 +132,7 @@ class Grid(ScrollView, can_focus=True):
         """Show so many rows; `cells` makes one, with a cell for each column."""
         self._columns, self._count, self._cells = columns, count, cells
         self.marked = set()
+        self._clicked = None
         self.cursor = max(0, min(cursor, count - 1))
         self._measure()
         self._scroll_to_cursor()
@@ -201,7 +204,9 @@ class Grid(ScrollView, can_focus=True):
             style = LineStyle(base, self._colour, base != self.rich_style, mark)
         if is_heading(cells, self._columns):
             return draw_heading(cells[0], style, width)
-        mark_style = style.base + self._colour("mark")
+        mark_style = style.base
+        if not style.is_highlighted:
+            mark_style += self._colour("mark")
         picked = picked_column(self._columns, self._picked)
         return draw_line(cells, self._visible, picked, style, mark_style, width)
 
@@ -214,6 +219,7 @@ class Grid(ScrollView, can_focus=True):
         """Put the cursor on a row."""
         row = max(0, min(row, self._count - 1))
         if self._count and row != self.cursor:
+            self._clicked = None
             self.cursor = row
             self._scroll_to_cursor()
             self.refresh()
@@ -278,14 +284,16 @@ class Grid(ScrollView, can_focus=True):
             self.move_to(self.cursor + 1)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click opens."""
+        """Put the cursor where the mouse is; a second click on the same row opens it."""
         offset = event.get_content_offset(self)
         if offset is None or offset.y == 0:
             return
         row = offset.y - 1 + self.scroll_offset.y
         if row < self._count:
+            is_second = row == self._clicked
             self.move_to(row)
-            if event.chain > 1:
+            self._clicked = row
+            if is_second:
                 self.action_choose()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

@@ -40,7 +40,7 @@ class TextView(ScrollView, can_focus=True):
         padding: 0 1;
         overflow-x: hidden;
         & > .reader--heading { text-style: bold; color: $text-primary; }
-        & > .reader--faint { color: $text-muted; }
+        & > .reader--faint { color: $faint; }
         & > .reader--pass { color: $text-success; text-style: bold; }
         & > .reader--fail { color: $text-error; text-style: bold; }
         & > .reader--error { color: $text-error; text-style: bold; }

@@ -93,7 +93,7 @@ def test_flips_are_gone_through_and_sides_are_swapped(two_runs: Path) -> None:
             assert page.highlighted
             seen.append(page.highlighted.change)
         assert seen == ["fixed", "broke", "fixed"]
-        await press(pilot, "d")
+        await press(pilot, "i")
         assert page._pairs[page.query_one(Grid).cursor].change == "broke"
         assert [(one[0], one[2]) for one in listed(page)[:2]] == [
             ("broke", "scripted/one"),
@@ -185,7 +185,7 @@ def test_what_opens_is_the_session_of_the_newer_side(
         await press(pilot, "down", "d")
         found = page_of(pilot)._diff
         assert found
-        await press(pilot, "enter", "d", "enter")
+        await press(pilot, "enter", "i", "enter")
         rows = ["city=Oslo", "", "city=Rome"]
         assert opened == [
             (found.now, rows, "city=Oslo", "scripted/two"),
@@ -241,7 +241,7 @@ def test_what_models_say_is_text(workspace: Path) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4)])
 def test_every_size_of_the_terminal_will_do(two_runs: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "d", "n", "=", "G", "d", "tab", "j")
+        await press(pilot, "down", "d", "n", "=", "G", "i", "tab", "j")
         if size == (40, 12):
             lines = screen(pilot).splitlines()
             assert lines[1].startswith(" 1 broke, 1 fixed")

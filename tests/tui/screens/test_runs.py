@@ -13,6 +13,7 @@ from evalstore.cli.main import main
 from evalstore.operations.views.cases import Cases
 from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
@@ -63,7 +64,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
 
 def test_statistics_have_the_same_key_on_the_runs_and_on_the_cases(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        for keys in (("S",), ("s",), ("down", "enter", "S")):
+        for keys in (("S",), ("down", "enter", "S")):
             await press(pilot, *keys)
             assert isinstance(pilot.app.screen, StatsPage)
             await press(pilot, "escape")
@@ -424,5 +425,25 @@ def test_lists_and_texts_move_by_pages_and_halves(workspace: Path) -> None:
         await until(pilot, lambda: text.scroll_offset.y > 0)
         await press(pilot, "pageup")
         await until(pilot, lambda: text.scroll_offset.y == 0)
+
+    drive(scenario)
+
+
+def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: Path) -> None:
+    file = workspace / "tests/greeting.md"
+    file.write_text(file.read_text().replace("hello", "arm"))
+    main(["run", "--quiet"])
+    main(["run", "--quiet", "tests/greeting.md"])
+    main(["run", "--quiet", "--message", "the same"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        lines = screen(pilot).splitlines()
+        assert lines[1].split()[:4] == ["run", "when", "passed", "change"]
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        cells = [page._cells(row)[5] for row in range(1, 5)]
+        assert [cell.text for cell in cells] == ["=", "", "+33.3", ""], lines
+        assert [cell.colour for cell in cells] == ["faint", "", "pass", ""]
+        assert {page._cells(row)[4].colour for row in range(1, 5)} == {""}
 
     drive(scenario)

@@ -23,7 +23,7 @@ def facts(pilot: Pilot[None]) -> str:
 
 def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "s")
+        await press(pilot, "down", "S")
         lines = screen(pilot).splitlines()
         assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 10.3 to 89.7%)")
         assert lines[3].split() == [
@@ -35,7 +35,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         page = pilot.app.screen
         assert isinstance(page, StatsPage)
         seen = []
-        for key in ("tab", "3", "4", "shift+tab", "1"):
+        for key in ("]", "3", "4", "[", "1"):
             await press(pilot, key)
             assert page.stats
             seen.append([group.name for group in page.stats.groups])
@@ -70,7 +70,7 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
             assert isinstance(pilot.app.screen, StatsPage)
             return shown
 
-        await press(pilot, "down", "s")
+        await press(pilot, "down", "S")
         run = pilot.app.screen.revision  # type: ignore[attr-defined]
         assert "enter Open" in screen(pilot)
         assert len(await cases("down", "enter")) == 4
@@ -94,10 +94,10 @@ def test_the_trend_is_that_of_the_runs_so_far(workspace: Path) -> None:
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "s")
+        await press(pilot, "down", "S")
         assert "rate by run  ▅▇" in facts(pilot)
         assert "cost by run  █▁  at most $0.18" in facts(pilot)
-        await press(pilot, "escape", "down", "s")
+        await press(pilot, "escape", "down", "S")
         assert "no trend: there is no earlier run\n" in facts(pilot)
 
     drive(scenario)
@@ -115,7 +115,7 @@ def test_the_workspace_has_no_statistics_but_its_newest_run_has(workspace: Path)
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "S")
         assert not isinstance(pilot.app.screen, StatsPage)
-        await press(pilot, "escape", "s")
+        await press(pilot, "escape", "S")
         assert isinstance(pilot.app.screen, StatsPage)
 
     drive(scenario)
@@ -128,7 +128,7 @@ def test_without_a_run_there_are_no_statistics(
     main(["init", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "s")
+        await press(pilot, "S")
         assert not isinstance(pilot.app.screen, StatsPage)
 
     drive(scenario)
@@ -139,7 +139,7 @@ def test_tags_are_text(workspace: Path) -> None:
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "s", "3")
+        await press(pilot, "down", "S", "3")
         assert "[/] [bold red]no markup[/]" in screen(pilot)
         await press(pilot, "enter")
         assert "1 of 3 cases" in screen(pilot)
@@ -152,7 +152,7 @@ def test_tags_are_text(workspace: Path) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4), (160, 40)])
 def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "s", "tab", "1", "j", "G")
+        await press(pilot, "down", "S", "]", "1", "j", "G")
         if size == (40, 12):
             assert "scripted/two" in screen(pilot)
             assert "66.7%" in screen(pilot)

@@ -127,7 +127,7 @@ def test_the_page_tells_the_difference_and_opens_the_run(workspace: Path) -> Non
         await press(pilot, "down", "y")
         assert pilot.app.clipboard == page._versions[1].run
         assert "+ How is Oslo?" in screen(pilot)
-        await press(pilot, "d")
+        await press(pilot, "z")
         assert not page.query_one(Grid).region
         await press(pilot, "escape", "enter")
         cases = pilot.app.screen
@@ -179,7 +179,7 @@ def test_a_test_that_no_run_knows_says_which_key_helps(workspace: Path, key: str
         pilot.app.show_test_history("tests/none.md", "")  # type: ignore[attr-defined]
         await settled(pilot)
         assert f"{key} makes the first that does." in screen(pilot)
-        await press(pilot, "enter", "d", "down")
+        await press(pilot, "enter", "z", "down")
 
     drive(scenario, appearance=Appearance(keys={"page.run": key}))
 
@@ -189,12 +189,12 @@ def test_what_a_file_says_is_text(workspace: Path, size: tuple[int, int]) -> Non
     edit(workspace / "tests/greeting.md", "Say hello.", HOSTILE)
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "enter", "v", "d")
+        await press(pilot, "enter", "v", "z")
         page = pilot.app.screen
         told = page.query_one(TextView)
         assert "+ [/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred" in told.text
         if size[0] > 10:
             assert told.region.height > 3
-        await press(pilot, "d", "down", "enter")
+        await press(pilot, "z", "down", "enter")
 
     drive(scenario, size=size)

@@ -1,0 +1,96 @@
+"""Readable colours in every theme: texts get the contrast that WCAG 2 asks for (level AA)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from textual.color import BLACK, WHITE, Color
+
+TEXT_CONTRAST = 4.5
+"""The least contrast of a text with its background."""
+BAR_CONTRAST = 3.0
+"""The least contrast of bars and of what scrolls."""
+_STEPS = 20
+"""In so many steps a colour becomes black or white."""
+_PAGE = ("surface", "panel", "background")
+"""The backgrounds of pages."""
+_TEXTS = {
+    "foreground": _PAGE,
+    "text-primary": _PAGE,
+    "text-secondary": _PAGE,
+    "text-accent": _PAGE,
+    "text-success": _PAGE,
+    "text-warning": _PAGE,
+    "text-error": _PAGE,
+    "block-cursor-foreground": ("block-cursor-background",),
+    "footer-foreground": ("footer-background",),
+    "footer-key-foreground": ("footer-background",),
+    "footer-description-foreground": ("footer-background",),
+    "link-color": _PAGE,
+    **{f"markdown-h{level}-color": _PAGE for level in range(1, 7)},
+}
+"""The colours of texts, and the backgrounds that they are seen on."""
+_MADE = {
+    "faint": ("text-muted", _PAGE),
+    "blurred-cursor-foreground": ("foreground", ("primary-muted",)),
+}
+"""Colours that themes do not have: what each is made from, and its backgrounds."""
+_THUMB = "scroll-thumb"
+
+
+def contrast(text: Color, ground: Color) -> float:
+    """The ratio of their luminances, from 1 to 21; the text may be transparent."""
+    light, dark = sorted(map(_luminance, (ground + text, ground)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def readable(text: Color, grounds: Sequence[Color], least: float = TEXT_CONTRAST) -> Color:
+    """The nearest colour with enough contrast, on the way to black or to white."""
+    first = grounds[0]
+    colour = first + (first.get_contrast_text(text.a) if text.auto else text)
+    targets = sorted((BLACK, WHITE), key=lambda end: contrast(end, first), reverse=True)
+    for step in range(_STEPS + 1):
+        moved = colour.blend(targets[0], step / _STEPS)
+        if all(contrast(moved, ground) >= least for ground in grounds):
+            return moved
+    return targets[0]
+
+
+def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a theme, with readable texts; a terminal's own colours stay as they are."""
+    texts = {name: (name, grounds) for name, grounds in _TEXTS.items() if name in variables}
+    changed = dict(variables)
+    for name, (source, grounds) in (texts | _MADE).items():
+        changed[name] = _made_readable(variables, source, grounds, TEXT_CONTRAST)
+    surface = _parse(variables["surface"])
+    is_terminals = surface.ansi is not None or not surface.a
+    source = "scrollbar" if is_terminals else "surface"
+    changed[_THUMB] = _made_readable(variables, source, ("surface",), BAR_CONTRAST)
+    return changed
+
+
+def _made_readable(
+    variables: Mapping[str, str], source: str, grounds: Sequence[str], least: float
+) -> str:
+    colour = _parse(variables[source])
+    parsed = [_parse(variables[ground]) for ground in grounds]
+    if any(other.ansi is not None or not other.a for other in (colour, *parsed)):
+        return variables[source]
+    return readable(colour, parsed, least).hex
+
+
+def _parse(text: str) -> Color:
+    """A colour as themes write it: `#1e1e1e`, `auto 60%`, `ansi_default 50%`."""
+    name, _, percent = text.partition(" ")
+    alpha = float(percent.rstrip("%")) if percent else 100.0
+    return (
+        Color.automatic(alpha) if name == "auto" else Color.parse(name).multiply_alpha(alpha / 100)
+    )
+
+
+def _luminance(colour: Color) -> float:
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in colour.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,84 @@
+"""Texts can be read in every theme: the contrast of what is painted, on every screen."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.style import Style
+from textual.color import Color
+from textual.pilot import Pilot
+from textual.theme import BUILTIN_THEMES
+
+from evalstore.tui.contrast import BAR_CONTRAST, TEXT_CONTRAST, contrast, readable
+from tests.tui.driving import drive, press
+from tests.tui.test_snapshots import WALKS, workspace_of
+
+THEMES = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)
+"""The others have the colours of the terminal, which nobody here knows."""
+_LINES = range(0x2500, 0x2580)
+"""Characters of borders, which say nothing."""
+_BLOCKS = range(0x2580, 0x25A0)
+"""Characters of bars."""
+
+
+def painted(pilot: Pilot[None]) -> Iterator[tuple[str, Style]]:
+    """Each piece of text on the screen with its style, without what cannot be used now."""
+    shown = pilot.app.screen
+    for y, strip in enumerate(shown._compositor.render_strips(pilot.app.size)):
+        x = 0
+        for segment in strip:
+            first = x + len(segment.text) - len(segment.text.lstrip())
+            x += segment.cell_length
+            if not segment.text.strip() or segment.style is None or segment.style.dim:
+                continue
+            if shown.is_modal and shown.get_widget_at(first, y)[0] is shown:
+                continue  # it is the page below
+            yield segment.text.strip(), segment.style
+
+
+def is_faint(text: str, style: Style) -> bool:
+    if not (style.color and style.bgcolor):
+        return False
+    kinds = {ord(char) for char in text if not unicodedata.category(char).startswith("Z")}
+    if all(kind in _LINES for kind in kinds):
+        return False
+    least = BAR_CONTRAST if all(kind in _BLOCKS for kind in kinds) else TEXT_CONTRAST
+    colours = Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor)
+    return contrast(*colours) < least - 0.05
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_every_text_of_every_screen_can_be_read_in_every_theme(
+    walk: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace_of(walk, prepared, tmp_path / "w"))
+    hard: dict[str, str] = {}
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for scene in WALKS[walk]:
+            for path, text in scene.files.items():
+                Path(path).write_text(text, encoding="utf-8")
+            await press(pilot, *scene.keys)
+            for theme in () if scene.name == "commands" else THEMES:
+                pilot.app.theme = theme
+                await pilot.pause()
+                for text, style in painted(pilot):
+                    if is_faint(text, style):
+                        hard.setdefault(f"{scene.name}, {theme}: {style}", text)
+
+    drive(scenario, size=(120, 36))
+    assert not hard, "\n".join(f"{place} {text!r}" for place, text in hard.items())
+
+
+def test_a_readable_colour_stays_and_another_is_moved_until_it_is() -> None:
+    black, white = Color.parse("#000000"), Color.parse("#ffffff")
+    assert contrast(white, black) == pytest.approx(21)
+    assert readable(white, [black]) == white
+    grey = Color.parse("#777777")
+    assert contrast(grey, white) < TEXT_CONTRAST
+    moved = readable(grey, [white])
+    assert TEXT_CONTRAST <= contrast(moved, white) < TEXT_CONTRAST + 1
+    assert contrast(readable(Color.automatic(60), [black]), black) >= TEXT_CONTRAST
