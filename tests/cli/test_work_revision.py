@@ -86,7 +86,8 @@ def test_diff_takes_the_workspace_on_either_side(partial: Evalstore, workspace: 
         ),
         (
             ["show", "@work:nothing.md"],
-            "error: the workspace has no test file 'nothing.md'\nhint: the test files are tests/weather.md\n",
+            "error: the workspace has no test file 'nothing.md'\n"
+            "hint: the test files are tests/weather.md\n",
         ),
         (
             ["diff", "--vs", "b", "-m", "a", "@work"],
