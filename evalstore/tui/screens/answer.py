@@ -32,6 +32,27 @@ if TYPE_CHECKING:
 
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
+_FOOTER = (
+    FooterHint("Label", "case.pass", "case.fail"),
+    FooterHint("Edit", "case.edit"),
+    FooterHint("Judge", "case.judge"),
+    FooterHint("Failure", "session.next_failure", "session.last_failure"),
+    FooterHint("Case", "session.last", "session.next"),
+    FooterHint("Candidate", "session.last_candidate", "session.candidate"),
+    FooterHint("", "session.beside"),
+    FooterHint("", "session.markdown"),
+    FooterHint("", "session.attempt"),
+    FooterHint("", "session.versions"),
+    FooterHint("", "page.run"),
+    FooterHint("", "case.copy_answer"),
+    FooterHint("", "page.save"),
+)
+_HELP = """\
+What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
+with what it said; then tokens, price and time. A case can have several answers and candidates.
+{session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
+{session.next} the next of the cases that were listed. {session.beside} puts another candidate's
+answer beside this one, {session.markdown} lays the answer out as Markdown; each ends the other."""
 
 
 class AnswerPage(CaseActionsPage):
@@ -51,29 +72,10 @@ class AnswerPage(CaseActionsPage):
         Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
         Binding("v", "versions", "Versions", id="session.versions"),
     ]
-    FOOTER = (
-        FooterHint("Label", "case.pass", "case.fail"),
-        FooterHint("Edit", "case.edit"),
-        FooterHint("Judge", "case.judge"),
-        FooterHint("Failure", "session.next_failure", "session.last_failure"),
-        FooterHint("Case", "session.last", "session.next"),
-        FooterHint("Candidate", "session.last_candidate", "session.candidate"),
-        FooterHint("", "session.beside"),
-        FooterHint("", "session.markdown"),
-        FooterHint("", "session.attempt"),
-        FooterHint("", "session.versions"),
-        FooterHint("", "page.run"),
-        FooterHint("", "case.copy_answer"),
-        FooterHint("", "page.save"),
-    )
+    FOOTER = _FOOTER
     TITLE = "Answer"
     WAY = "{list.open} on a case"
-    HELP = """\
-What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
-with what it said; then tokens, price and time. A case can have several answers and candidates.
-{session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
-{session.next} the next of the cases that were listed. {session.beside} puts another candidate's
-answer beside this one, {session.markdown} lays the answer out as Markdown; each ends the other."""
+    HELP = _HELP
     DEFAULT_CSS = """
     AnswerPage #texts { height: 1fr; layout: vertical; }
     AnswerPage.-wide #texts { layout: horizontal; }

@@ -50,6 +50,23 @@ all of them, each with the answers of the candidate in the selected column.
 
 {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
 {list.open} on the line of a group folds it, or unfolds it."""
+_FOOTER = (
+    FooterHint("", "list.open"),
+    FooterHint("Label", "case.pass", "case.fail"),
+    FooterHint("Edit", "case.edit"),
+    FooterHint("Judge", "case.judge"),
+    FooterHint("Failure", "cases.next_failure", "cases.last_failure"),
+    FooterHint("", "cases.filter"),
+    FooterHint("Candidate", "list.left", "list.right"),
+    FooterHint("", "cases.versions"),
+    FooterHint("", "cases.group"),
+    FooterHint("", "cases.sort"),
+    FooterHint("", "list.mark"),
+    FooterHint("Compare", "cases.compare_models"),
+    FooterHint("", "cases.stats"),
+    FooterHint("", "page.run"),
+    FooterHint("", "page.save"),
+)
 
 
 class CasesPage(CaseActionsPage):
@@ -65,23 +82,7 @@ class CasesPage(CaseActionsPage):
         Binding("x", "compare_models", "Compare candidates", show=False, id="cases.compare_models"),
         Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
-    FOOTER = (
-        FooterHint("", "list.open"),
-        FooterHint("Label", "case.pass", "case.fail"),
-        FooterHint("Edit", "case.edit"),
-        FooterHint("Judge", "case.judge"),
-        FooterHint("Failure", "cases.next_failure", "cases.last_failure"),
-        FooterHint("", "cases.filter"),
-        FooterHint("Candidate", "list.left", "list.right"),
-        FooterHint("", "cases.versions"),
-        FooterHint("", "cases.group"),
-        FooterHint("", "cases.sort"),
-        FooterHint("", "list.mark"),
-        FooterHint("Compare", "cases.compare_models"),
-        FooterHint("", "cases.stats"),
-        FooterHint("", "page.run"),
-        FooterHint("", "page.save"),
-    )
+    FOOTER = _FOOTER
     TITLE = "Cases"
     WAY = "{list.open} on a line of the runs"
     HELP = _HELP

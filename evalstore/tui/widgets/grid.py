@@ -31,6 +31,30 @@ _PARTS = (
     *("faint", "pass", "fail", "error", "undecided", "pending"),
 )
 """The names of what has a style of its own."""
+_CSS = """
+    Grid {
+        height: 1fr;
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
+        & > .grid--cursor { background: $primary-muted; color: $blurred-cursor-foreground; }
+        & > .grid--picked { text-style: reverse bold underline; }
+        & > .grid--mark { color: $text-accent; text-style: bold; }
+        & > .grid--faint { color: $faint; }
+        & > .grid--pass { color: $text-success; }
+        & > .grid--fail { color: $text-error; }
+        & > .grid--error { color: $text-error; text-style: bold; }
+        & > .grid--undecided { color: $text-warning; }
+        & > .grid--pending { color: $text-warning; text-style: italic; }
+        & > .grid--group { color: $text-accent; text-style: bold; }
+        &:focus > .grid--cursor {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+            text-style: bold;
+        }
+    }
+    """
 
 
 @dataclass
@@ -55,30 +79,7 @@ class Grid(ScrollView, can_focus=True):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"grid--{part}" for part in _PARTS}
-    DEFAULT_CSS = """
-    Grid {
-        height: 1fr;
-        background: $surface;
-        color: $foreground;
-        overflow-x: hidden;
-        & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
-        & > .grid--cursor { background: $primary-muted; color: $blurred-cursor-foreground; }
-        & > .grid--picked { text-style: reverse bold underline; }
-        & > .grid--mark { color: $text-accent; text-style: bold; }
-        & > .grid--faint { color: $faint; }
-        & > .grid--pass { color: $text-success; }
-        & > .grid--fail { color: $text-error; }
-        & > .grid--error { color: $text-error; text-style: bold; }
-        & > .grid--undecided { color: $text-warning; }
-        & > .grid--pending { color: $text-warning; text-style: italic; }
-        & > .grid--group { color: $text-accent; text-style: bold; }
-        &:focus > .grid--cursor {
-            background: $block-cursor-background;
-            color: $block-cursor-foreground;
-            text-style: bold;
-        }
-    }
-    """
+    DEFAULT_CSS = _CSS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
