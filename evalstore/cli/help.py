@@ -8,7 +8,6 @@ from typing import Any
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from evalstore.cli.examples import EXAMPLES
 from evalstore.cli.usage_errors import explain_usage
 
 SELECTION = "Selection"
@@ -44,6 +43,8 @@ class SectionedCommand(TyperCommand):
 
     def format_epilog(self, _ctx: Any, formatter: Any) -> None:
         """Write the examples."""
+        from evalstore.cli.examples import EXAMPLES
+
         examples = EXAMPLES.get(self.name or "")
         if examples:
             with formatter.section("Examples"):

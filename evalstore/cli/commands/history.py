@@ -8,7 +8,6 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.render.history import print_diff, print_failures, print_log
 from evalstore.errors import NO, OK, EvalstoreError
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ def diff(
     Without B, run A is compared with the workspace; without A, the last run is.
     With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
     """
+    from evalstore.cli.render.history import print_diff
     from evalstore.operations import diff as operations
 
     first, second, paths = _sides(list(revisions or ()))
@@ -160,6 +160,8 @@ def log(
     With FILE: the runs that changed it, and the edits.
     With --failures: failed calls and how to fix them; with FILE, those of its cases.
     """
+    from evalstore.cli.render.history import print_log
+
     limit = limit and min(limit, _MOST_LISTED)
     if failures:
         _log_failures(file, limit, output_format, oneline=oneline, json=json)
@@ -187,6 +189,7 @@ def _log_failures(
     oneline: bool,
     json: bool,
 ) -> None:
+    from evalstore.cli.render.history import print_failures
     from evalstore.operations.failures import log_failures as operation
 
     # Without a limit people see the newest; a document has all.

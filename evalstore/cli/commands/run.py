@@ -10,7 +10,6 @@ import typer
 
 from evalstore.cli import help, options, output
 from evalstore.cli.app import Globals, app, here
-from evalstore.cli.render.run import print_changes, print_report, print_status
 from evalstore.errors import OK, USAGE, EvalstoreError
 from evalstore.planning.options import FailOn, RunOptions, SelectionOptions
 
@@ -193,6 +192,7 @@ def status(
     The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
     asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
     """
+    from evalstore.cli.render.run import print_status
     from evalstore.operations.status import status as operation
 
     report = operation(here(), selection, whole=json or explain)
@@ -251,6 +251,8 @@ def judge(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> N
 
 
 def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
+    from evalstore.cli.render.run import print_status
+
     if mode.watch and mode.dry_run:
         raise EvalstoreError(
             "'--watch' cannot be combined with '--dry-run'",
@@ -283,6 +285,8 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
 
 
 def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
+    from evalstore.cli.render.run import print_changes, print_report
+
     if mode.json:
         output.document(report)
         if mode.watch:
