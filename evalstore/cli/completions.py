@@ -11,7 +11,7 @@ from typing import Any
 
 from evalstore.errors import EvalstoreError
 
-_RUNS = 50
+_MOST_RUN_IDS = 50
 """The newest runs that are offered."""
 
 
@@ -38,8 +38,9 @@ def tags(incomplete: str) -> list[str]:
 
 
 def runs(incomplete: str) -> list[str]:
-    """`@`, and the ids of the newest runs."""
-    return _starting(["@", "@~1", *(row["run"][:8] for row in _rows("runs")[:_RUNS])], incomplete)
+    """`@`, `@~1`, `@work`, and the ids of the newest runs."""
+    ids = [row["run"][:8] for row in _rows("runs")[:_MOST_RUN_IDS]]
+    return _starting(["@", "@~1", "@work", *ids], incomplete)
 
 
 def _rows(kind: str) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ("evalstore status 'tests/weather.md::city=O'", ["tests/weather.md::city=Oslo"]),
         ("evalstore run -m scripted/o", ["scripted/one"]),
         ("evalstore ls cases --tag w", ["weather"]),
-        ("evalstore show @", ["@", "@~1"]),
+        ("evalstore show @", ["@", "@~1", "@work"]),
         ("evalstore ls -o cs", ["csv"]),
         ("evalstore trus", ["trust"]),
     ],

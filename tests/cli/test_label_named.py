@@ -142,5 +142,5 @@ def test_a_choice_that_is_not_there_is_told_plainly(
 ) -> None:
     shown = evalstore(*command)
     assert shown.exit_code == 2
-    assert "is not one of '" in shown.stderr
+    assert "is not a valid value\nhint: the values are " in shown.stderr
     assert "Value error" not in shown.stderr

@@ -239,8 +239,8 @@ def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, number in (
         (expansion, "_MOST_AT_ONCE", 50),
         (kept, "KEPT_AT_ONCE", 50),
-        (case_tree, "MOST", 8),
-        (case_files, "MOST", 8),
+        (case_tree, "MAX_PART", 8),
+        (case_files, "MAX_PART", 8),
         (case_files, "_AT_ONCE", 8),
         (cell_batches, "FEW", 50),
         (digest_set, "_FEW", 10),

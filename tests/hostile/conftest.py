@@ -25,9 +25,11 @@ ROOT = Path(__file__).parents[2]
 
 CALLS = {
     "completion": ("bash",),
+    "explain": ("contains",),
     "grep": ("warm",),
     "import": ("openai-evals", "source/capitals.jsonl"),
     "label": ("tests/weather.md::city=Rome", "pass"),
+    "new": ("tests/weather.md",),
     "trust": ("check.py",),
 }
 """What each command is called with, if it needs anything."""

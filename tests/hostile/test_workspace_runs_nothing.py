@@ -41,6 +41,8 @@ READING = [
     ["version"],
     ["trust", "--list"],
     ["completion", "bash"],
+    ["schema", "settings"],
+    ["explain", "contains"],
     ["view"],
     ["tui"],
 ]
@@ -54,6 +56,7 @@ DOING = [
     ["label", "tests/one.md", "--pass"],
     ["import", "promptfoo", "source/promptfooconfig.yaml"],
     ["init", "new"],
+    ["new", "tests/first.md"],
     ["trust", "env", "DESK_KEY", "localhost"],
     ["trust", "--revoke", "env", "DESK_KEY", "localhost"],
 ]
