@@ -110,6 +110,14 @@ def stats(
     return read_stats(location, revision, [tuple(by)], query=query, currency=currency)[0]
 
 
+def _check_groupings(groupings: Sequence[By]) -> None:
+    """Raise `EvalstoreError` for a name that results cannot be grouped by."""
+    for name in (name for by in groupings for name in by):
+        if name not in DIMENSIONS:
+            hint = suggest(name, DIMENSIONS, "groups")
+            raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
+
+
 def read_stats(
     location: Location,
     revision: str,
@@ -119,10 +127,7 @@ def read_stats(
     currency: str | None = None,
 ) -> list[Stats]:
     """The statistics for several groupings; the results are read once."""
-    for name in (name for by in groupings for name in by):
-        if name not in DIMENSIONS:
-            hint = suggest(name, DIMENSIONS, "groups")
-            raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
+    _check_groupings(groupings)
     with _open(location, revision) as project:
         chosen = _find_query(project, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"

@@ -10,7 +10,6 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.planning.plan import (
     CHECKS,
     UNSETTLED,
-    AgeLimit,
     Plan,
     PlannedJudgement,
     plan_asks,
@@ -18,6 +17,7 @@ from evalstore.planning.plan import (
 )
 
 if TYPE_CHECKING:
+    from evalstore.planning.age_limit import AgeLimit
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project

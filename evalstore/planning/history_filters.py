@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.errors import EvalstoreError, NothingSelectedError
-from evalstore.planning.plan import EVER, AgeLimit, Plan
+from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.renames import Renames, pair_with_workspace
 from evalstore.planning.results import CellResult, as_result
 from evalstore.planning.selection import Placed, Subset, read_shard
@@ -25,6 +25,7 @@ from evalstore.workspace.settings import AGE_HINT, Settings, read_age
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results import Result
 

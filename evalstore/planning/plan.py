@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from evalstore import hashing
 from evalstore.judging.aggregation import wants_models
+from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
 from evalstore.results import Sample, Vote
 from evalstore.values import Evaluator, Question, Verdict, Word
@@ -22,19 +22,6 @@ CHECKS = hashing.evaluator_id(Evaluator(checks=True))
 """The id of the evaluator that stands for the checks."""
 UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
 """Verdicts of a judge that could not be read, and of a check that could not be computed."""
-
-
-class AgeLimit(NamedTuple):
-    """The time from which stored answers, or judgements, count in a command."""
-
-    since: float = -math.inf
-    """Microseconds since 1970; with infinity none counts."""
-    why: str = ""
-    """The reason to replace one that does not count."""
-
-
-EVER = AgeLimit()
-"""All count, whatever their age."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +199,7 @@ def plan_judgements(
     Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
     before the bound.
     """
-    missing: dict[tuple[str | Subject, str, str], PlannedJudgement] = {}
+    missing: _Missing = {}
     asked = {ask.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
@@ -250,6 +237,15 @@ def plan_judgements(
                 known = missing.get(key)
                 if known is None or known.count < judgement.count:
                     missing[key] = judgement
+    _add_judgements(plan, missing)
+
+
+_Missing = dict[tuple[str | Subject, str, str], PlannedJudgement]
+"""By what is judged, its evaluation version and its evaluator."""
+
+
+def _add_judgements(plan: Plan, missing: _Missing) -> None:
+    """Add missing judgements to those to make, those that wait for trust, or those left."""
     for (about, evaluation, _), judgement in missing.items():
         if evaluation in plan.blocked and (about, evaluation, CHECKS) in missing:
             plan.blocked_judgements += judgement.count if judgement.judge is None else 0

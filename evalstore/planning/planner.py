@@ -20,12 +20,13 @@ from evalstore.planning.cells import (
     build_cells,
     generate_cells,
 )
-from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
+from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
 from evalstore.planning.selection import Placed, Selection, Subset
 from evalstore.values import RECORDED, Case, CaseFile, Verdict
 
 if TYPE_CHECKING:
+    from evalstore.planning.age_limit import AgeLimit
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
 

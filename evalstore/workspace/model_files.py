@@ -288,16 +288,7 @@ def read_model(
         )
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)
-    if provider is None and name == RECORDED:
-        provider = ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
-    if provider is None:
-        if not known_kinds(name):
-            raise FileProblem(
-                f"there is no provider '{name}'",
-                fields.line("provider"),
-                hint=suggest(name, providers, "providers"),
-            )
-        provider = ProviderFile(name, name, key_variable=SERVICES.get(name))
+    provider = provider or _provider_of_kind(name, fields, providers, known_kinds)
     responses = fields.value("responses")
     if provider.type == "scripted" and responses is None:
         raise FileProblem(
@@ -338,6 +329,21 @@ def bare_model(id: str, known_kinds: Any) -> Model | None:
     if not slash or not code or kind == "scripted" or not known_kinds(kind):
         return None
     return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
+
+
+def _provider_of_kind(
+    kind: str, fields: Fields, providers: Mapping[str, ProviderFile], known_kinds: Any
+) -> ProviderFile:
+    """A provider without a file, by its kind; raises `FileProblem` for an unknown one."""
+    if kind == RECORDED:
+        return ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
+    if not known_kinds(kind):
+        raise FileProblem(
+            f"there is no provider '{kind}'",
+            fields.line("provider"),
+            hint=suggest(kind, providers, "providers"),
+        )
+    return ProviderFile(kind, kind, key_variable=SERVICES.get(kind))
 
 
 def _capabilities(fields: Fields) -> dict[str, bool]:

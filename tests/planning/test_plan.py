@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore import hashing
+from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
 from evalstore.planning.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
-    EVER,
     UNSETTLED,
-    AgeLimit,
     Plan,
     counted_votes,
     counts,
