@@ -178,6 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
+    output.use_color("auto")  # until `--color` is read, also for errors of the command line
     try:
         if any("\0" in argument for argument in arguments):
             raise EvalstoreError("an argument holds a NUL character")

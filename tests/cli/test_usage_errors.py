@@ -101,3 +101,12 @@ def test_a_wrong_tag_or_file_is_compared_with_those_that_exist(
     evalstore("run")
     exit_code, message, hint = NEAREST[command]
     assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
+
+
+def test_an_error_of_the_command_line_has_the_colours_of_the_environment(
+    evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("--color", "always", "ls")
+    assert evalstore("statsu").stderr.startswith("error: ")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert evalstore("statsu").stderr.startswith("\x1b[31merror:")
