@@ -51,18 +51,22 @@ def is_faint(text: str, style: Style) -> bool:
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_every_text_of_every_screen_can_be_read_in_every_theme(
-    walk: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "parts", [5, pytest.param(1, marks=pytest.mark.slow)], ids=["themes in turn", "all themes"]
+)
+def test_every_text_of_every_screen_can_be_read(
+    walk: str, parts: int, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each screen has one of so many parts of the themes, the next screen the next part."""
     monkeypatch.chdir(workspace_of(walk, prepared, tmp_path / "w"))
     hard: dict[str, str] = {}
 
     async def scenario(pilot: Pilot[None]) -> None:
-        for scene in WALKS[walk]:
+        for number, scene in enumerate(WALKS[walk]):
             for path, text in scene.files.items():
                 Path(path).write_text(text, encoding="utf-8")
             await press(pilot, *scene.keys)
-            for theme in () if scene.name == "commands" else THEMES:
+            for theme in () if scene.name == "commands" else THEMES[number % parts :: parts]:
                 pilot.app.theme = theme
                 await pilot.pause()
                 for text, style in painted(pilot):
