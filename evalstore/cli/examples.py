@@ -4,7 +4,7 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "init": ("evalstore init bikes --example", "evalstore init --from ../old-project"),
-    "new": ("evalstore new tests/refund.md", "evalstore new policy/late-fee"),
+    "new": ("evalstore new tests/refund.md", "evalstore new tests/policy/late-fee"),
     "explain": ("evalstore explain contains", "evalstore explain number --json"),
     "schema": ("evalstore schema settings", "evalstore schema -o .schemas"),
     "import": (

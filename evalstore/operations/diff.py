@@ -144,6 +144,8 @@ class Diff:
             *(["system prompt changed"] if was.prompt != now.prompt else []),
             *(["evaluation changed"] if was.evaluation != now.evaluation else []),
         ]
+        if not changes and self.models is None and was.sessions and not now.sessions:
+            changes = ["not answered"]
         if not changes and self.models is None and was.sessions != now.sessions:
             changes = [self.asked_otherwise.get((was.sessions, now.sessions), "another answer")]
         is_new = self.models is None and was.evaluations != now.evaluations

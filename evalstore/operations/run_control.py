@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def stopping_signals() -> tuple[signal.Signals, ...]:
+    """The signals that stop a run in order; a hang-up does not when it is ignored, as by nohup."""
+    hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hangs_up else ()))
 
 
 def carry_out(
@@ -77,7 +82,7 @@ def carry_out(
     listener.start(survey.asks, survey.judgements)
     longest = settings.max_time if options.max_time is None else options.max_time
     try:
-        with _held_while_closing(_SIGNALS) as (hold, held):
+        with _held_while_closing(stopping_signals()) as (hold, held):
             outcome = asyncio.run(
                 _run_until_stopped(executor, plans, finish, listener, longest, hold)
             )
@@ -132,7 +137,7 @@ async def _run_until_stopped(
     listener.interruptible(partial(_call_in, loop, interrupt))
     if longest is not None:
         loop.call_later(longest, end)
-    with _handling(loop, _SIGNALS, interrupt, hold):
+    with _handling(loop, stopping_signals(), interrupt, hold):
         async with executor:
             for plan in plans:
                 doing = asyncio.create_task(executor.carry_out(plan))

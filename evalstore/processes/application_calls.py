@@ -11,12 +11,13 @@ import asyncio
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,6 +69,7 @@ class _Process:
         self.is_fit = False
         """Whether another call can be made."""
         self.errors = b""
+        self.most_errors = _MOST_STDERR
         """The end of what the process wrote to its standard error, if that is read."""
         try:
             self._write_files(application.files)
@@ -142,7 +144,7 @@ class _Process:
     async def read_errors(self) -> None:
         """Keep the end of what the process writes to its standard error."""
         while chunk := await self._messages.read(_AT_ONCE):
-            self.errors = (self.errors + chunk)[-_MOST_STDERR:]
+            self.errors = (self.errors + chunk)[-self.most_errors :]
 
     @property
     def status(self) -> int | None:
@@ -241,9 +243,17 @@ class ApplicationCalls:
     """
 
     def __init__(
-        self, application: Application, environment: Mapping[str, str], longest: int
+        self,
+        application: Application,
+        environment: Mapping[str, str],
+        longest: int,
+        secrets: Sequence[str] = (),
     ) -> None:
-        """`longest` is the most bytes of an answer, as JSON."""
+        """`longest` is the most bytes of an answer, as JSON.
+
+        `secrets`, the longest first, are replaced in messages.
+        """
+        self._secrets = secrets
         self._application = application
         self._environment = environment
         self._longest = longest
@@ -303,6 +313,8 @@ class ApplicationCalls:
 
     async def _call_program(self, request: Json) -> tuple[Json, float]:
         process = _Process(self._application, self._environment)
+        longest = max((len(secret.encode()) for secret in self._secrets), default=0)
+        process.most_errors = _MOST_STDERR + longest
         self._busy.add(process)
         name, *arguments = self._application.arguments
         if "/" in name and not Path(name).is_absolute():
@@ -319,7 +331,7 @@ class ApplicationCalls:
             finally:
                 errors.cancel()
             if status != 0:
-                words = _last_lines(process.errors)
+                words = _last_lines(process.errors, self._secrets)
                 raise ApplicationError(
                     f"{self._application.code} ended{_how(status)}{f': {words}' if words else ''}",
                     retry=status == _TRY_AGAIN,
@@ -340,6 +352,13 @@ def _how(status: int | None) -> str:
     return f" with status {status}"
 
 
-def _last_lines(errors: bytes) -> str:
-    lines = errors.decode("utf-8", "replace").splitlines()
+def _last_lines(errors: bytes, secrets: Sequence[str]) -> str:
+    """The last lines of an output without secrets.
+
+    They are covered before anything is cut. What may begin with a part of a secret is cut.
+    """
+    for secret in secrets:
+        errors = errors.replace(secret.encode(), b"*" * len(secret.encode()))
+    text = re.sub(r"\*{8,}", "***", errors[-_MOST_STDERR:].decode("utf-8", "replace"))
+    lines = text.splitlines()
     return "\n".join([line for line in lines if line.strip()][-_LAST_LINES:])

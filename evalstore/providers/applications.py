@@ -17,14 +17,13 @@ from evalstore.processes.application_calls import ApplicationCalls, ApplicationE
 from evalstore.providers.answer_size import MAX_ANSWER
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import (
-    SHORTEST_KEY,
     decode_reply,
     dump,
     encode_request,
     redact,
 )
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean, find_secrets
+from evalstore.providers.errors import clean, find_secrets, forms_of_secrets
 from evalstore.values import Json, Reply, Request
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ class ApplicationProvider:
         self._application = application
         self._untrusted = untrusted
         self._structured = supports_structured_outputs
-        self._secrets = [value for value in environment.values() if len(value) >= SHORTEST_KEY]
-        self._calls = ApplicationCalls(application, environment, MAX_ANSWER)
+        self._secrets = forms_of_secrets(environment.values())
+        self._calls = ApplicationCalls(application, environment, MAX_ANSWER, self._secrets)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one call; a process that is late is ended."""

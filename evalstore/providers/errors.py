@@ -19,6 +19,8 @@ from email.utils import parsedate_to_datetime
 from evalstore.providers.base import FAILED_FINISH, RETRY_STATUS, STOP_STATUS, ProviderError
 from evalstore.values import Json
 
+_SHORTEST_SECRET = 8
+"""Characters; what is shorter may be any word."""
 MESSAGE_LIMIT = 500
 """Characters of a message that are kept."""
 
@@ -157,10 +159,25 @@ def find_secrets(api_key: str | None, *more: str) -> tuple[str, ...]:
     The longest first.
     """
     hidden = {value for name, value in os.environ.items() if SECRET_NAME.search(name)}
-    secrets = {value for value in (*hidden, *more) if len(value) >= 8}
+    secrets = {value for value in (*hidden, *more) if len(value) >= _SHORTEST_SECRET}
     if api_key is not None and len(api_key) >= 4:
         secrets.add(api_key)
     return tuple(sorted(secrets, key=len, reverse=True))
+
+
+def forms_of_secrets(secrets: Iterable[str]) -> tuple[str, ...]:
+    """The texts by which an output may repeat secrets, the longest first.
+
+    They are the secrets, their long lines, and both as strings in JSON.
+    """
+    texts = {text for secret in secrets for text in (secret, *secret.splitlines())}
+    forms = {
+        form
+        for text in texts
+        for form in (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+        if len(text) >= _SHORTEST_SECRET
+    }
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 def find_key_of(provider: str) -> str | None:

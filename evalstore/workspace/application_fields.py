@@ -25,6 +25,8 @@ _FUNCTION = "answer"
 """The function of a file that names none."""
 _MOST_FILES = 200
 _MOST_BYTES = 100 * 2**20
+_PARTS = re.compile(r"[\s=:,;'\"()&|<>]+")
+"""Stands between the paths in a word of a command line."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = ("PATH", "HOME", "TMPDIR")
 """Variables that every application has anyway."""
@@ -151,14 +153,25 @@ def _read_command(
 
 
 def _require_outside(word: str, root: str, line: int) -> None:
-    """Raise for an absolute path into the workspace: its content would not be looked at."""
-    for part in (word, *word.split("="), *word.split(":")):
-        if part.startswith("/") and os.path.realpath(part).startswith(f"{root}{os.sep}"):
+    """Raise for a path that leads into the workspace: its content would not be looked at."""
+    for part in (word, *_PARTS.split(word)):
+        leads_in = part.startswith("/") and _is_below(os.path.realpath(part), root)
+        if leads_in or (len(root) > 1 and root in part):
             raise FileProblem(
                 f"'{shlex.quote(part)}' is an absolute path into the workspace",
                 line,
                 hint="write it relative to the folder of the workspace",
             )
+        if ".." in part.split("/"):
+            raise FileProblem(
+                f"'{shlex.quote(part)}' has a '..' in it",
+                line,
+                hint="write paths relative to the folder of the workspace, without '..'",
+            )
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root}{os.sep}")
 
 
 def _find_files(words: Iterable[str], programs: Programs) -> list[str]:

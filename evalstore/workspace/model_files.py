@@ -176,6 +176,8 @@ class Model:
             options["structured"] = False  # a schema is then not shown, so answers differ
         if self.application:
             options["files"] = dict(self.application.hashes)
+            options["env"] = list(self.application.variables) or None
+            options = {name: value for name, value in options.items() if value is not None}
         return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
 
     def temperature(self, part: Part, default: float | None) -> float | None:

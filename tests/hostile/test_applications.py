@@ -64,10 +64,14 @@ def ask(application: Application, environment: Mapping[str, str] | None = None) 
     return reply
 
 
-def fail(application: Application, timeout: float = WAIT) -> ProviderError:
+def fail(
+    application: Application,
+    timeout: float = WAIT,
+    environment: Mapping[str, str] | None = None,
+) -> ProviderError:
     """The error of one call."""
     with pytest.raises(ProviderError) as caught:
-        use(application, lambda provider: provider.ask(REQUEST, timeout=timeout))
+        use(application, lambda provider: provider.ask(REQUEST, timeout=timeout), environment)
     return caught.value
 
 
@@ -397,6 +401,42 @@ def test_a_key_that_an_application_repeats_is_hidden() -> None:
     source = "import os\ndef answer(messages):\n    raise OSError(os.environ['DESK_KEY'])\n"
     with pytest.raises(ProviderError, match=r"OSError: \*\*\*"):
         ask(function(source), environment)
+
+
+SECRETS = {
+    "A_KEY": "abcdefgh",
+    "B_KEY": "abcdefghSECRETTAIL99",
+    "PEM": "-----BEGIN KEY-----\nMIIEvQIBADANBgkqh\nkiG9w0BAQEFAASCB\n-----END KEY-----\n",
+}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "os.environ['B_KEY'] + ' ' + os.environ['A_KEY']",
+        "json.dumps({'config': os.environ['PEM']})",
+        "os.environ['PEM']",
+    ],
+)
+def test_no_part_of_a_secret_is_in_an_answer(output: str) -> None:
+    source = f"import json, os\ndef answer(messages):\n    return {output}\n"
+    check_hidden(ask(function(source), SECRETS).text or "")
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["os.environ['B_KEY'] + 'x' * 8172", "' ' * 1970 + os.environ['B_KEY']", "os.environ['PEM']"],
+)
+def test_no_part_of_a_secret_is_in_a_message(output: str) -> None:
+    source = f"import os, sys\nsys.stderr.write({output})\nsys.exit(3)\n"
+    check_hidden(fail(program(source), environment=SECRETS).message)
+    source = f"import os\ndef answer(messages):\n    raise ValueError({output})\n"
+    check_hidden(fail(function(source), environment=SECRETS).message)
+
+
+def check_hidden(text: str) -> None:
+    for piece in ("SECRET", "TAIL", "MIIEvQ", "kiG9w0", "abcdefgh", "BEGIN KEY"):
+        assert piece not in text, text
 
 
 def test_an_untrusted_application_is_not_started(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_function_is_read_with_its_files(tmp_path: Path) -> None:
          ["apps/bot.py"]),
         ("run.sh", ("run.sh",), []),
         ("/usr/bin/env x", ("/usr/bin/env", "x"), []),
-        ("sh .env apps ../apps/bot.py", ("sh", ".env", "apps", "../apps/bot.py"), []),
+        ("sh .env apps", ("sh", ".env", "apps"), []),
     ],
 )  # fmt: skip
 def test_the_files_of_a_command_line_belong_to_it(
@@ -96,7 +96,7 @@ def test_the_files_of_a_command_line_belong_to_it(
         ("provider: command\ncode: []", "'code' names no program"),
         ("provider: command\ncode: 'a \"b'", "'code' is not a command line: No closing quotation"),
         ("provider: command\ncode: ./none.sh", "there is no file 'none.sh'"),
-        ("provider: command\ncode: ../x.sh", "'../x.sh' is not a path of a file in the workspace"),
+        ("provider: command\ncode: ../x.sh", "'../x.sh' has a '..' in it"),
         ("provider: command\ncode: x --key=sk-0123456789abcdefghij", "'code' holds a key, and "
          "command lines are stored"),
         ("provider: openai\nuses: [apps/lib.py]", "'uses' is only for applications"),
@@ -168,7 +168,7 @@ BASE = "provider: python\ncode: apps/bot.py\nuses: [apps/lib.py]\n"
     [
         (f"{BASE}description: x\ncosts: [{{costPerCall: 1}}]\n", {}, (True, True)),
         (f"{BASE}providerOptions: {{a: 1}}\n", {}, (False, True)),
-        (f"{BASE}env: [A_KEY]\n", {}, (True, False)),
+        (f"{BASE}env: [A_KEY]\n", {}, (False, False)),
         ("provider: python\ncode: apps/bot.py\n", {}, (False, False)),
         (BASE, {"apps/lib.py": "name = 2\n"}, (False, False)),
         (BASE, {"apps/bot.py": f"{BOT}\n"}, (False, False)),
@@ -201,3 +201,20 @@ def test_an_application_needs_access_to_files() -> None:
 
     with pytest.raises(FileProblem, match="applications cannot be read here"):
         read_model("provider: python\ncode: a.py\n", {}, lambda _kind: False, "bot")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("python3 ../../w/apps/bot.py", "'../../w/apps/bot.py' has a '..' in it"),
+        ("make -C {root} go", "is an absolute path into the workspace"),
+        ('["sh", "-c", ". {root}/run.sh"]', "is an absolute path into the workspace"),
+        ("x -I{root}/apps", "is an absolute path into the workspace"),
+        ("x --x=a,{root}/apps", "is an absolute path into the workspace"),
+    ],
+)
+def test_a_command_line_does_not_lead_into_the_workspace(
+    tmp_path: Path, code: str, message: str
+) -> None:
+    _, problems = read(tmp_path, f"provider: command\ncode: {code.format(root=tmp_path)}\n")
+    assert [problem.message.endswith(message) for problem in problems] == [True]

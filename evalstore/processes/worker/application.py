@@ -23,7 +23,8 @@ from typing import IO, Any
 
 NAME = "evalstore_application"
 """The name of the module that the file becomes."""
-_LONGEST_MESSAGE = 2_000
+_LONGEST_MESSAGE = 65_536
+"""Far more than is shown: secrets must be replaced before a message is cut."""
 _TRANSIENT = (ConnectionError, TimeoutError)
 """Exceptions after which the call is made again."""
 
