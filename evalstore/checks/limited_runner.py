@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from evalstore.checks.base import CheckInput, CheckOutcome
-from evalstore.checks.cost import is_cheap, size_of
+from evalstore.checks.complexity import is_cheap, size_of
 from evalstore.checks.runner import run_check
 from evalstore.processes.limited_calls import LimitReached, call, decode_names, encode_names
 from evalstore.values import Json, Reply, ToolCall, Usage

@@ -17,9 +17,10 @@ from evalstore.execution.key_access import (
 from evalstore.execution.model_calls import Endpoint
 from evalstore.execution.rate_limiter import Account
 from evalstore.execution.refused_keys import collect_refused, combine
+from evalstore.files.user_lists import default_place
 from evalstore.planning.pricing import find
 from evalstore.providers import Provider, open_provider
-from evalstore.workspace.trust import TrustList, default_place
+from evalstore.workspace.trust import TrustList
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.checks import run_check
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.cost import is_cheap
-from evalstore.checks.evaluator import judge_by_checks, schemas_of
+from evalstore.checks.check_verdict import judge_by_checks, schemas_of
+from evalstore.checks.complexity import is_cheap
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.types.judge import without_judge
 from evalstore.execution.judge_calls import JudgeCaller
@@ -22,7 +22,7 @@ from evalstore.values import Json, Reply, Request
 from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:
-    from evalstore.checks.evaluator import ChecksVerdict, RunCode
+    from evalstore.checks.check_verdict import ChecksVerdict, RunCode
     from evalstore.execution.accounting import Accounting
     from evalstore.execution.content_cache import ContentCache
     from evalstore.execution.model_calls import Endpoint, ModelCaller, RunEnvironment

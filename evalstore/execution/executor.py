@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.execution.accounting import Accounting
-from evalstore.execution.burst_limit import BurstLimit
 from evalstore.execution.candidates import CandidateCaller
 from evalstore.execution.content_cache import ContentCache
 from evalstore.execution.evaluators import EvaluatorCaller
+from evalstore.execution.event_loop_fairness import BurstLimit
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted

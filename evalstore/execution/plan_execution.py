@@ -20,7 +20,7 @@ from evalstore.execution.work_sharing import Item, key_of
 from evalstore.planning.plan import PlannedAsk, PlannedJudgement
 
 if TYPE_CHECKING:
-    from evalstore.execution.burst_limit import BurstLimit
+    from evalstore.execution.event_loop_fairness import BurstLimit
     from evalstore.execution.run_resources import Job, RunResources
     from evalstore.planning.plan import Plan
     from evalstore.results import Session

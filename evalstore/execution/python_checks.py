@@ -18,7 +18,7 @@ from evalstore.values import Json, Text
 from evalstore.workspace.trust import digest
 
 if TYPE_CHECKING:
-    from evalstore.checks.evaluator import RunCode
+    from evalstore.checks.check_verdict import RunCode
     from evalstore.execution.content_cache import ContentCache
     from evalstore.results import Session
     from evalstore.values import Message

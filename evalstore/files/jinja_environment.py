@@ -39,7 +39,7 @@ def _is_quick(operator: str, left: Any, right: Any) -> bool:
     """Whether an operation has a small result: on numbers, or on a text with small fields."""
     if isinstance(left, int | float) and isinstance(right, int | float):
         return operator != "**"
-    from evalstore.files.template_cost import FIELDS
+    from evalstore.files.template_complexity import FIELDS
 
     return operator == "%" and isinstance(left, str) and FIELDS.fullmatch(left) is not None
 

@@ -16,7 +16,7 @@ from evalstore.files.jinja_environment import CostlyTemplate, enter_limits, envi
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.files.template_cost import TemplateCost
+    from evalstore.files.template_complexity import TemplateCost
 
 _LONGEST_SOURCE = 50_000
 """The most characters of a source that is parsed and compiled without limits of time."""
@@ -170,14 +170,14 @@ def _is_cheap(source: str, scope: Mapping[str, Any]) -> bool:
     cost = _cost(source) if _is_short(source) else None
     if cost is None:
         return False
-    from evalstore.files.template_cost import is_cheap
+    from evalstore.files.template_complexity import is_cheap
 
     return is_cheap(cost, scope)
 
 
 @lru_cache(maxsize=1024)
 def _cost(source: str) -> TemplateCost | None:
-    from evalstore.files.template_cost import cost_of
+    from evalstore.files.template_complexity import cost_of
 
     try:
         return cost_of(environment().parse(source))

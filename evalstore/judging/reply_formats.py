@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.checks.bounds import reaches
-from evalstore.checks.types.choice_parser import find_choice
+from evalstore.checks.choice_matching import find_choice
 from evalstore.checks.types.json import find_at_path
 from evalstore.checks.types.judge import judge_of, scale_of
 from evalstore.display import as_text, shorten

@@ -15,9 +15,9 @@ from evalstore.planning.results import as_result, compute_results
 from evalstore.reports.comparison import Comparison, Pair, ResultIndex
 from evalstore.reports.file_pairs import pair_files
 from evalstore.results import Result
+from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
-from evalstore.store.trees import read_tree
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:

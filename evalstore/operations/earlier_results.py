@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.planning.renames import same_leaf, stored_ids
 from evalstore.reports.file_pairs import pair_files
-from evalstore.store.trees import find_entry, read_tree
+from evalstore.store.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set

@@ -15,8 +15,8 @@ from evalstore.planning.cells import ask_of
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_targets import name_file
+from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
-from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.status_report import FileChange
 from evalstore.planning.renames import pair_with_workspace
-from evalstore.store.trees import read_tree
+from evalstore.store.path_trees import read_tree
 from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import follow_file
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
-from evalstore.store.case_tree import find_same
+from evalstore.store.case_chunks import find_same
 from evalstore.values import Json, order_counts
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from evalstore.reports.comparison import ResultIndex
 from evalstore.results import Result
-from evalstore.store.case_tree import has_parts
+from evalstore.store.case_chunks import has_parts
+from evalstore.store.path_trees import read_tree, read_trees
 from evalstore.store.results import iterate_entries
-from evalstore.store.trees import read_tree, read_trees
 from evalstore.values import RECORDED, Case
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from evalstore.reports.statistics import (
     add_verdict,
     clustered_rate,
 )
-from evalstore.store.trees import build_tree
+from evalstore.store.path_trees import build_tree
 from evalstore.values import RESULT_WORDS
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from evalstore.planning.renames import name_in_newest_run
 from evalstore.results import Result
 from evalstore.runs import restore_run
 from evalstore.store.failures import LoggedFailure
+from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
-from evalstore.store.trees import find_entry, read_tree
 from evalstore.values import Json, is_text
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
+from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
-from evalstore.store.trees import read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

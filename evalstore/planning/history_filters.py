@@ -17,8 +17,8 @@ from evalstore.planning.renames import Renames, pair_with_workspace
 from evalstore.planning.results import CellResult, as_result
 from evalstore.planning.selection import Placed, Subset, read_shard
 from evalstore.reports.comparison import ResultIndex
+from evalstore.store.path_trees import read_tree
 from evalstore.store.results import read_results
-from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile
 from evalstore.workspace.settings import AGE_HINT, Settings, read_age
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.planning.row_index import RowIndex
-from evalstore.store.trees import read_tree
+from evalstore.store.path_trees import read_tree
 from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:

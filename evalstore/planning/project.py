@@ -9,7 +9,7 @@ from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.participants import Participants
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.version_reader import VersionReader
-from evalstore.store.trees import build_tree
+from evalstore.store.path_trees import build_tree
 
 if TYPE_CHECKING:
     from evalstore.errors import Problem

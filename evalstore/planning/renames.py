@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.reports.file_pairs import pair_files
-from evalstore.store.case_tree import find_same, is_tree
-from evalstore.store.trees import find_entry, read_tree
+from evalstore.store.case_chunks import find_same, is_tree
+from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:

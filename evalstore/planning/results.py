@@ -11,14 +11,14 @@ from evalstore import hashing
 from evalstore.judging.aggregation import JudgedSession, combine, judge_session, wants_models
 from evalstore.planning.plan import CHECKS, Plan, counted_votes
 from evalstore.results import Result, Sample, Vote
-from evalstore.store.case_tree import ResultBuilder, collect, is_tree
+from evalstore.store.case_chunks import ResultBuilder, collect, is_tree
 from evalstore.store.results import conversations_of, describe_cell
 from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.store import Store
-    from evalstore.store.case_tree import Load
+    from evalstore.store.case_chunks import Load
     from evalstore.workspace.reader import Reading
 
 

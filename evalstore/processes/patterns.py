@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import NotRunError
 from evalstore.processes.limited_calls import LimitReached, call
-from evalstore.processes.pattern_cost import is_cheap_pattern, is_small
+from evalstore.processes.pattern_complexity import is_cheap_pattern, is_small
 
 if TYPE_CHECKING:
     import regex

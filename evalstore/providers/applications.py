@@ -16,12 +16,7 @@ from evalstore.processes.application import PYTHON
 from evalstore.processes.application_calls import ApplicationCalls, ApplicationError
 from evalstore.providers.answer_size import MAX_ANSWER
 from evalstore.providers.base import ProviderError
-from evalstore.providers.chat_completions import (
-    decode_reply,
-    dump,
-    encode_request,
-    redact,
-)
+from evalstore.providers.chat_completions import decode_reply, dump, encode_request, redact
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, find_secrets, forms_of_secrets
 from evalstore.values import Json, Reply, Request

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 
 from evalstore.errors import NotRunError
 from evalstore.processes.limited_calls import LimitReached
-from evalstore.processes.pattern_cost import is_cheap_pattern
+from evalstore.processes.pattern_complexity import is_cheap_pattern
 from evalstore.processes.patterns import is_found, pattern_problem
 from evalstore.providers.base import ProviderError
 from evalstore.providers.errors import status_error

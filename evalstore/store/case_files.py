@@ -10,7 +10,7 @@ from operator import eq
 from typing import Any, NamedTuple, TypeVar, overload
 
 from evalstore import deserialize
-from evalstore.store.case_tree import MAX_PART, Load, has_parts
+from evalstore.store.case_chunks import MAX_PART, Load, has_parts
 from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 

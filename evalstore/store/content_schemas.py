@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import CoreConfig, SchemaValidator
 from pydantic_core import core_schema as shape
 
-from evalstore.store.case_tree import MAX_PART, SCHEME
+from evalstore.store.case_chunks import MAX_PART, SCHEME
 from evalstore.values import VERDICTS, WORDS
 
 Shape = Any

@@ -19,8 +19,8 @@ from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store import migrations
 from evalstore.store.connection import Pool, is_on_read_only_media
 from evalstore.store.database_errors import explain, is_locked
-from evalstore.store.database_schema import SCHEMA, UnexpectedObject, find_foreign
 from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.schema_check import SCHEMA, UnexpectedObject, find_foreign
 from evalstore.store.table_columns import MIGRATION, TABLES, TableColumns
 
 BUSY_SECONDS = 10.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalstore.store.connection import harden
-from evalstore.store.database_schema import SCHEMA, find_foreign
 from evalstore.store.migrations import HEAD, KNOWN
+from evalstore.store.schema_check import SCHEMA, find_foreign
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.deserialize import Shared, restore_case, share_tuples
 from evalstore.results import Result
 from evalstore.store.contents import damaged, iterate_members
-from evalstore.store.trees import read_tree
+from evalstore.store.path_trees import read_tree
 from evalstore.values import VERDICTS, Case, Json, Verdict
 
 if TYPE_CHECKING:

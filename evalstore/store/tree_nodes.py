@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from evalstore import hashing
+from evalstore.store.case_chunks import OF_PARTS, has_parts
 from evalstore.store.case_files import (
     ResultPart,
     iterate_parts,
     iterate_result_parts,
     restore_case_files,
 )
-from evalstore.store.case_tree import OF_PARTS, has_parts
 from evalstore.store.contents import decode, iterate_members, missing, require, verify
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits

@@ -13,7 +13,7 @@ from textual.widgets import Input, TextArea
 from evalstore.errors import EvalstoreError
 from evalstore.store.revisions import WORK
 from evalstore.tui.contrast import readable_variables
-from evalstore.tui.keys.keymap import Appearance
+from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
 from evalstore.tui.run_control import BrowserRuns
 from evalstore.tui.screens.answer import AnswerPage

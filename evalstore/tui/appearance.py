@@ -9,7 +9,7 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.files.fields import suggest
-from evalstore.tui.keys.keymap import Appearance, key_problems, normal_keys
+from evalstore.tui.keys.key_validation import Appearance, key_problems, normal_keys
 from evalstore.workspace.settings import BrowserSettings
 from evalstore.workspace.settings_reader import browser_settings
 

@@ -16,7 +16,7 @@ from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.fields import suggest
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.processes.limited_calls import limited_together
-from evalstore.store.case_tree import build_case_tree, collect
+from evalstore.store.case_chunks import build_case_tree, collect
 from evalstore.values import CaseFile, FileVersion
 from evalstore.workspace import model_files
 from evalstore.workspace.catalogue import is_known_kind, read_catalogue

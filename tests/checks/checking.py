@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalstore.checks import CheckInput, read_check
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.evaluator import judge_by_checks
+from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.values import Json, Reply
 
 

@@ -11,12 +11,7 @@ import pytest
 from evalstore.checks import known_kinds
 from evalstore.checks import registry as check_registry
 from evalstore.checks.base import CheckFinding, CheckType
-from evalstore.checks.description import (
-    COUNT,
-    CheckDescription,
-    CheckExample,
-    CheckSetting,
-)
+from evalstore.checks.description import COUNT, CheckDescription, CheckExample, CheckSetting
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_documents import schema_of
 

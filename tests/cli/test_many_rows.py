@@ -21,7 +21,7 @@ from evalstore.planning.cells import Cell
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
-from evalstore.store import Store, case_files, case_tree
+from evalstore.store import Store, case_chunks, case_files
 from evalstore.values import Case, EvaluationVersion, Json
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
@@ -239,7 +239,7 @@ def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, number in (
         (expansion, "_MOST_AT_ONCE", 50),
         (kept, "KEPT_AT_ONCE", 50),
-        (case_tree, "MAX_PART", 8),
+        (case_chunks, "MAX_PART", 8),
         (case_files, "MAX_PART", 8),
         (case_files, "_AT_ONCE", 8),
         (cell_batches, "FEW", 50),

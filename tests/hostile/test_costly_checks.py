@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks import CheckInput, limited_runner, read_check, run_check
-from evalstore.checks.cost import is_cheap, is_cheap_schema
+from evalstore.checks.complexity import is_cheap, is_cheap_schema
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.errors import FileProblem, NotRunError
 from evalstore.files import jinja_sandbox
@@ -22,7 +22,7 @@ from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.processes import limited_calls
-from evalstore.processes.pattern_cost import is_cheap_pattern
+from evalstore.processes.pattern_complexity import is_cheap_pattern
 from evalstore.values import Json, Reply, ToolCall, Usage
 from tests.builders import tree
 from tests.cli.conftest import Evalstore

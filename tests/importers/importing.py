@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.evaluator import ChecksVerdict, judge_by_checks
+from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks
 from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.values import Case, Json, Reply

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.evaluator import judge_by_checks
+from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
 from evalstore.values import Case, Reply
 from evalstore.workspace.testfiles.expansion import expand_test

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.checks.types.choice_parser import find_choice
+from evalstore.checks.choice_matching import find_choice
 from evalstore.judging.reply_formats import Verdicts, form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.verdict_reply import JudgeReply

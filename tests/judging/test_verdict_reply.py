@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from evalstore import hashing
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.evaluator import judge_by_checks
+from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.verdict_reply import (
     AGAIN,

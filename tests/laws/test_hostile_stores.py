@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from evalstore.errors import INCOMPLETE, NO, OK, STORE_UNUSABLE, USAGE, StoreError
+from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.table_columns import TABLES
-from evalstore.store.trees import find_entry, read_tree
 from evalstore.values import Json
 from tests.laws.hostile import (
     FIELDS,

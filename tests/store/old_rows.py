@@ -17,8 +17,8 @@ from typing import Any
 from evalstore.cli.main import main
 from evalstore.runs import Run
 from evalstore.store import Store
-from evalstore.store.case_tree import build_case_tree, build_results, collect
-from evalstore.store.trees import build_tree, read_tree
+from evalstore.store.case_chunks import build_case_tree, build_results, collect
+from evalstore.store.path_trees import build_tree, read_tree
 from tests.builders import tree
 
 ROWS = 72

@@ -8,7 +8,7 @@ from evalstore import hashing
 from evalstore.results import Cost, Evaluation, Failure, Session
 from evalstore.runs import Run, restore_run
 from evalstore.store import Store
-from evalstore.store.trees import build_tree
+from evalstore.store.path_trees import build_tree
 from evalstore.values import (
     Case,
     CaseFile,

@@ -11,7 +11,7 @@ from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
 from evalstore.store import Store
-from evalstore.store.case_tree import SCHEME, build_case_tree, build_results, collect
+from evalstore.store.case_chunks import SCHEME, build_case_tree, build_results, collect
 from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 

@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
-from evalstore.tui.keys.keymap import Appearance
+from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
 

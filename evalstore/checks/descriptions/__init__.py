@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.checks.description import CheckDescription, CheckExample, CheckSetting
-from evalstore.checks.descriptions import answers, calls, common, data, text
+from evalstore.checks.descriptions import answers, calls, data, shared_settings, text
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckType
@@ -17,7 +17,7 @@ DESCRIPTIONS = {
     **answers.DESCRIPTIONS,
 }
 
-EVERY_SETTING = (*common.SETTINGS, common.ALLOW_EMPTY)
+EVERY_SETTING = (*shared_settings.SETTINGS, shared_settings.ALLOW_EMPTY)
 """The settings that checks have beside their own."""
 
 
@@ -38,4 +38,4 @@ def is_described(name: str, kind: CheckType) -> bool:
 
 def common_settings(kind: CheckType) -> tuple[CheckSetting, ...]:
     """The settings that a check type has beside its own."""
-    return (common.ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING
+    return (shared_settings.ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING

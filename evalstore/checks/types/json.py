@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
-from evalstore.checks.cost import is_cheap_path
+from evalstore.checks.complexity import is_cheap_path
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
 from evalstore.checks.types.json_comparison import JsonComparison
 from evalstore.display import shorten

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.bounds import canonical_bound, reaches
-from evalstore.checks.types.choice_parser import bare
+from evalstore.checks.choice_matching import bare
 from evalstore.checks.types.json import raise_for_path
 from evalstore.display import as_text, shorten
 from evalstore.errors import EvalstoreError, FileProblem

@@ -14,7 +14,7 @@ from evalstore.cli.app import Globals, app, here
 from evalstore.errors import BUG, STORE_UNUSABLE, EvalstoreError
 
 if TYPE_CHECKING:
-    from evalstore.tui.keys.keymap import Appearance
+    from evalstore.tui.keys.key_validation import Appearance
 
 _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_SOURCE, read_file
 from evalstore.files.atomic_write import remove_abandoned, write_whole
-from evalstore.operations.imports.check import Older, find_taken, read_older, take_refused_back
+from evalstore.operations.imports.rollback import Older, find_taken, read_older, take_refused_back
 from evalstore.operations.imports.written_files import ImportRecord
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.results import Evaluation, Session
 from evalstore.runs import Run, RunCandidate, RunEvaluator
-from evalstore.store.case_tree import build_case_tree, build_results, collect
+from evalstore.store.case_chunks import build_case_tree, build_results, collect
+from evalstore.store.path_trees import build_tree
 from evalstore.store.results import describe_cell
-from evalstore.store.trees import build_tree
 from evalstore.values import (
     RESULT_WORDS,
     CaseFile,

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import plural, safe
 from evalstore.operations.views.case_name import case_name
-from evalstore.operations.views.styled_text import (
-    StyledLine,
-    StyledSpan,
-    text_lines,
-    verdict_span,
-)
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines, verdict_span
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.planning.failed_work import failed_judgements, failed_questions
-from evalstore.store.trees import read_tree
+from evalstore.store.path_trees import read_tree
 from evalstore.values import Question
 
 if TYPE_CHECKING:

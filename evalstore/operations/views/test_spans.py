@@ -12,9 +12,9 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.renames import follow_file
 from evalstore.planning.results import as_result, compute_results
 from evalstore.planning.row_index import RowIndex
-from evalstore.store.case_tree import find_same
+from evalstore.store.case_chunks import find_same
+from evalstore.store.path_trees import find_entry
 from evalstore.store.results import results_of
-from evalstore.store.trees import find_entry
 from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:

@@ -39,11 +39,7 @@ from evalstore.tui.state.verdict_order import SIGNS
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.operations.verdict_changes import VerdictChanges
-    from evalstore.operations.views.interactive_run import (
-        PlanPreview,
-        RunEnd,
-        RunRequest,
-    )
+    from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
     from evalstore.tui.state.background_run import BackgroundRun

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import Cases, RunLine
-    from evalstore.operations.views.interactive_run import (
-        PlanPreview,
-        RunEnd,
-        RunRequest,
-    )
+    from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.test_history import Version
     from evalstore.planning.options import Location
     from evalstore.results import Result

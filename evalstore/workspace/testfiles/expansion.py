@@ -17,7 +17,7 @@ from evalstore.checks.parser import packages_of
 from evalstore.checks.registry import is_installed
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import suggest
-from evalstore.store.case_tree import CaseTreeBuilder
+from evalstore.store.case_chunks import CaseTreeBuilder
 from evalstore.values import DEFAULT_PROMPT, REQUIRED_NAMES, CaseFile, PromptVersion
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,

@@ -11,9 +11,9 @@ import pytest
 from evalstore.checks import known_kinds
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import CheckArguments, CheckType
+from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.checks.description import CheckExample, CheckSetting
 from evalstore.checks.descriptions import DESCRIPTIONS, common_settings, describe_check
-from evalstore.checks.evaluator import judge_by_checks
 from evalstore.checks.parser import _NESTED, COMMON, read_check, split
 from evalstore.checks.registry import _OWN as KINDS
 from evalstore.errors import FileProblem

@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.checks import read_check
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.evaluator import judge_by_checks
+from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.errors import FileProblem
 from evalstore.values import Json, Reply
 

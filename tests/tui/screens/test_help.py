@@ -20,7 +20,7 @@ from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.planning.options import Location
 from evalstore.tui.app import PAGES, REGISTRY, Browser
-from evalstore.tui.keys.keymap import Appearance
+from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import own_actions
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.help import HelpPage

@@ -12,7 +12,7 @@ from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.test_history import edits_between, versions_of
 from evalstore.planning.options import Location
-from evalstore.tui.keys.keymap import Appearance
+from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.test_history import TestHistoryPage
 from evalstore.tui.widgets.grid import Grid

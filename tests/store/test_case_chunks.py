@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
-from evalstore.store.case_files import iterate_result_parts, restore_case_files
-from evalstore.store.case_tree import (
+from evalstore.store.case_chunks import (
     MAX_PART,
     MAX_UNDIVIDED,
     ResultBuilder,
@@ -23,6 +22,7 @@ from evalstore.store.case_tree import (
     find_same,
     is_tree,
 )
+from evalstore.store.case_files import iterate_result_parts, restore_case_files
 from evalstore.values import Case, CaseFile, Json
 
 Contents = dict[str, tuple[str, str]]

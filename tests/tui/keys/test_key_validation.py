@@ -11,7 +11,7 @@ from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
 from evalstore.planning.options import Location
 from evalstore.tui.appearance import find_problems, read_appearance
-from evalstore.tui.keys.keymap import normal_keys
+from evalstore.tui.keys.key_validation import normal_keys
 from evalstore.workspace.settings import BrowserSettings
 from evalstore.workspace.settings_reader import read_settings
 from tests.builders import tree

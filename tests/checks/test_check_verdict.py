@@ -9,7 +9,7 @@ import pytest
 from evalstore.checks import read_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import BLOCK
-from evalstore.checks.evaluator import ChecksVerdict, judge_by_checks, schemas_of
+from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks, schemas_of
 from evalstore.values import Json, Reply
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, connection
-from evalstore.store.database_schema import SCHEMA, find_foreign
 from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_store
+from evalstore.store.schema_check import SCHEMA, find_foreign
 from evalstore.store.search_index import SearchIndex
 from tests.store.sessions import a_run, a_test, fill
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evalstore.display import as_text
-from evalstore.processes.pattern_cost import is_cheap_pattern
+from evalstore.processes.pattern_complexity import is_cheap_pattern
 from evalstore.values import Json
 
 if TYPE_CHECKING:
