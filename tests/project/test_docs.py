@@ -18,6 +18,7 @@ from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Setting
 from evalstore.workspace.settings_reader import read_settings
 from tests.project.page_sessions import BLOCK
 from tests.project.test_wording import texts_of
+from tools.browser_docs import IN_ORDER_OF_USE, screens_in_order
 from tools.contents import DOCS, LONG, anchors, headings, pages, with_contents
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -50,6 +51,15 @@ def test_the_tables_of_the_browser_are_its_keys() -> None:
     ).stdout
     page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
     assert page == made, "run 'make docs'"
+
+
+def test_the_screens_of_the_browsers_page_stand_in_the_order_of_use() -> None:
+    titles = [page.TITLE for page in screens_in_order()]
+    page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|`]+) \|", page.partition("made: screens")[2], re.MULTILINE)
+    assert titles == list(IN_ORDER_OF_USE)
+    assert [row for row in rows if row in titles] == titles
+    assert titles[:3] == ["Runs", "Cases", "Answer"]
 
 
 @pytest.mark.parametrize("name", ["checks.md", "formats/checks.md"])
