@@ -24,7 +24,7 @@ def headings(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield the level, the title and the anchor of each heading outside of fenced code."""
     seen: dict[str, int] = {}
     for marks, title in _HEADING.findall(_FENCED.sub("", text)):
-        name = re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
+        name = re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
         count = seen[name] = seen.get(name, -1) + 1
         yield len(marks), title, f"{name}-{count}" if count else name
 

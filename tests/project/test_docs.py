@@ -142,15 +142,15 @@ def test_a_long_page_begins_with_its_contents(path: Path) -> None:
 
 
 def test_contents_name_the_sections_outside_of_code() -> None:
-    page = "# A\n\nText.\n\n## B `x`\n\n```text\n## no\n```\n\n### C\n\n## A\n" + "\n" * LONG
+    page = "# A\n\nText.\n\n## B `x`\n\n```text\n## no\n```\n\n### … C\n\n## A\n" + "\n" * LONG
     assert list(headings(page)) == [
         (1, "A", "a"),
         (2, "B `x`", "b-x"),
-        (3, "C", "c"),
+        (3, "… C", "-c"),
         (2, "A", "a-1"),
     ]
     made = with_contents(page)
-    assert "\n- [B `x`](#b-x): [C](#c)\n- [A](#a-1)\n" in made
+    assert "\n- [B `x`](#b-x): [… C](#-c)\n- [A](#a-1)\n" in made
     assert with_contents(made) == made
     assert made.index("made: contents") < made.index("\n## B")
 
