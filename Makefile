@@ -46,11 +46,12 @@ fix: .venv/.installed-dev ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/.installed-dev ## Write docs/cli.md, the tables and the pictures of docs/browser.md again
-	$(BIN)/python tools/cli_docs.py > docs/cli.md.new
+docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictures of docs/ again
+	$(BIN)/python -m tools.cli_docs > docs/cli.md.new
 	mv docs/cli.md.new docs/cli.md
 	$(BIN)/python tools/browser_docs.py
-	$(BIN)/python tools/check_docs.py
+	$(BIN)/python -m tools.check_docs
+	$(BIN)/python -m tools.contents
 	$(BIN)/evalstore schema -o docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
 

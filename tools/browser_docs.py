@@ -27,6 +27,26 @@ _SHARED = {
     "In a list": (Grid,),
     "In a text": (TextView,),
 }
+IN_ORDER_OF_USE = (
+    "Runs",
+    "Cases",
+    "Answer",
+    "Versions",
+    "Comparison",
+    "Statistics",
+    "Pending work",
+    "Plan of a run",
+    "Run in progress",
+    "Quit during a run",
+    "Help",
+)
+"""The titles of the screens as a user meets them; screens that are not listed come last."""
+
+
+def screens_in_order() -> list[type[Page]]:
+    """The screens of the browser in the order of use."""
+    places = {title: number for number, title in enumerate(IN_ORDER_OF_USE)}
+    return sorted(PAGES, key=lambda page: places.get(page.TITLE or "", len(places)))
 
 
 def tables() -> Iterator[tuple[str, list[Action]]]:
@@ -40,7 +60,7 @@ def tables() -> Iterator[tuple[str, list[Action]]]:
 
     for title, classes in _SHARED.items():
         yield title, new(action for owner in classes for action in own_actions(owner))
-    for page in PAGES:
+    for page in screens_in_order():
         if fresh := new(own_actions(page)):
             yield page.TITLE or "", fresh
     if rest := new(action for owner in REGISTRY.owners for action in own_actions(owner)):
@@ -69,7 +89,7 @@ def screens() -> str:
         return re.sub(r"\{([a-z_.]+)\}", lambda match: f"`{named[match[1]]}`", text)
 
     rows = []
-    for page in PAGES:
+    for page in screens_in_order():
         shows = next(paragraphs(with_keys(page.HELP or "")))
         way = with_keys(page.WAY) or "`evalstore view` begins with it"
         rows.append(f"| {page.TITLE} | {shows} | {way} |\n")

@@ -1,6 +1,6 @@
-"""Writes docs/checks.md, and the tables of checks in docs/formats.md, from their descriptions.
+"""Writes docs/checks.md, and the tables in docs/formats/checks.md, from the checks' descriptions.
 
-`python tools/check_docs.py`; with `--print NAME` it prints one of the pages instead.
+`python -m tools.check_docs`; with `--print NAME` it prints one of the pages instead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from evalstore.operations.explain_check import (
     default_text,
     explain_check,
 )
+from tools.contents import with_contents
 
 if TYPE_CHECKING:
     from evalstore.checks.description import CheckExample, CheckSetting
@@ -31,8 +32,8 @@ Made from the descriptions of the checks by `make docs`; a test keeps it true an
 `evalstore explain CHECK` prints the same about one check, `evalstore ls checks` lists all.
 
 A check is an entry of the block of checks below the `---` of a test;
-[formats.md](formats.md#checks) says how such a block is written. The value of `type: value` is the
-setting that is marked with *value*. In texts there may be placeholders, as in
+[formats/checks.md](formats/checks.md#checks) says how such a block is written. The value of
+`type: value` is the setting that is marked with *value*. In texts there may be placeholders, as in
 `contains: "{{city}}"`.
 
 ## Settings of every check
@@ -58,7 +59,7 @@ def checks_page() -> str:
         if check.settings:
             parts.append(f"\n{_table(check.settings, check.main)}")
         parts += [_example(example) for example in check.examples]
-    return "".join(parts)
+    return with_contents("".join(parts))
 
 
 def _table(settings: Iterable[CheckSetting], main: str | None) -> str:
@@ -87,9 +88,9 @@ def _example(example: CheckExample) -> str:
 
 
 def types_table() -> str:
-    """The table of types in docs/formats.md."""
+    """The table of types in docs/formats/checks.md."""
     rows = [
-        f"| [`{check.type}`](checks.md#{check.type.lower()}) | {_settings(check)} "
+        f"| [`{check.type}`](../checks.md#{check.type.lower()}) | {_settings(check)} "
         f"| {check.description} |\n"
         for check in explanations()
     ]
@@ -108,13 +109,13 @@ def _settings(check: CheckExplanation) -> str:
 
 
 def common_table() -> str:
-    """The table of the settings of every check in docs/formats.md."""
+    """The table of the settings of every check in docs/formats/checks.md."""
     return _table(EVERY_SETTING, None)
 
 
-def formats_page() -> str:
-    """The page docs/formats.md with its generated tables replaced."""
-    text = (DOCS / "formats.md").read_text(encoding="utf-8")
+def blocks_page() -> str:
+    """The page docs/formats/checks.md with its generated tables replaced."""
+    text = (DOCS / "formats/checks.md").read_text(encoding="utf-8")
     for name, table in (("settings of checks", common_table()), ("checks", types_table())):
         begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = text.partition(begin)
@@ -122,7 +123,10 @@ def formats_page() -> str:
     return text
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"checks.md": checks_page, "formats.md": formats_page}
+PAGES: Mapping[str, Callable[[], str]] = {
+    "checks.md": checks_page,
+    "formats/checks.md": blocks_page,
+}
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--print"]:

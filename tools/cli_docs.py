@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the help of the commands: `python tools/cli_docs.py > docs/cli.md`."""
+"""Writes docs/cli.md from the help of the commands: `python -m tools.cli_docs > docs/cli.md`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from evalstore.cli import main as cli
 from evalstore.cli.app import GROUPS
 from evalstore.cli.commands import stats, workspace
+from tools.contents import with_contents
 
 HEAD = """\
 # Commands
@@ -20,6 +21,8 @@ prints one JSON document with `"format": 1`, in the shape of
 has an environment variable, such as `EVALSTORE_RUN_CONCURRENCY`; they are listed
 [below](#environment-variables). An error is a line `error: ...`, mostly followed by `hint: ...`
 with what to type or change.
+
+## Output
 
 In a terminal the output of `diff`, `grep`, `log`, `ls`, `show` and `stats` goes through
 `EVALSTORE_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless you have set others, so
@@ -44,6 +47,8 @@ The columns of `csv` and `md` are the members of these objects, an object within
 `cost.all.total`; `diff` has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`. In
 `csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
 
+## Exit codes
+
 | exit code | meaning |
 |---|---|
 | 0 | done, gate passed |
@@ -56,7 +61,12 @@ The columns of `csv` and `md` are the members of these objects, an object within
 | 70 | a bug in evalstore |
 | 130 | interrupted; what was finished is stored |
 
-Revisions: `@` is the latest run, `@~2` the second before it, `7f3c` the run (or any
+A failed verdict counts more than something missing: then the exit code is 1, and `failed` in the
+JSON says how much is missing.
+
+## Revisions
+
+`@` is the latest run, `@~2` the second before it, `7f3c` the run (or any
 other stored thing) whose id starts so, with at least 4 digits. For `stats`, `show`, `diff`
 and `view` there is also `@work`, the workspace: all cases as the files have them now, each
 with the verdict that stored answers and judgements give it.
@@ -78,7 +88,7 @@ def pages() -> str:
         parts.append(f"## {title}\n")
         parts += [_page(f"evalstore {name}", group.commands[name], level=3) for name in names]
     parts.append(_variables(group))
-    return "\n".join(parts)
+    return with_contents("\n".join(parts))
 
 
 VARIABLES = """\

@@ -24,18 +24,42 @@ if TYPE_CHECKING:
 
 _EXAMPLE = Path(__file__).parent.parent / "example"
 _SIZE = (104, 32)
+_CASES = ("down", "enter")
+
+
+def _filtered(text: str) -> tuple[str, ...]:
+    """The keys that list the cases of the newest run that match a filter, while it is typed."""
+    keys = {" ": "space", ":": "colon"}
+    return (*_CASES, "slash", *(keys.get(letter, letter) for letter in text))
+
+
 SCENES = {
     "history": ("down",),
-    "cases": ("down", "enter", "n", "n", "n"),
-    "session": ("down", "enter", "n", "n", "n", "enter"),
-    "beside": ("down", "enter", "n", "n", "n", "enter", "b"),
-    "versions": ("enter", *("n",) * 8, "v"),
+    "cases": _filtered("verdict:fail euro"),
+    "session": (*_filtered("complaint"), "enter", "down", "right", "enter"),
+    "beside": (*_filtered("booking"), "enter", "enter", "b"),
+    "versions": (*_filtered("late"), "enter", "v"),
     "compare": ("down", "d"),
-    "stats": ("down", "s"),
+    "stats": ("down", "S"),
     "status": ("w",),
-    "help": ("down", "enter", "question_mark"),
+    "help": (*_CASES, "question_mark"),
 }
 """By picture: the keys that lead to it."""
+EDITS = (
+    ("deposits may differ more", "deposit.md", "max: 20,", "max: 60,"),
+    ("reasons required", "late.md", 'say "20 euros"', 'say "20 euros" and must give a reason'),
+    ("shorter greetings", "greeting.md", "at most ten words", "at most five words"),
+    ("greetings may be longer", "greeting.md", "at most five words", "at most twenty words"),
+    (
+        "helmets on Saturday",
+        "saturday.md",
+        "must we bring the bikes back",
+        "must we bring the bikes back and do you rent helmets",
+    ),
+)
+"""The runs after the first: the message, and the edit before it of a file in `tests/`."""
+PENDING = ("greeting.md", "English", "Italian")
+"""The edit after the last run."""
 _FONTS = re.compile(r"\s*@font-face \{.*?\}\n", re.S)
 
 
@@ -51,22 +75,27 @@ def draw(place: Path) -> Iterator[tuple[str, str]]:
     """Yield names and pictures (SVG); the workspace is created in an empty folder."""
     workspace = place / "bikes"
     shutil.copytree(_EXAMPLE, workspace, ignore=shutil.ignore_patterns(".evalstore"))
-    late = workspace / "tests/late.md"
-    text = late.read_text(encoding="utf-8")
     before = Path.cwd()
     os.chdir(workspace)
     try:
         evalstore(["run", "--quiet", "--message", "first"])
-        stricter = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
-        write_whole(late, stricter.encode())
-        evalstore(["run", "--quiet", "--message", "reasons are wanted"])
-        greeting = workspace / "tests/greeting.md"
-        edited = greeting.read_text(encoding="utf-8").replace("English", "Italian")
-        write_whole(greeting, edited.encode())
+        for message, *edit in EDITS:
+            _edit(workspace, *edit)
+            evalstore(["run", "--quiet", "--message", message])
+        _edit(workspace, *PENDING)
         for name, keys in SCENES.items():
             yield name, _draw(keys)
     finally:
         os.chdir(before)
+
+
+def _edit(workspace: Path, name: str, old: str, new: str) -> None:
+    """Replace a text in a test file; it must be there."""
+    path = workspace / "tests" / name
+    text = path.read_text(encoding="utf-8")
+    if old not in text:
+        raise ValueError(f"'{old}' is not in {name}")
+    write_whole(path, text.replace(old, new).encode())
 
 
 def _draw(keys: tuple[str, ...]) -> str:

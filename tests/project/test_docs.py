@@ -16,8 +16,13 @@ from evalstore.tui.appearance import find_problems
 from evalstore.workspace.json_schemas import SCHEMAS, file_name
 from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings
 from evalstore.workspace.settings_reader import read_settings
+from tests.project.page_sessions import BLOCK
+from tests.project.test_wording import texts_of
+from tools.browser_docs import IN_ORDER_OF_USE, screens_in_order
+from tools.contents import DOCS, LONG, anchors, headings, pages, with_contents
 
 PROJECT = Path(__file__).parent.parent.parent
+PACKAGE = PROJECT / "evalstore"
 WORDS = (
     "workspace", "store", "test file", "row", "case", "test version", "evaluation version",
     "prompt version", "model version", "tag", "special tag", "candidate", "evaluator", "question",
@@ -27,7 +32,11 @@ WORDS = (
 
 def test_the_page_of_commands_is_what_their_help_says() -> None:
     made = subprocess.run(
-        [sys.executable, PROJECT / "tools/cli_docs.py"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tools.cli_docs"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=PROJECT,
     ).stdout
     page = (PROJECT / "docs/cli.md").read_text(encoding="utf-8")
     assert page == made, "run 'make docs'"
@@ -44,13 +53,23 @@ def test_the_tables_of_the_browser_are_its_keys() -> None:
     assert page == made, "run 'make docs'"
 
 
-@pytest.mark.parametrize("name", ["checks.md", "formats.md"])
+def test_the_screens_of_the_browsers_page_stand_in_the_order_of_use() -> None:
+    titles = [page.TITLE for page in screens_in_order()]
+    page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|`]+) \|", page.partition("made: screens")[2], re.MULTILINE)
+    assert titles == list(IN_ORDER_OF_USE)
+    assert [row for row in rows if row in titles] == titles
+    assert titles[:3] == ["Runs", "Cases", "Answer"]
+
+
+@pytest.mark.parametrize("name", ["checks.md", "formats/checks.md"])
 def test_the_pages_of_checks_are_their_descriptions(name: str) -> None:
     made = subprocess.run(
-        [sys.executable, PROJECT / "tools/check_docs.py", "--print", name],
+        [sys.executable, "-m", "tools.check_docs", "--print", name],
         capture_output=True,
         text=True,
         check=True,
+        cwd=PROJECT,
     ).stdout
     page = (PROJECT / "docs" / name).read_text(encoding="utf-8")
     assert page == made, "run 'make docs'"
@@ -93,7 +112,7 @@ def test_the_glossary_explains_every_word(word: str) -> None:
 
 @pytest.mark.parametrize("name", SETTING_NAMES)
 def test_every_setting_is_described(name: str) -> None:
-    assert f"`{name}`" in (PROJECT / "docs/formats.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in (PROJECT / "docs/formats/workspace.md").read_text(encoding="utf-8")
 
 
 def test_setting_names_are_those_of_the_settings() -> None:
@@ -106,7 +125,66 @@ def test_setting_names_are_those_of_the_settings() -> None:
     ids=lambda path: path.relative_to(PROJECT).as_posix(),
 )
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+    text = re.sub(r"^(`{3,}|~{3,}).*?^\1$", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
         if "://" not in target:
-            assert (path.parent / target).exists(), target
+            linked = path.parent / target if target else path
+            assert linked.exists(), target
+            if anchor:
+                assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_a_long_page_begins_with_its_contents(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == with_contents(text), "run 'make docs'"
+    assert "made: contents" in text or text.count("\n") <= LONG
+
+
+def test_contents_name_the_sections_outside_of_code() -> None:
+    page = "# A\n\nText.\n\n## B `x`\n\n```text\n## no\n```\n\n### … C\n\n## A\n" + "\n" * LONG
+    assert list(headings(page)) == [
+        (1, "A", "a"),
+        (2, "B `x`", "b-x"),
+        (3, "… C", "-c"),
+        (2, "A", "a-1"),
+    ]
+    made = with_contents(page)
+    assert "\n- [B `x`](#b-x): [… C](#-c)\n- [A](#a-1)\n" in made
+    assert with_contents(made) == made
+    assert made.index("made: contents") < made.index("\n## B")
+
+
+def test_the_pages_of_formats_keep_the_anchors_of_the_page_before() -> None:
+    page = (PROJECT / "docs/formats.md").read_text(encoding="utf-8")
+    places = dict(re.findall(r'<a id="([^"]+)"></a>\[[^\]]+\]\(([^)]+)\)', page))
+    assert len(places) == 28
+    for anchor, place in places.items():
+        assert place.endswith(f"#{anchor}") or place.startswith("coming-from/")
+
+
+@pytest.mark.parametrize("head", ["| exit code | meaning |", "| you edit | asked again |"])
+def test_a_table_that_many_pages_need_stands_in_one_place(head: str) -> None:
+    every = [*PROJECT.glob("docs/**/*.md"), PROJECT / "README.md", PROJECT / "example/README.md"]
+    first = head.rpartition("|")[0].split("|")[1]
+    holders = [path.name for path in every if f"\n|{first}|" in path.read_text(encoding="utf-8")]
+    assert len(holders) == 1
+
+
+def test_the_index_names_every_page() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(([^)#]+)", index))
+    every = {path.relative_to(DOCS).as_posix() for path in DOCS.glob("**/*.md")} - {"README.md"}
+    assert every <= linked
+
+
+def test_the_errors_of_the_page_of_troubles_are_those_of_the_program() -> None:
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.*`.*)$", page, re.MULTILINE)
+    quoted = [text for heading in headings for text in re.findall("`([^`]+)`", heading)]
+    quoted += re.findall(r"^\| `([^`]*…[^`]*)`", page, re.MULTILINE)
+    source = "\n".join(text for path in PACKAGE.rglob("*.py") for text in texts_of(path))
+    source += "\n".join(session for _, _, session in BLOCK.findall(page))
+    fragments = [part.strip() for text in quoted for part in text.split("…") if part.strip()]
+    assert len(fragments) > 15
+    assert [fragment for fragment in fragments if fragment not in source] == []

@@ -1,4 +1,4 @@
-"""The examples of docs/formats.md are files that can be used."""
+"""The examples of docs/formats are files that can be used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from evalstore.cli.main import main
 from evalstore.values import Json
 
-PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "formats").glob("*.md"))
+PAGE = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
 EXAMPLE = re.compile(r"^<!-- file: (\S+) -->\n(`{3,})\w+\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
 HELLO = "# 👤\n\nHello\n\n---\n\nExpect a greeting.\n"
 

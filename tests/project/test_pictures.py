@@ -35,15 +35,36 @@ def lines_of(picture: str) -> list[str]:
     return [re.sub(" +", " ", DURATION.sub("# s", ID.sub("########", line))) for line in lines]
 
 
-def test_the_pictures_show_what_the_browser_shows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    drawn = {name: lines_of(picture) for name, picture in draw(tmp_path)}
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The lines of the pictures as the browser draws them now."""
+    return {name: lines_of(picture) for name, picture in draw(tmp_path_factory.mktemp("drawn"))}
+
+
+def test_the_pictures_show_what_the_browser_shows(drawn: dict[str, list[str]]) -> None:
     kept = {path.stem: lines_of(path.read_text(encoding="utf-8")) for path in IMAGES.glob("*.svg")}
     assert drawn.keys() == kept.keys() == SCENES.keys()
     for name, lines in drawn.items():
         assert len(lines) > 8
         assert lines == kept[name], f"{name}: draw it again with 'make docs'"
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        pytest.param("history", "(deposits|reasons|shorter|longer|helmets).*\n.*" * 5, id="runs"),
+        pytest.param("cases", "verdict:fail euro", id="a filter"),
+        pytest.param(
+            "session", "(?s)fail .*It neither helps nor regrets", id="a judge's reasoning"
+        ),
+        pytest.param("versions", "(?s)20 euros.*and must give a reason", id="an edit"),
+        pytest.param("compare", r"(?s)bikes back\?.*and do you rent helmets", id="a difference"),
+    ],
+)
+def test_the_pictures_show_a_workspace_in_use(
+    drawn: dict[str, list[str]], name: str, pattern: str
+) -> None:
+    assert re.search(pattern, "\n".join(drawn[name]))
 
 
 def test_a_picture_fetches_nothing() -> None:
