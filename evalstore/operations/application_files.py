@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def find_applications(
     location: Location, names: Sequence[str]
 ) -> dict[str, tuple[Path, Application]]:
-    """By name: the path of the model file, and what it runs; raises `EvalstoreError`."""
+    """Return model files and their applications by name; raises `EvalstoreError`."""
     workspace = open_workspace(location)
     reading = read_workspace(workspace, tests=False)
     places = {
