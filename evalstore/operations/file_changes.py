@@ -61,7 +61,7 @@ def find_changes(
         if change:
             changes.append(change)
     changes += [
-        FileChange("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
+        FileChange("D ", path, 0, 0, len(old_files[before[path]].cases), "removed")
         for path in gone - broken
     ]
     if narrows:

@@ -115,5 +115,5 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
         differences = edits[change.run.id] if change.before else [Difference("new")]
         if change.old and change.old != change.path:
             differences = [Difference("renamed", change.old, change.path), *differences]
-        differences = differences or [Difference("labels or tags only")]
+        differences = differences or [Difference("no change in content")]
         yield LogEntry(change.run, order_counts(words[change.run.id]), tuple(differences))

@@ -101,7 +101,7 @@ def get_leave(
     if likely is None or likely <= most:
         return
     question = (
-        f"this run would ask {survey.asks:,} answer{'s' * (survey.asks != 1)} "
+        f"this run would ask for {survey.asks:,} answer{'s' * (survey.asks != 1)} "
         f"and make {survey.judgements:,} judgement{'s' * (survey.judgements != 1)}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )

@@ -174,7 +174,7 @@ class RunOptions:
     max_time: float | None = None
     """Seconds"""
     yes: bool = False
-    """Do not ask for confirmation, whatever the cost."""
+    """Do not ask for confirmation of any cost."""
     agreed: ApprovedPlan | None = None
     """The plan that the user has approved; a run that would do more does nothing."""
     exit_first: bool = False

@@ -86,10 +86,10 @@ class RateChange:
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
         if self.moved == 0:
-            return "no file moved: no evidence of change"
+            return "no file moved: not significant"
         if self.moved == 1:
             return "one file moved: nothing follows for the others"
-        conclusion = "a change" if self.is_significant else "no evidence of change"
+        conclusion = "significant" if self.is_significant else "not significant"
         return (
             f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {conclusion}"
         )

@@ -59,7 +59,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("status") == Ran(
         0,
         "No run yet.\n\n"
-        "A run would ask 2 answers and make 2 judgements with 1 candidate, "
+        "A run would ask for 2 answers and make 2 judgements (1 candidate), "
         "up to $0.8400 (at 40 tokens an answer); "
         "0 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
@@ -97,7 +97,7 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "    .M  tests/weather.md  2 cases judged again: instructions changed: line 1: "
         "The answer must be warm. -> The answer must be a weather report.\n"
         "\n"
-        "A run would ask 0 answers and make 2 judgements with 1 candidate, about $0; "
+        "A run would ask for 0 answers and make 2 judgements (1 candidate), about $0; "
         "2 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n'
     )
@@ -136,7 +136,7 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $0.0600; "
+        "A run would ask for 2 answers and make 2 judgements (1 candidate), about $0.0600; "
         "0 answers reused.\n"
     )
 
@@ -144,7 +144,9 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
 def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
     said = evalstore("run", "-n").stdout
     assert "Would ask (2)" in said
-    assert "\nDry run: nothing was asked. A run would ask 2 answers and make 2 judgements " in said
+    assert (
+        "\nDry run: nothing was asked. A run would ask for 2 answers and make 2 judgements " in said
+    )
     assert documents("status")["ask"] == 2
 
 

@@ -79,7 +79,7 @@ def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalst
     ran = evalstore("run")
     assert (ran.exit_code, ran.stdout) == (4, "")
     assert ran.stderr == (
-        "error: this run would ask 10 answers and make 10 judgements, which is likely to cost "
+        "error: this run would ask for 10 answers and make 10 judgements, which is likely to cost "
         "$6.00: more than the $3.00 that are spent without asking\n"
         "hint: add --yes to do it, --max-cost to stop at a price, or set 'confirmAbove' in "
         "evalstore.yaml\n"

@@ -467,7 +467,7 @@ def test_a_price_that_nobody_agrees_to_does_not_end_the_watch(workspace: Path, p
     settings = workspace / "evalstore.yaml"
     edit(settings, "candidates:", "confirmAbove: 0.01\ncandidates:")
     played = play(editing(settings, "confirmAbove: 0.01", "confirmAbove: null"))
-    assert "error: this run would ask 2 answers" in played.rounds[0]
+    assert "error: this run would ask for 2 answers" in played.rounds[0]
     assert "2 answers to ask" in played.rounds[1]
     assert len(played.documents) == 1
 

@@ -87,7 +87,7 @@ DESCRIPTIONS = {
                 "{expr: 'answer.count(\"a\") / len(answer)', pass: '>= 0.5'}", "aab", "abb"
             ),
         ),
-        "It is written in a small part of Python. A number is a score, and needs `pass`.",
+        "It is written in a subset of Python. A number is a score, and needs `pass`.",
     ),
     "python": CheckDescription(
         "a function in a Python file of the workspace says so",

@@ -24,9 +24,9 @@ KIND_TITLES = {
 
 
 def work_text(status: Status) -> str:
-    """Return the work of a run, such as `ask 12 answers and make 24 judgements`."""
+    """Return the work of a run, such as `ask for 12 answers and make 24 judgements`."""
     recorded = f"take {plural(status.record, 'recorded answer')}"
-    answers = f"ask {plural(status.ask, 'answer')}"
+    answers = f"ask for {plural(status.ask, 'answer')}"
     if status.record:
         answers = f"{answers}, {recorded}" if status.ask else recorded
     return f"{answers} and make {plural(status.judge, 'judgement')}"
@@ -37,7 +37,7 @@ def plan_text(status: Status) -> str:
     price = likely_price(status.cost, status.guess)
     models = plural(status.models, "candidate")
     reused = plural(status.reuse, "answer")
-    return f"A run would {work_text(status)} with {models}, {price}; {reused} reused."
+    return f"A run would {work_text(status)} ({models}), {price}; {reused} reused."
 
 
 def nothing_text(status: Status) -> str:
@@ -81,14 +81,14 @@ def change_text(change: FileChange) -> str:
     if code == "A":
         return f"{plural(change.asked, 'case')} new"
     if code == "D":
-        return f"{plural(change.gone, 'case')} retired"
+        return f"{plural(change.gone, 'case')} removed"
     if code == "R":
         return change.reason
     counts = (
         (change.new, "new"),
         (change.asked, "asked again"),
         (change.judged, "judged again"),
-        (change.gone, "retired"),
+        (change.gone, "removed"),
     )
     parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
     return ": ".join(part for part in (parts, change.reason) if part)
