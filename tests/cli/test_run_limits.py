@@ -19,7 +19,7 @@ from evalstore.processes.pool import Code, CodeError, Workers
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_run_checks import verdicts, with_checks
-from tests.launched import Starter
+from tests.forked_programs import Starter
 
 resource = pytest.importorskip("resource")
 

@@ -30,7 +30,7 @@ from tests import endpoint
 from tests.builders import HELLO, tree
 from tests.cli.conftest import ONE, Evalstore
 from tests.cli.test_run import edit
-from tests.launched import Launched, Starter
+from tests.forked_programs import RunningProgram, Starter
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60.0
@@ -43,7 +43,7 @@ WAITING = "watching for changes; Ctrl-C ends\n"
 class Watching:
     """A process that watches, and what it has printed up to now."""
 
-    def __init__(self, process: Launched) -> None:
+    def __init__(self, process: RunningProgram) -> None:
         self.process = process
         self._waited = 0
 

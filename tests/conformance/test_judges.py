@@ -13,7 +13,7 @@ from evalstore.errors import FileProblem
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.values import Reply
-from tests import endpoint, panel
+from tests import endpoint, judge_workspaces
 
 FACTS = json.loads(Path(__file__).with_name("judges.json").read_text("utf-8"))
 
@@ -45,7 +45,9 @@ def test_a_judge_is_asked_and_its_reply_becomes_a_vote(
     with endpoint.running() as server:
         server.reply = lambda _body: case["reply"]
         judge = {"prompt": "compare", **case["judge"]}
-        votes = panel.run(panel.judged_by(server, tmp_path, judge, rows=case["rows"]))
+        votes = judge_workspaces.run(
+            judge_workspaces.judged_by(server, tmp_path, judge, rows=case["rows"])
+        )
         asked = [received.body["messages"] for received in server.received]
     first = [messages for messages in asked if len(messages) == len(asked[0])]
     assert len(asked) == case["calls"]

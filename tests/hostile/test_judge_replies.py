@@ -17,7 +17,7 @@ from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.score_patterns import captured
 from evalstore.judging.verdict_reply import JudgeReply, read_opinion
 from evalstore.values import Json, Reply
-from tests import endpoint, panel
+from tests import endpoint, judge_workspaces
 from tests.hostile import judge_replies as corpus
 
 FAILING = dict(corpus.failing())
@@ -116,7 +116,7 @@ def run(
         provider += "supportsStructuredOutputs: false\n"
     candidate = {"id": "scripted/one", "provider": "scripted", "responses": [{"answer": answer}]}
     files = {"providers/here.yaml": provider, "models/one.yaml": json.dumps(candidate)}
-    (vote,) = panel.run(panel.judged_by(server, folder, judge, files=files))
+    (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, folder, judge, files=files))
     return vote["verdict"], main(["-C", str(folder), "run", "-q"])
 
 

@@ -26,7 +26,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.store import leases
 from tests import endpoint
 from tests.builders import tree
-from tests.launched import Launched, Starter
+from tests.forked_programs import RunningProgram, Starter
 from tests.laws.fakes import read_rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -121,7 +121,7 @@ def popen(place: Path) -> subprocess.Popen[str]:
     )
 
 
-Run = Callable[[], Launched]
+Run = Callable[[], RunningProgram]
 
 
 @pytest.fixture
