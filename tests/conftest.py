@@ -166,8 +166,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def launcher() -> Iterator[Launcher]:
     """Forks programs from one that has loaded everything."""
-    with launching() as one:
-        yield one
+    with launching() as item:
+        yield item
 
 
 @pytest.fixture

@@ -45,8 +45,8 @@ class _Handler(StreamRequestHandler):
                 if not line:
                     return
                 head += line
-            if found := _LENGTH.search(head):
-                self.rfile.read(int(found[1]))
+            if actual := _LENGTH.search(head):
+                self.rfile.read(int(actual[1]))
             self.server.received.append(head)
             self.wfile.write(self.server.answer)
             while self.server.repeated:

@@ -60,7 +60,7 @@ def trust(location: Location, names: Sequence[str], *, network: bool) -> list[Sh
     models = find_applications(location, applications) if applications else {}
     read = [_read(location, name) for name in names if name not in models]
     trust_list = TrustList(default_place())
-    shown = [_trust_application(trust_list, *found) for found in models.values()]
+    shown = [_trust_application(trust_list, *model_file) for model_file in models.values()]
     for path, data in read:
         entry = Trusted(digest(data), network, str(path), len(data), now())
         before = trust_list.find(entry.sha256)

@@ -139,7 +139,7 @@ def encode_names(values: Mapping[str, Json]) -> Json:
     items = {name: value for name, value in values.items() if isinstance(value, DataItem)}
     columns = {name: columns_of(item) for name, item in items.items()}
     return {
-        "values": {**values, **{name: dict(one) for name, one in items.items()}},
+        "values": {**values, **{name: dict(row) for name, row in items.items()}},
         "items": {
             name: [sorted(names.known), dict(names.aliases)] for name, names in columns.items()
         },

@@ -126,8 +126,8 @@ def judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
     """How much a run asks and judges."""
     capsys.readouterr()
     main(["-C", str(folder), "run", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    return found["asked"], found["judged"]
+    document = json.loads(capsys.readouterr().out)
+    return document["asked"], document["judged"]
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_status_tells_what_the_prompt_says_now(
     tree(folder, {"prompts/compare.md": judge_workspaces.PROMPT.replace("Compare.", "Look.")})
     capsys.readouterr()
     main(["-C", str(folder), "status"])
-    said = "check 1 changed: evaluator prompt, message 1 line 1: Compare. -> Look."
-    assert said in capsys.readouterr().out
+    output = "check 1 changed: evaluator prompt, message 1 line 1: Compare. -> Look."
+    assert output in capsys.readouterr().out
 
 
 def test_an_evaluator_cannot_have_a_prompt_without_the_instructions(

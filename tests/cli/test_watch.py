@@ -134,8 +134,8 @@ def play(
             patch.setattr("evalstore.operations.watch.time", Steps(*steps))
             exit_code = main([*command.split(), "--watch"])
         out, err = capsys.readouterr()
-        said = re.sub(r"\d\d:\d\d:\d\d", "<time>", err).split(f"<time> {WAITING}")
-        return Played(exit_code, said, documents_in(out) if "--json" in command else [])
+        output = re.sub(r"\d\d:\d\d:\d\d", "<time>", err).split(f"<time> {WAITING}")
+        return Played(exit_code, output, documents_in(out) if "--json" in command else [])
 
     yield run
     signal.signal(signal.SIGTERM, handler)
@@ -143,13 +143,13 @@ def play(
 
 def documents_in(text: str) -> list[Any]:
     """JSON documents, each followed by a line end."""
-    found = []
+    actual = []
     while text:
         document, end = json.JSONDecoder().raw_decode(text)
         assert text[end] == "\n"
-        found.append(document)
+        actual.append(document)
         text = text[end + 1 :]
-    return found
+    return actual
 
 
 def editing(file: Path, old: str, new: str) -> Callable[[], None]:
@@ -261,10 +261,10 @@ def test_files_that_tests_mention_are_watched(workspace: Path, weather: Path, pl
 def test_errors_in_files_are_all_told_and_watched_until_they_are_gone(
     workspace: Path, play: Play
 ) -> None:
-    one, two = workspace / "tests/one.md", workspace / "tests/two.md"
-    for file in (one, two):
+    item, two = workspace / "tests/one.md", workspace / "tests/two.md"
+    for file in (item, two):
         file.write_text("# 👤\n\n{{no}}\n")
-    played = play(lambda: one.write_text(HELLO), two.unlink)
+    played = play(lambda: item.write_text(HELLO), two.unlink)
     assert "error: tests/one.md:3:" in played.rounds[0]
     assert "error: tests/two.md:3:" in played.rounds[0]
     assert "error: tests/one.md" not in played.rounds[1]
@@ -513,7 +513,7 @@ def test_a_round_that_is_interrupted_finishes_what_is_in_flight_and_ends_the_wat
         watching.wait_for("interrupted: finishing what is in flight")
         go.set()
         assert watching.finish() == 130
-    assert [one["status"] for one in watching.documents()] == ["interrupted"]
+    assert [document["status"] for document in watching.documents()] == ["interrupted"]
     assert watching.documents()[0]["asked"] == 1
 
 

@@ -258,11 +258,11 @@ def test_what_a_stopped_run_has_in_flight_is_paid_once(
     server.release()  # its answers come while it cannot read them
     monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)  # as if it had been stopped for long
     assert main(["-C", str(place), "run", "--json"]) == 3
-    said = capsys.readouterr()
-    report = json.loads(said.out)
+    output = capsys.readouterr()
+    report = json.loads(output.out)
     assert (report["status"], report["gate"], report["failed"]) == ("incomplete", "undetermined", 0)
     assert 0 < report["verdicts"]["pending"] <= QUESTIONS
-    assert f"is stopped (process {stopped.pid}): its part stays pending" in said.err
+    assert f"is stopped (process {stopped.pid}): its part stays pending" in output.err
     stopped.send(signal.SIGCONT)
     code, out, _ = stopped.finish()
     assert (code, json.loads(out)["verdicts"]["pass"]) == (0, QUESTIONS)

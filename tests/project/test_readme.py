@@ -76,15 +76,17 @@ class Shell:
         name, *arguments = shlex.split(ours)
         if name != "evalstore":
             return Step(command, self._in_shell(command))
-        told = io.StringIO()
+        messages = io.StringIO()
         with (
             contextlib.chdir(self.workspace),
             mock.patch.dict(os.environ, self.environment),
-            contextlib.redirect_stdout(told),
-            contextlib.redirect_stderr(told),
+            contextlib.redirect_stdout(messages),
+            contextlib.redirect_stderr(messages),
         ):
             main(arguments)
-        return Step(command, self._in_shell(rest, told.getvalue()) if pipe else told.getvalue())
+        return Step(
+            command, self._in_shell(rest, messages.getvalue()) if pipe else messages.getvalue()
+        )
 
     def _in_shell(self, command: str, given: str = "") -> str:
         done = subprocess.run(

@@ -79,24 +79,24 @@ def phrases_in(text: str) -> list[str]:
 
 
 def test_nothing_is_no_such_thing() -> None:
-    found = [
+    actual = [
         f"{path.relative_to(ROOT)}: {text}"
         for path in sorted(ROOT.rglob("*.py"))
         for text in texts_of(path)
         if NO.search(text)
     ]
-    assert found == []
+    assert actual == []
     assert NO.search("it is no text")
 
 
 def test_messages_and_help_have_no_phrase_that_is_gone() -> None:
-    found = [
+    actual = [
         f"{path.relative_to(ROOT)}: {phrase}: {text[:80]}"
         for path in sorted(ROOT.rglob("*.py"))
         for text in texts_of(path)
         for phrase in phrases_in(text)
     ]
-    assert found == []
+    assert actual == []
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:

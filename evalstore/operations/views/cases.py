@@ -182,7 +182,7 @@ def _of_workspace(project: Project) -> Cases:
                 )
 
     by_file = groupby(settled(), key=itemgetter(0))
-    files = ((path, (item for _, item in some)) for path, some in by_file)
+    files = ((path, (item for _, item in items)) for path, items in by_file)
     return _arranged(project, None, files)
 
 
