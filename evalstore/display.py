@@ -1,7 +1,7 @@
-"""Texts, numbers and times as people read them in a terminal.
+"""Formats texts, numbers and times for a terminal.
 
-Text from models and files is never markup: control characters are shown as escapes, so
-nothing a model says can move the cursor or colour the terminal.
+Text from models and files is never treated as markup. Control characters are shown as escapes, so
+that an answer cannot move the cursor or change colours.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from heapq import nlargest
 from evalstore.values import Json
 
 _SHOWN = 120
-"""Characters of a text in a feedback."""
+"""The most characters of a text in a feedback."""
 _BEFORE = 20
-"""The characters before the first difference."""
+"""The number of characters that are shown before the first difference."""
 
 
 _MEASURED = 500
-"""Texts."""
+"""The most texts that are measured."""
 _ENTITY = re.compile(r"&#?\w+;")
 
 
 def safe(text: str, *, lines: bool = False) -> str:
-    """The text with control characters shown as escapes; with `lines`, line ends and tabs stay."""
+    """Return the text with control characters as escapes; with `lines`, keep line ends and tabs."""
     if text.isprintable():
         return text
     keep = "\n\t" if lines else ""
@@ -42,7 +42,7 @@ def safe(text: str, *, lines: bool = False) -> str:
 
 
 def safe_markdown(text: str) -> str:
-    """Lines in which characters may also be written as entities, such as `&#x202e;`."""
+    """Return safe Markdown, in which characters may also be entities such as `&#x202e;`."""
     if "&" not in text:
         return safe(text, lines=True)
     from html import unescape
@@ -55,19 +55,19 @@ def safe_markdown(text: str) -> str:
 
 
 def short(id: str) -> str:
-    """An id as people see it."""
+    """Return the first digits of an id, as it is shown."""
     return id[:8]
 
 
 def plural(count: int, word: str) -> str:
-    """`1 case`, `2 cases`."""
+    """Return a count with its noun, such as `1 case` or `2 cases`."""
     if word.endswith("y"):
         return f"{count:,} {word if count == 1 else word[:-1] + 'ies'}"
     return f"{count:,} {word if count == 1 else word + 's'}"
 
 
 def money(amount: float | None, currency: str = "USD") -> str:
-    """A price for people."""
+    """Return an amount of money as text; `price unknown` if it is None."""
     if amount is None:
         return "price unknown"
     digits = "0" if amount == 0 else f"{amount:.2f}" if amount >= 1 else f"{amount:.4f}"
@@ -77,9 +77,9 @@ def money(amount: float | None, currency: str = "USD") -> str:
 
 
 def likely_price(usd: float | None, guess: int | None, *, brief: bool = False) -> str:
-    """The estimated cost of something; `guess` is the estimated tokens of its answers.
+    """Return the estimated cost as text; `guess` is the estimated tokens of an answer.
 
-    With `brief` the guess is left out.
+    With `brief`, the guess is left out.
     """
     if usd is None:
         return "at an unknown price"
@@ -90,19 +90,19 @@ def likely_price(usd: float | None, guess: int | None, *, brief: bool = False) -
 
 
 def count(number: int) -> str:
-    """A large number in few characters: `950`, `12.3k`, `4.56M`."""
+    """Return a number in few characters: `950`, `12.3k`, `4.56M`."""
     if number < 1000:
         return str(number)
     return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.2f}M"
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage."""
+    """Return a share as a percentage."""
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def interval_bar(interval: tuple[float, float] | None, rate: float | None, width: int) -> str:
-    """A share with its interval on a scale from 0 to 1 of so many columns: `··├──●─┤···`."""
+    """Return a share with its interval on a scale of `width` columns: `··├──●─┤···`."""
     if interval is None or rate is None:
         return ""
     low, high = interval
@@ -122,7 +122,7 @@ def interval_bar(interval: tuple[float, float] | None, rate: float | None, width
 
 
 def ago(microseconds: int, now: int) -> str:
-    """How long ago something was."""
+    """Return how long ago a time was, such as `3 hours ago`; both are microseconds since 1970."""
     seconds = max(0, (now - microseconds) // 1_000_000)
     for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
@@ -137,7 +137,7 @@ def _days(count: int) -> str:
 
 
 def columns_of(text: str) -> int:
-    """How many columns a text takes in a terminal."""
+    """Return how many columns a text takes in a terminal."""
     return sum(map(_columns, text))
 
 
@@ -154,9 +154,9 @@ def _columns(character: str) -> int:
 
 
 def widest(texts: Iterable[str]) -> int:
-    """How many columns the widest of these takes.
+    """Return how many columns the widest text takes.
 
-    There may be very many: of those that are not plain letters only the longest are measured.
+    Of texts with other than plain letters only the longest are measured, to save time.
     """
     plain, others = 0, []
     for text in texts:
@@ -168,12 +168,12 @@ def widest(texts: Iterable[str]) -> int:
 
 
 def pad(text: str, columns: int) -> str:
-    """The text padded with blanks to this many columns."""
+    """Return the text padded with blanks to this many columns."""
     return text + " " * max(0, columns - columns_of(text))
 
 
 def clip(text: str, columns: int) -> str:
-    """The text as one line of at most this many columns."""
+    """Return the text as one line of at most this many columns."""
     text = safe(" ".join(text.split()))
     width, cut = 0, 0
     for place, character in enumerate(text):
@@ -186,12 +186,12 @@ def clip(text: str, columns: int) -> str:
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """The text wrapped between words to lines of this many columns."""
+    """Return the text wrapped between words to lines of this many columns."""
     return textwrap.wrap(safe(text), max(20, columns), break_on_hyphens=False) or [""]
 
 
 def as_text(value: Json) -> str:
-    """A value as a text: a text as it is, nothing as the empty text, all else as JSON."""
+    """Return a value as text: a text unchanged, None as the empty text, anything else as JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -200,14 +200,14 @@ def as_text(value: Json) -> str:
 
 
 def shorten(text: str, at: int = 0) -> str:
-    """A text in quotes, shortened round a place of interest."""
+    """Return a text in quotes, shortened around the position `at`."""
     start = max(at - _BEFORE, 0) if len(text) > _SHOWN else 0
     cut = text[start : start + _SHOWN]
     return f"'{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(text) else ''}'"
 
 
 def difference(expected: str, actual: str) -> str:
-    """The expected and the actual text, shortened around the first difference."""
+    """Return the expected and the actual text, shortened around the first difference."""
     pairs = enumerate(zip(expected, actual, strict=False))
     at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(actual)))
     return f"expected {shorten(expected, at)}, found {shorten(actual, at)}"

@@ -1,4 +1,4 @@
-"""What tests build: files, workspaces, and short ways to read one text."""
+"""Builds the files and workspaces of tests, and reads single texts as test files."""
 
 from __future__ import annotations
 

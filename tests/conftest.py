@@ -16,8 +16,8 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 from tests import quick_stores
+from tests.forked_programs import Starter
 from tests.hostile.campaign.processes import Launcher, launching
-from tests.launched import Starter
 
 settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
@@ -166,8 +166,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def launcher() -> Iterator[Launcher]:
     """Forks programs from one that has loaded everything."""
-    with launching() as one:
-        yield one
+    with launching() as item:
+        yield item
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Stores that are written without waiting for the disk: no test switches the machine off."""
+"""Makes stores faster in tests, by not waiting until the disk has written."""
 
 from __future__ import annotations
 

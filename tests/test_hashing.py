@@ -178,7 +178,7 @@ def test_ids_of_other_shapes_stay_what_they_are(shape: str) -> None:
 
 
 def test_every_shape_has_an_id_of_its_own() -> None:
-    ids = [hashing.identify(one)[0] for one in [*described().values(), *other_shapes().values()]]
+    ids = [hashing.identify(item)[0] for item in [*described().values(), *other_shapes().values()]]
     assert len(set(ids)) == len(ids)
 
 
@@ -217,7 +217,7 @@ def test_messages_can_be_described_by_themselves() -> None:
 
 
 def test_kinds_never_share_an_id() -> None:
-    bodies = [{**one, "kind": ""} for one in described().values()]
+    bodies = [{**value, "kind": ""} for value in described().values()]
     ids = {hashing.identify({**body, "kind": kind})[0] for body in bodies[:2] for kind in GOLDEN}
     assert len(ids) == 2 * len(GOLDEN)
 

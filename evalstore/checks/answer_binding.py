@@ -13,13 +13,13 @@ Between the two bindings the check is stored like this:
       "scope": "case"
     }
 
-`given`: the check as its author wrote it, with the values of the row filled in.
-`templates`: the texts that need the answer, each with its place in the check.
-`data`: the places of mappings from data that would otherwise be read as settings.
-`values`: the row's values of the names that are used; a row of data as `item`, with its used keys.
-`turns`: the places of named answers: the number of a turn, counted from 0, or, when
-several conversations are judged together, pairs of the numbers of a conversation and of a turn.
-`scope`: unless it is `answer`.
+- `given`: the check as its author wrote it, with the values of the row filled in.
+- `templates`: the texts that need the answer, each with its place in the check.
+- `data`: the places of mappings from data that would otherwise be read as settings.
+- `values`: the values of the names that are used; a row of data is `item`, with its used keys.
+- `turns`: the places of named answers: the number of a turn, counted from 0, or pairs of the
+  numbers of a conversation and of a turn if several conversations are judged together.
+- `scope`: the scope unless it is `answer`.
 
 Empty parts are left out. A check without such texts is stored in canonical form; if it is an
 expression, `values` and `turns` are beside its settings. A Python file may use everything, so its
@@ -138,16 +138,16 @@ def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> d
 
 
 def texts_of(sessions: Sequence[HeldConversation]) -> list[str]:
-    """Every answer of one conversation, or the last answer of each of several."""
+    """Return every answer of one conversation, or the last answer of each of several."""
     if len(sessions) == 1:
         return [reply.text or "" for reply in sessions[0].replies]
     return [session.replies[-1].text or "" for session in sessions]
 
 
 def describe_answers(sessions: Sequence[HeldConversation]) -> dict[str, Any]:
-    """The values that checks may use of answers, by name; mostly of the last answer.
+    """Return the values of answers that checks may use, by name; most are of the last answer.
 
-    `output_json` is there only if the last answer is JSON.
+    `output_json` is missing unless the last answer is JSON.
     """
     answer = sessions[-1].replies[-1]
     text = answer.text or ""

@@ -26,11 +26,11 @@ class CheckFinding(NamedTuple):
     feedback: str = ""
     """The expected and the actual value."""
     passed: bool | None = None
-    """Whether it is a pass, when the score alone does not say so."""
+    """Whether it is a pass, if the score alone does not determine it."""
 
 
 def passes(is_so: bool, feedback: str) -> CheckFinding:
-    """A finding that is a pass, or a fail with this feedback."""
+    """Return a finding that is a pass, or a fail with this feedback."""
     return CheckFinding(1.0) if is_so else CheckFinding(0.0, feedback)
 
 
@@ -40,7 +40,7 @@ class CheckOutcome(NamedTuple):
     verdict: Verdict
     feedback: str = ""
     score: float | None = None
-    """0..1; None when it could not be computed."""
+    """The score from 0 to 1; None when it could not be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class CheckInput:
 
     @property
     def text(self) -> str:
-        """`actual` as a prepared text; a value that is not a text as JSON."""
+        """Return `actual` as a prepared text; a value that is not a text as JSON."""
         return self.prepare(as_text(self.actual))
 
 
@@ -81,7 +81,7 @@ class CheckType:
     """A check type."""
 
     revision: int
-    """Goes up when the behaviour changes; old verdicts are then judged again."""
+    """A number that increases when the behaviour changes; old verdicts are then judged again."""
     read: Callable[[CheckArguments], dict[str, Json]]
     """Returns the settings in canonical form, without those that have their default."""
     judge: Callable[[Mapping[str, Json], CheckInput], CheckFinding]
@@ -91,15 +91,15 @@ class CheckType:
     takes_mapping: bool = False
     """Whether that setting may be a mapping, so that `type: {…}` sets it."""
     joint: bool = False
-    """Whether it looks at several answers at once, so that `scope` must say which."""
+    """Whether it judges several answers at once, which `scope` must select."""
     graded: bool = False
     """Whether the score may be between 0 and 1, so that the check needs `pass`."""
     by_models: bool = False
-    """Whether it configures how models judge: it has only its own settings, and is never run."""
+    """Whether it only configures how models judge, and is never run itself."""
     package: str = ""
-    """The package that it needs from the extra `similarity`."""
+    """The package of the extra `similarity` that it needs; empty if it needs none."""
     example: str = ""
-    """A value that an author may write after `type:`, for hints; empty: the type has no value."""
+    """A value after `type:` as an example in hints; empty if the type has no value."""
     description: CheckDescription | None = None
     """For help and editors; the types of this package are described in `checks.descriptions`."""
 
@@ -135,22 +135,22 @@ class CheckArguments:
         """Whether an empty text among several is allowed."""
 
     def with_values(self, settings: Mapping[str, Json]) -> CheckArguments:
-        """The settings of the same check with other values; the names taken so far stay known."""
+        """Return the settings of the check with other values, keeping the names taken so far."""
         other = CheckArguments(settings, self.line, self._example, self._nested)
         other._known = self._known.copy()
         other.allow_empty = self.allow_empty
         return other
 
     def problem(self, message: str, hint: str | None = None) -> FileProblem:
-        """A problem with a setting, at the line of the check."""
+        """Return a problem with a setting, at the line of the check."""
         return FileProblem(message, self.line, hint=hint)
 
     def has(self, name: str) -> bool:
-        """Whether a setting is given and has not been taken yet."""
+        """Return whether a setting is given and has not been taken yet."""
         return name in self._given
 
     def has_none_of(self, names: Collection[str]) -> bool:
-        """Whether none of these settings is given; their names are valid from now on."""
+        """Return whether none of these settings is given; their names are valid from now on."""
         self._known += names
         return self._given.keys().isdisjoint(names)
 
@@ -160,20 +160,20 @@ class CheckArguments:
         return self._given.pop(name, default)
 
     def names(self) -> list[str]:
-        """The settings that are given and have not been taken yet."""
+        """Return the settings that are given and have not been taken yet."""
         return list(self._given)
 
     def is_empty(self, name: str) -> bool:
-        """Whether a setting that has not been taken yet is an empty text, list or mapping."""
+        """Return whether a setting that is not taken yet is an empty text, list or mapping."""
         return self._given.get(name) in _EMPTY
 
     def types(self) -> list[str]:
-        """The settings not yet taken that are names of check types: a nested check."""
+        """Return the settings not yet taken that are names of check types: a nested check."""
         nested = self._nested
         return [name for name in self._given if nested is not None and nested.is_type(name)]
 
     def read_check(self, definition: Json) -> dict[str, Json]:
-        """The canonical form of a nested check; raises `FileProblem`."""
+        """Return the canonical form of a nested check; raises `FileProblem`."""
         if self._nested is None:
             raise self.problem("a check cannot be read here")
         return self._nested.read(definition, self.line)
@@ -190,7 +190,7 @@ class CheckArguments:
         return self.take(name)
 
     def missing(self, name: str) -> FileProblem:
-        """The problem that a required setting is missing."""
+        """Return the problem that a required setting is missing."""
         return self.problem(f"the check needs '{name}'", self._as_in)
 
     @property

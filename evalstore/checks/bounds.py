@@ -1,4 +1,4 @@
-"""Bounds of scores, such as `>= 0.8`, as the setting `pass` of a check has them."""
+"""Parses bounds of scores such as `>= 0.8`, the values of the setting `pass` of a check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 
 
 def canonical_bound(value: Json, arguments: CheckArguments) -> str:
-    """The canonical form of a bound such as `>= 0.8`; a number alone is a minimum."""
+    """Return the canonical form of a bound such as `>= 0.8`; a plain number is a minimum."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = f">= {value}"
     match = _BOUND.match(value.strip()) if isinstance(value, str) else None
@@ -31,7 +31,7 @@ def canonical_bound(value: Json, arguments: CheckArguments) -> str:
 
 
 def reaches(score: float, bound: str) -> bool:
-    """Whether a score is within a bound in canonical form, up to the rounding of floats."""
+    """Return whether a score is within a bound in canonical form, up to the rounding of floats."""
     operator, number = bound.split()
     off = score - float(number)
     if abs(off) < 1e-9:

@@ -27,12 +27,12 @@ class ChecksVerdict(NamedTuple):
     verdict: Verdict
     feedback: str
     score: float | None
-    """0..1, if a check is graded or weighted or gives a score, or not all have to pass."""
+    """A score from 0 to 1 if a check is graded or weighted, or if not all checks have to pass."""
     results: tuple[Json, ...]
 
 
 def schemas_of(checks: Iterable[Json]) -> set[str]:
-    """The versions of schemas that checks refer to."""
+    """Return the versions of schemas that checks refer to."""
     ids: set[str] = set()
     for check in checks:
         ids |= schemas_of(check["checks"]) if check["type"] == BLOCK else set()
@@ -42,10 +42,10 @@ def schemas_of(checks: Iterable[Json]) -> set[str]:
 
 
 class _Means(NamedTuple):
-    """What checks need beside the answers."""
+    """The inputs of checks other than the answers."""
 
     schemas: Mapping[str, Json]
-    """By version id."""
+    """The schemas by version id."""
     run_code: RunCode | None = None
     run: RunCheck = run_within_limits
 
@@ -59,7 +59,7 @@ def judge_by_checks(
 ) -> ChecksVerdict:
     """Judge conversations together by checks; the schemas are by version id.
 
-    Raises `NotRunError` when a check cannot be run here and now.
+    Raises `NotRunError` when a check cannot be run in this environment.
     """
     means = _Means(schemas, run_code, run)
     results: list[Json] = []
@@ -155,7 +155,7 @@ def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) 
         outcome = means.run(bound.check, subject)
     except NotRunError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
+    except Exception as error:  # noqa: BLE001 - an answer may cause any exception
         return CheckOutcome(
             "error", _text(f"the check failed: {str(error) or type(error).__name__}")
         )
@@ -171,7 +171,7 @@ def _with(
 
 
 def _text(value: str) -> str:
-    """A text without half surrogate pairs, which escapes in JSON can be."""
+    """Return a text without lone surrogates, which escapes in JSON can contain."""
     text = value.strip()[:_LONGEST]
     if text.isascii():
         return text

@@ -9,7 +9,7 @@ from unicodedata import category
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _FENCE = ("```", "~~~")
-# Patterns are texts here: they are compiled when a judge's reply is read, not on each start.
+# Patterns are strings here, so that they are compiled only when a judge's reply is read.
 _LABEL = (
     r"(?i)(?:(?:so|thus|therefore|my|the|final|overall)\s+)*(?:answer|choice|verdict)(?:\s+is)?"
 )
@@ -34,18 +34,18 @@ _DENIED = r"\b(?i:not|never|isnt|cannot be|rather than|instead of)\s+"
 
 
 def bare(text: str, match: str = "word") -> str:
-    """A text without punctuation and surrounding blanks; only ASCII unless `match` is `word`."""
+    """Return a text without punctuation and outer blanks; ASCII only unless `match` is `word`."""
     if match == "word":
         text = "".join(character for character in text if not category(character).startswith("P"))
     return text.translate(_PUNCTUATION).strip()
 
 
 def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> str | None:
-    """The choice that a text names, read line by line without its punctuation marks.
+    """Return the choice that a text names, read line by line without its punctuation marks.
 
-    With `word` it must stand alone on the line on which it belongs, and no other line may end
-    with another one or deny it; otherwise the first line that fits counts, from the end on if
-    the reasons come first.
+    With `word`, the choice must be alone on its line, and no other line may end with another
+    choice or deny this one. Otherwise the first line that matches counts, starting from the end
+    if the reasons come first.
     """
     if match == "word":
         return _find_word(_lines(text), {bare(choice): choice for choice in choices}, answer)
@@ -61,9 +61,9 @@ def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> s
 
 
 def _lines(text: str) -> list[str]:
-    """The non-empty lines; those of a quotation or a block of code begin with `>`.
+    """Return the non-empty lines; those of a quotation or a block of code begin with `>`.
 
-    A text that is a block of code as a whole is read as what is in it.
+    If the whole text is a block of code, the lines are those of its content.
     """
     lines = [line for raw_line in text.split("\n") if (line := raw_line.strip())]
     if len(lines) > 2 and lines[0].startswith(_FENCE) and lines[-1] == lines[0][:3]:
@@ -79,7 +79,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str | None:
-    """The choice that is alone on its line; None if it is quoted, denied or not the only one."""
+    """Return the choice alone on its line; None if it is quoted, denied or not the only one."""
     if not lines:
         return None
     at = len(lines) - 1 if answer == "cot_classify" else 0
@@ -97,9 +97,9 @@ def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str 
 
 
 def _introduces_quotation(line: str) -> bool:
-    """Whether a line introduces a quotation on the next line.
+    """Return whether a line introduces a quotation on the next line.
 
-    A line that introduces the choice does not.
+    A line that introduces the choice itself does not count.
     """
     if re.fullmatch(rf"{_LABEL}|(?:so )?it is", bare(line)):
         return False
@@ -110,7 +110,7 @@ def _introduces_quotation(line: str) -> bool:
 
 
 def _contradicts(line: str, name: str, names: Iterable[str]) -> bool:
-    """Whether a line denies a choice, ends with another one, or says that one is chosen."""
+    """Return whether a line denies a choice, ends with another one, or says that one is chosen."""
     if re.search(rf"{_DENIED}{re.escape(name)}(?!\w)", line, _case_of(name)):
         return True
     if _named_last(line, names) not in (None, name):
@@ -123,12 +123,12 @@ def _contradicts(line: str, name: str, names: Iterable[str]) -> bool:
 
 
 def _case_of(name: str) -> re.RegexFlag:
-    """The flags that match a choice; one of a single letter is case-sensitive, as `a` is a word."""
+    """Return the flags that match a choice; a single letter is case-sensitive."""
     return re.IGNORECASE if len(name) > 1 else re.NOFLAG
 
 
 def _named_last(line: str, names: Iterable[str]) -> str | None:
-    """The longest choice that a line ends with as a word."""
+    """Return the longest choice that a line ends with as a word."""
     matches = [
         name for name in names if re.search(rf"(?<!\w){re.escape(name)}\Z", line, _case_of(name))
     ]

@@ -1,4 +1,4 @@
-"""Decides which checks are cheap: their cost is bounded by their size and that of the answer.
+"""Decides which checks are cheap, with a cost bounded by the sizes of the check and the answer.
 
 Costs are rough counts of small steps; Python makes about ten million of them in a second.
 A check that is not known to be cheap runs in a process with limits.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 10_000_000
 _LONG_TEXT = 200_000
-"""Characters; a longer answer is checked only within limits."""
+"""The most characters of an answer that is checked without limits."""
 _UNBOUNDED = frozenset(
     (
         *("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"),
@@ -29,7 +29,7 @@ _UNBOUNDED = frozenset(
 )
 """Keywords whose cost depends on the value, or that evaluate other conditions again."""
 _DEEPEST = 30
-"""Levels of a schema; a deeper one is costly."""
+"""The most levels of a schema; a deeper one is costly."""
 _PRODUCTS = frozenset(
     (
         *("jsonEquals", "jsonSubset", "toolCalls"),
@@ -40,7 +40,7 @@ _PRODUCTS = frozenset(
 
 
 def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) -> bool:
-    """Whether a check is cheap on any answer of `size` characters.
+    """Return whether a check is cheap on any answer of `size` characters.
 
     `schemas` are those that the check refers to, by version id.
     """
@@ -69,7 +69,7 @@ def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) 
 
 
 def size_of(subject: CheckInput) -> int:
-    """The number of characters that a check looks at."""
+    """Return the number of characters that a check looks at."""
     actual = subject.actual
     size = len(actual) if isinstance(actual, str) else len(as_text(actual))
     return size + sum(map(len, subject.answers))
@@ -84,7 +84,7 @@ def _length_of(check: Mapping[str, Json]) -> int:
 
 @lru_cache(maxsize=256)
 def is_cheap_path(path: str) -> bool:
-    """Whether a JMESPath only selects a value, and builds nothing new."""
+    """Return whether a JMESPath only selects a value, and builds nothing new."""
     return len(path) <= 1_000 and not any(sign in path for sign in ("(", "{", "[@", ",", "&"))
 
 
@@ -92,7 +92,7 @@ def is_cheap_path(path: str) -> bool:
 
 
 def is_cheap_schema(schema: Json, size: int) -> bool:
-    """Whether a value of this size is validated in few steps."""
+    """Return whether a value of this size is validated in few steps."""
     cost = schema_cost(json.dumps(schema, sort_keys=True), min(size, _LONG_TEXT))
     return cost is not None and cost * max(size, 10) <= _MOST_STEPS
 
@@ -104,7 +104,7 @@ def _parsed(schema: str) -> Json:
 
 @lru_cache(maxsize=1024)
 def schema_cost(schema: str, size: int) -> int | None:
-    """The number of conditions of a schema, with references followed; None if it is unbounded."""
+    """Return the number of conditions of a schema with its references; None if unbounded."""
     root = _parsed(schema)
     try:
         return _Conditions(root, size).count(root, 0)
@@ -112,7 +112,7 @@ def schema_cost(schema: str, size: int) -> int | None:
         return None
 
 
-class _Unbounded(Exception):  # noqa: N818 - it is an answer
+class _Unbounded(Exception):  # noqa: N818 - it is a result, not an error
     """A schema whose cost is not bounded by its size."""
 
 
@@ -126,7 +126,7 @@ class _Conditions:
         self._open: set[str] = set()
 
     def count(self, part: Json, depth: int) -> int:
-        """The conditions in a part, at least one; raises `_Unbounded`."""
+        """Return the conditions in a part, at least one; raises `_Unbounded`."""
         if depth > _DEEPEST:
             raise _Unbounded
         total = 1
@@ -154,7 +154,7 @@ class _Conditions:
         return self.count(inner, depth + 1)
 
     def _refer(self, reference: Json) -> int:
-        """The conditions that a reference within the schema refers to; any other is costly."""
+        """Return the conditions that a reference within the schema refers to; others are costly."""
         if not isinstance(reference, str) or not reference.startswith("#/"):
             raise _Unbounded
         if reference in self._open:

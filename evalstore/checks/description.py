@@ -35,7 +35,7 @@ ANY = ValueType("any value", {})
 
 
 def choice(*words: str) -> ValueType:
-    """The type of a setting that is one of some words."""
+    """Return the type of a setting that is one of some words."""
     *first, last = words
     listed = f"{', '.join(first)} or {last}" if first else last
     return ValueType(listed, {"enum": list(words)})
@@ -48,7 +48,7 @@ class CheckSetting(NamedTuple):
     type: ValueType
     description: str
     default: Json = None
-    """The value when the setting is not given; None: there is none, and `description` says more."""
+    """The default value; None if there is none, or if it is explained in `description`."""
     required: bool = False
 
 
@@ -62,7 +62,7 @@ class CheckExample(NamedTuple):
     check: str
     """An entry of a block of checks in YAML, without the dash in front."""
     passing: Json = None
-    """None: whether it passes does not depend on the answer alone."""
+    """An answer that passes; None if the result does not depend on the answer alone."""
     failing: Json = None
 
 
@@ -73,7 +73,7 @@ class CheckDescription:
     summary: str
     """When the check passes, in a few words: a clause without a full stop."""
     settings: tuple[CheckSetting, ...] = ()
-    """The settings of its own; that of `type: value` comes first."""
+    """Its own settings; that of `type: value` comes first."""
     examples: tuple[CheckExample, ...] = ()
     notes: str = ""
     """Further sentences."""

@@ -7,7 +7,7 @@ from evalstore.values import Json, TestVersion
 
 
 def implied_checks(test: TestVersion) -> tuple[Json, ...]:
-    """The checks that follow from the schema and the special tags of a test."""
+    """Return the checks that follow from the schema and the special tags of a test."""
     checks: list[Json] = []
     if test.schema:
         checks.append(_canonical("jsonSchema", schema=test.schema))

@@ -17,11 +17,11 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 
 
 class NotJsonError(Exception):
-    """The answer is not JSON, and why."""
+    """The answer is not JSON; the message explains why."""
 
 
 def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
-    """The answer parsed as JSON, or the value of `actual`; raises `NotJsonError`.
+    """Return the answer parsed as JSON, or the value of `actual`; raises `NotJsonError`.
 
     With `fenced`, JSON in the only block of fenced code of the answer is accepted as well.
     """
@@ -47,7 +47,7 @@ def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
 
 
 def fenced_blocks(text: str) -> list[str]:
-    """The contents of the closed blocks of fenced code in a text."""
+    """Return the contents of the closed blocks of fenced code in a text."""
     blocks: list[str] = []
     mark = ""
     block: list[str] = []
@@ -64,7 +64,7 @@ def fenced_blocks(text: str) -> list[str]:
 
 
 def shown(value: Json) -> str:
-    """A value for a feedback, shortened: a text in quotes, anything else as JSON."""
+    """Return a value for a feedback, shortened: a text in quotes, anything else as JSON."""
     if isinstance(value, str):
         return shorten(value)
     text = json.dumps(value, ensure_ascii=False)

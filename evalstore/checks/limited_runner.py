@@ -29,12 +29,12 @@ def run_encoded(check: Json, subject: Json) -> Json:
         return list(run_check(check, _decode(subject)))
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
+    except Exception as error:  # noqa: BLE001 - an answer may cause any exception
         return ["error", f"the check failed: {str(error) or type(error).__name__}", None]
 
 
 def _encode(check: Mapping[str, Json], subject: CheckInput) -> Json:
-    """The input of a check as JSON, without the functions that run code."""
+    """Return the input of a check as JSON, without the functions that run code."""
     schema = check.get("schema")
     return {
         "reply": asdict(replace(subject.reply, wait=0.0)),

@@ -27,7 +27,7 @@ _EMPHASIS = re.compile(rf"(?<!\w)(__|\*|_){_INSIDE}\1(?!\w)")
 
 
 def squad(text: str) -> str:
-    """As SQuAD normalizes: lower case, no ASCII punctuation, no articles, single spaces."""
+    """Normalize as SQuAD does: lower case, no ASCII punctuation, no articles, single spaces."""
     return spaces(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)))
 
 
@@ -37,19 +37,19 @@ def spaces(text: str) -> str:
 
 
 def nfc(text: str) -> str:
-    """In Unicode's composed form: `é` is one character, however it was typed."""
+    """Convert to Unicode's composed form, in which `é` is one character."""
     return unicodedata.normalize("NFC", text)
 
 
 def quotes(text: str) -> str:
-    """With straight quotes instead of typographic ones."""
+    """Replace typographic quotes with straight ones."""
     return text.translate(_QUOTES)
 
 
 def markdown(text: str) -> str:
-    """Without Markdown's marks: fences, headings, bullets, quotes, emphasis, code; links as text.
+    """Remove Markdown's marks: fences, headings, bullets, quotes, emphasis, code, links.
 
-    Between word characters `*` and `_` stay, as in `snake_case` or `2*3`.
+    The text of a link is kept, and so are `*` and `_` between word characters, as in `2*3`.
     """
     for _ in range(_DEEPEST):
         before = text
@@ -73,7 +73,7 @@ STEPS: Mapping[str, Callable[[str], str]] = {
 
 @lru_cache(maxsize=64)
 def preparer(steps: tuple[str, ...], ignore_case: bool) -> Callable[[str], str]:
-    """All steps in their order, case last."""
+    """Return a function that applies all steps in their order, and then folds case."""
     functions = [*(STEPS[step] for step in steps), *([str.casefold] if ignore_case else [])]
     if not functions:
         return str

@@ -25,8 +25,8 @@ _PLACES_OF_CHECKS: tuple[Place, ...] = ((), (PATH,), ("check",), (PATH, "check")
 def read_check(definition: Json, line: int | None = None) -> dict[str, Json]:
     """Return a check in canonical form; raises `FileProblem`.
 
-    It is written `type: value`, with further settings beside it or without; as
-    `{type: …, …}`; or as the type alone.
+    It is written as `type: value`, with or without further settings, as `{type: …, …}`, or as
+    the type alone.
     """
     parts = _take_apart(definition, line)
     return _put_together(parts, parts.arguments)
@@ -45,7 +45,7 @@ class WrittenCheck:
         """The settings of its type; the value of `type: value` is under the name of its setting."""
 
     def read(self, settings: Mapping[str, Json]) -> dict[str, Json]:
-        """The canonical form with these values of its own settings; raises `FileProblem`."""
+        """Return the canonical form with these values of its own settings; raises `FileProblem`."""
         return _put_together(self._parts, self._parts.arguments.with_values(settings))
 
 
@@ -71,7 +71,7 @@ def _take_apart(definition: Json, line: int | None) -> _Parts:
 
 
 def _put_together(parts: _Parts, arguments: CheckArguments) -> dict[str, Json]:
-    """The canonical form of a check with these values of its own settings."""
+    """Return the canonical form of a check with these values of its own settings."""
     name, kind, common, _ = parts
     if kind.main and not arguments.allow_empty and arguments.is_empty(kind.main):
         raise arguments.problem(
@@ -87,7 +87,7 @@ _NESTED = NestedChecks(lambda name: find_kind(name) is not None, read_check)
 
 
 def packages_of(definition: Json) -> Iterator[tuple[str, str]]:
-    """The packages that a check and its nested check need: pairs of a type and a package."""
+    """Yield the packages that a check and its nested check need: pairs of a type and a package."""
     try:
         name, settings = split(definition, None)
     except FileProblem:  # reported when the check is read
@@ -101,7 +101,7 @@ def packages_of(definition: Json) -> Iterator[tuple[str, str]]:
 
 
 def split(definition: Json, line: int | None) -> tuple[str, dict[str, Json]]:
-    """The type of a check, and its settings by name; raises `FileProblem`."""
+    """Return the type of a check, and its settings by name; raises `FileProblem`."""
     if isinstance(definition, str):
         definition = {"type": definition}
     if not isinstance(definition, dict) or not definition:
@@ -117,7 +117,7 @@ def split(definition: Json, line: int | None) -> tuple[str, dict[str, Json]]:
             raise _unknown(str(name), line)
         return name, settings
     types = _types_in(settings)
-    if PATH in types and len(types) == 2:  # the other one is what is checked at the path
+    if PATH in types and len(types) == 2:  # the other type is the check at the path
         types = [PATH]
     if len(types) > 1:
         raise FileProblem(f"these are two checks in one: '{types[0]}' and '{types[1]}'", line)
@@ -149,14 +149,14 @@ def _types_in(settings: Mapping[str, Json]) -> list[str]:
 
 
 def _are_settings(kind: CheckType, value: Json, *, alone: bool) -> bool:
-    """Whether the mapping in `type: {…}` contains the settings, and is not itself a value."""
+    """Return whether the mapping in `type: {…}` contains settings and is not itself a value."""
     if not isinstance(value, dict) or isinstance(value, DataMapping):
         return False
     return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))
 
 
 def is_place_of_settings(place: Place) -> bool:
-    """Whether a mapping at this place of a check is read as settings, unless it is from data."""
+    """Return whether a mapping at this place is read as settings, unless it is from data."""
     *outer, name = place
     kind = find_kind(name) if isinstance(name, str) and name not in COMMON else None
     return kind is not None and not kind.takes_mapping and tuple(outer) in _PLACES_OF_CHECKS

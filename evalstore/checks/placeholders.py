@@ -17,7 +17,7 @@ class DataMapping(dict[str, Json]):
 
 
 def templates_in(value: Json, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """The texts that are templates, each with its place."""
+    """Yield the texts that are templates, each with its place."""
     if isinstance(value, str):
         if "{{" in value or "{%" in value:
             yield place, value
@@ -30,16 +30,16 @@ def templates_in(value: Json, place: Place = ()) -> Iterator[tuple[Place, str]]:
 
 
 def value_at(value: Json, place: Place) -> Json:
-    """The value at a place."""
+    """Return the value at a place."""
     for step in place:
         value = value[step]
     return value
 
 
 def fill_in(written: dict[str, Json], values: Iterable[tuple[Place, Json]]) -> dict[str, Json]:
-    """`written` with these values at their places; mappings among them are marked as data.
+    """Return `written` with these values at their places; mappings among them are marked as data.
 
-    Mappings and lists on the way to the places are copied, the rest is shared.
+    Mappings and lists that contain the places are copied; the rest is shared.
     """
     filled: Json = written.copy()
     copies: dict[Place, Json] = {}
@@ -56,7 +56,7 @@ def fill_in(written: dict[str, Json], values: Iterable[tuple[Place, Json]]) -> d
 
 
 def plain_copy(value: Json) -> Json:
-    """A deep copy in which mappings from data are plain ones."""
+    """Return a deep copy in which mappings from data are plain ones."""
     if isinstance(value, dict):
         return {name: plain_copy(inner) for name, inner in value.items()}
     return [plain_copy(inner) for inner in value] if isinstance(value, list) else value

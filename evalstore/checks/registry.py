@@ -44,18 +44,18 @@ _OWN: Mapping[str, CheckType] = {
 
 
 def find_kind(name: str) -> CheckType | None:
-    """The check type of this name."""
+    """Return the check type of this name."""
     return _OWN.get(name) or _plugged_in().get(name)
 
 
 def known_kinds() -> Mapping[str, CheckType]:
-    """All check types by name."""
+    """Return all check types by name."""
     return {**_plugged_in(), **_OWN}
 
 
 @cache
 def is_installed(package: str) -> bool:
-    """Whether a package that a check needs is installed; it is not imported."""
+    """Return whether a package that a check needs is installed; it is not imported."""
     return find_spec(package) is not None
 
 

@@ -14,7 +14,7 @@ from evalstore.values import Json
 
 
 def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
-    """Judge one answer by one check; an unknown type or revision is the verdict `error`."""
+    """Judge one answer by one check; the verdict is `error` for an unknown type or revision."""
     name = check["type"]
     kind = find_kind(name)
     if kind is None or kind.revision != check["revision"]:

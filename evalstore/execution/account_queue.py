@@ -1,7 +1,7 @@
-"""One account's work, done as fast as its rate limiter allows; accounts do not wait for each other.
+"""Processes the jobs of one account as fast as its rate limiter allows, independent of others.
 
-Urgent jobs are done first, then those that were fetched. A little more is fetched than can be
-done at once, so that a plan of any length keeps few jobs in memory.
+Urgent jobs are processed first, then fetched ones. Only a few more jobs are fetched than can run at
+once, so that plans of any length need little memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AccountQueue(Generic[J]):
         fetch: Callable[[int], Awaitable[list[J] | None]],
         on_change: Callable[[], None],
     ) -> None:
-        """`fetch` returns up to so many jobs, or None when there are none left.
+        """`fetch` returns up to this many jobs, or None when there are none left.
 
         `on_change` is called when a job has ended, or jobs were fetched.
         """
@@ -42,26 +42,26 @@ class AccountQueue(Generic[J]):
         self._halted = False
         self.tasks: set[asyncio.Task[None]] = set()
         self.error: BaseException | None = None
-        """What ended a job that should not have ended so: a bug, or an unusable store."""
+        """The exception of a job that failed because of a bug or an unusable store."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job is in progress, and none is left to begin."""
+        """Return whether no job is in progress, and none is left to begin."""
         remaining = not self._halted and (self._urgent or self._fetched or not self._exhausted)
         return not self.tasks and not remaining
 
     @property
     def backlog(self) -> int:
-        """How many urgent jobs wait."""
+        """Return how many urgent jobs wait."""
         return len(self._urgent)
 
     def put(self, jobs: list[J]) -> None:
-        """Do these before anything that is fetched."""
+        """Add urgent jobs, which are done before those that are fetched."""
         self._urgent.extend(jobs)
         self.start()
 
     def start(self) -> None:
-        """Begin as many jobs as there is room for."""
+        """Begin as many jobs as may run at once."""
         if self._halted:
             return
         while self.limiter.has_room and (job := self._next()) is not None:
@@ -72,7 +72,7 @@ class AccountQueue(Generic[J]):
             self._spawn(self._fetch_more())
 
     def halt(self) -> None:
-        """Begin nothing more."""
+        """Begin no more jobs."""
         self._halted = True
 
     def _next(self) -> J | None:
@@ -80,7 +80,7 @@ class AccountQueue(Generic[J]):
         return jobs.popleft() if jobs else None
 
     async def _work_on(self, job: J | None) -> None:
-        """Do a job, and others after it for as long as so many may run at once."""
+        """Do a job, and more jobs after it while this many may run at once."""
         try:
             while job is not None:
                 await self._work(job)

@@ -1,4 +1,4 @@
-"""What an execution did: counted, priced, and handed to the writer."""
+"""Counts and prices the results of an execution, and hands them to the writer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 NOT_RUN = "not run"
-"""The kind of a failure of checks that could not be run here and now."""
+"""The kind of failure of checks that could not be run in this environment."""
 
 
 class Accounting:
@@ -31,7 +31,7 @@ class Accounting:
         self._environment = environment
 
     def add_surplus_session(self, session: Session) -> None:
-        """Store an answer that is paid, but whose question another run may have answered."""
+        """Store a paid answer to a question that another run may have answered."""
         self.writer.put_session(session)
         self.outcome.asked += 1
 
@@ -74,7 +74,7 @@ class Accounting:
     ) -> None:
         """Count a failure, and log it if a call was made at all.
 
-        A call that was not made because the run ends is not a failure.
+        A call that was not made because the run ended is not a failure.
         """
         error = call.error
         if error.kind == OVER_BUDGET:
@@ -125,13 +125,13 @@ class Accounting:
         self._environment.progress("failed", 1)
 
     def add_cost(self, endpoint: Endpoint, reply: Reply) -> Cost | None:
-        """Add what a candidate's reply costs; None when that is not known."""
+        """Add the cost of a candidate's reply and return it; None if it is not known."""
         cost = self._price(endpoint, reply, "candidate")
         self.outcome.cost += cost.usd if cost else 0.0
         return cost
 
     def add_judge_cost(self, endpoint: Endpoint, replies: Sequence[Reply]) -> Cost | None:
-        """Add what a judge's replies cost together; None when no cost is known."""
+        """Add the cost of a judge's replies and return it; None if no cost is known."""
         costs = [self._price(endpoint, reply, "evaluator") for reply in replies]
         known = [cost for cost in costs if cost]
         if not known:

@@ -1,7 +1,7 @@
-"""The most a run may cost: no call is started that could lead beyond it.
+"""Limits the cost of a run: no call is started that could exceed the limit.
 
-Before a call its estimated cost is reserved; when it does not fit, the call waits for those in
-flight to cost less than was reserved for them. A call that does not fit alone is not made.
+The estimated cost of a call is reserved before it. If too little remains, the call waits until
+calls in flight have ended below their estimates. If it exceeds the rest alone, it is not made.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _CHARACTERS_PER_TOKEN = 3
 """Fewer than in most texts, because an estimate that is too high is safe."""
 _IMAGE_TOKENS = 2_000
 _BYTES_PER_TOKEN = 8
-"""Of files that are not images."""
+"""Bytes of a token in files other than images."""
 _ROUNDING = 1e-9
 """USD; allows for the rounding errors of floats."""
 _OUTPUT_GUESS = 300
-"""Tokens of an answer without a limit, until a longer one has been seen."""
+"""The assumed tokens of an answer without a limit, until there is a longer one."""
 
 
 class OverBudgetError(Exception):
@@ -30,7 +30,7 @@ class OverBudgetError(Exception):
 
 
 class Budget:
-    """What is spent and reserved, and the limit of both, in USD; None: no limit."""
+    """The spent and the reserved cost, and the limit of both, in USD; None for no limit."""
 
     def __init__(self, limit: float | None = None) -> None:
         self._limit = limit
@@ -53,11 +53,11 @@ class Budget:
 
     @property
     def remaining(self) -> float:
-        """What may still be spent, in USD."""
+        """Return the cost that may still be spent, in USD."""
         return max((self._limit or 0.0) - self.spent, 0.0)
 
     def settle(self, reserved: float, cost: float) -> None:
-        """A call has ended: it has cost this instead of what was reserved for it."""
+        """Replace the reserved cost of a call that has ended with its real cost."""
         self._calls_in_flight -= 1
         self._reserved = self._reserved - reserved if self._calls_in_flight else 0.0
         self.spent += cost
@@ -67,7 +67,7 @@ class Budget:
 
 
 def count_input(request: Request) -> int:
-    """About how many tokens a request has, rather more than less."""
+    """Return about how many tokens a request has, erring on the high side."""
     tokens = 0
     for message in request.messages:
         for part in message.parts:
@@ -83,7 +83,7 @@ def count_input(request: Request) -> int:
 
 
 def estimate_call_cost(price: Price | None, request: Request, longest: int) -> float:
-    """What a call may cost in USD; `longest` is the most output tokens seen so far."""
+    """Return the most that a call may cost in USD; `longest` is the most output tokens so far."""
     if price is None:
         return 0.0
     output = request.max_output_tokens or max(_OUTPUT_GUESS, longest)

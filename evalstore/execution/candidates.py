@@ -1,4 +1,4 @@
-"""A question to a session: the conversation with a candidate, as it is stored."""
+"""Holds the conversation with a candidate, and turns a question into a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CandidateCaller:
-    """Holds the conversations of one execution; `endpoints` are by candidate."""
+    """Holds the conversations of one execution; `endpoints` are by display id of the candidate."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class CandidateCaller:
         self._environment = environment
 
     async def ask(self, ask: PlannedAsk, newest: int) -> Session:
-        """Hold the conversation of a question; raises `CallFailed`.
+        """Hold the conversation of a question and return its session; raises `CallFailed`.
 
         `newest` is when the newest stored session of the question started.
         """
@@ -74,7 +74,7 @@ class CandidateCaller:
         )
 
     def _take_recorded(self, question: Question, newest: int) -> Session:
-        """The session of answers that a test file contains: no model is called."""
+        """Return the session of answers that a test file contains, without calling a model."""
         answers = self._contents.content("model", question.model)["options"]["answers"]
         return Session(
             question=question,
@@ -86,7 +86,7 @@ class CandidateCaller:
 
 
 def _sum_costs(costs: list[Cost | None]) -> Cost | None:
-    """What all turns cost together; None when one of the costs is not known."""
+    """Return the sum of the costs of all turns; None if one of them is not known."""
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):
         return None
@@ -96,10 +96,10 @@ def _sum_costs(costs: list[Cost | None]) -> Cost | None:
 
 
 def _require_json(reply: Reply) -> None:
-    """A structured answer that is not JSON at all is a failure of the call, not an answer.
+    """Raise `ProviderError` for a structured answer that is not JSON, as for a failed call.
 
-    One that was cut off or refused is an answer; one that is JSON but breaks the schema
-    is an answer that fails its check.
+    An answer that was cut off or refused is accepted. JSON that violates the schema is an answer
+    that fails its check.
     """
     if reply.refusal or reply.is_cut or reply.finish_reason == "content_filter":
         return

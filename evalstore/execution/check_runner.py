@@ -1,4 +1,4 @@
-"""Makes the checks that answers lack: first, because they determine which models judge.
+"""Makes missing checks, before the judgements of models, because they determine who judges.
 
 Checks that may take time run in a thread before the others, so that calls do not wait for them.
 """
@@ -24,7 +24,7 @@ Sessions = tuple["Session", ...]
 
 
 class CheckRunner:
-    """Makes the checks of one plan, and finds the judgements that are left to models."""
+    """Makes the checks of one plan, and finds the judgements for models."""
 
     def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
         self._evaluators = resources.evaluators
@@ -39,7 +39,7 @@ class CheckRunner:
         due: Mapping[Subject, Sequence[Cell]],
         read: Callable[[Subject], Awaitable[Sessions]],
     ) -> list[PlannedJudgement]:
-        """Make the checks that these subjects lack under these cells; `read` loads a subject.
+        """Make the missing checks of these subjects for their cells; `read` loads a subject.
 
         Returns the judgements that are left to models, without those that were queued before.
         """
@@ -51,9 +51,9 @@ class CheckRunner:
         return judgements
 
     async def prepare(self, ids: Subject, cells: Iterable[Cell], sessions: Sessions) -> None:
-        """Make the checks that a subject lacks and that may take time, for `check` to take.
+        """Make the missing slow checks of a subject; `check` uses their results.
 
-        The answers have been paid for, so they are stored first. Checks that could not be run are
+        The answers are paid, so they are stored first. Checks that could not be run are
         logged.
         """
         evaluations = {
@@ -77,7 +77,7 @@ class CheckRunner:
     def check(
         self, ids: Subject, cells: Iterable[Cell], sessions: Sessions
     ) -> list[PlannedJudgement]:
-        """Make the checks that a subject lacks, but for those that should have been prepared.
+        """Make the missing checks of a subject, except slow ones that are not prepared.
 
         Returns the judgements that are left to models, without those that were queued before.
         """
@@ -103,7 +103,7 @@ class CheckRunner:
         return judgements
 
     def halt_at_failure(self, cell: Cell) -> None:
-        """Halt the run if the verdict on a cell is one that it stops at."""
+        """Halt the run if the verdict on a cell is one at which it stops."""
         progress = self._progress
         if self._stops_at and self._stops_at(cell, progress.plan, progress.outcome):
             progress.outcome.stopped_at_failure = True
@@ -113,7 +113,7 @@ class CheckRunner:
         return list(missing_judgements(cell, self._progress.votes(subject)))
 
     def _may_check_now(self, cell: Cell, ids: Subject, sessions: Sessions) -> bool:
-        """Whether the checks of a cell are prepared, or need not be."""
+        """Return whether the checks of a cell are prepared or quick."""
         evaluation = cell.case.evaluation
         assert evaluation is not None
         must_be_prepared = cell.case.code or (
@@ -122,7 +122,7 @@ class CheckRunner:
         return not must_be_prepared or self._evaluators.has_prepared(ids, evaluation)
 
     def _may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
-        """Whether the checks of a cell run Python, or may take time for another reason."""
+        """Return whether the checks of a cell run Python or may be slow for another reason."""
         evaluation = cell.case.evaluation
         return bool(cell.case.code) or (
             evaluation is not None and self._evaluators.checks_may_take_time(evaluation, sessions)

@@ -1,7 +1,7 @@
-"""Stored contents and sessions in memory, read for many calls together.
+"""Caches stored contents and sessions, and reads those of many calls together.
 
-Contents are read ahead, because one read of many is cheaper than many reads. Those that were read
-last are kept, and the versions that many questions use.
+Contents are read ahead, because one large read is cheaper than many small ones. The cache keeps
+the most recent ones, and the versions that many questions use.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})
 """Kinds of content that many questions use: they stay in memory."""
 _MOST_CONTENTS = 2_000
-"""Contents in memory besides those that were added last."""
+"""The most contents in memory besides those that were added last."""
 _JUDGEMENTS_AHEAD = 100
-"""Judgements that are read together when the first of them is to be made."""
+"""The number of judgements whose inputs are read together."""
 _MOST_SESSIONS = 200
-"""Sessions in memory besides those that were read last."""
+"""The most sessions in memory besides those that were read last."""
 
 JudgementInput = tuple[Sequence[str], str | None]
-"""What a judgement is about: ids of its sessions, and of its evaluation version."""
+"""The input of a judgement: ids of its sessions, and of its evaluation version."""
 
 
 class ContentCache:
@@ -46,19 +46,19 @@ class ContentCache:
         _drop_oldest(self._contents, _MOST_CONTENTS + len(contents))
 
     def read_evaluations(self, ids: Iterable[str]) -> None:
-        """Read together the evaluation versions that are not in memory, as far as they fit."""
+        """Read the evaluation versions that are not in memory together, as far as they fit."""
         missing = list(islice((id for id in ids if id not in self._contents), _MOST_CONTENTS))
         if missing:
             self.add(self._store.load_contents("evaluation", missing))
 
     def has_input(self, ids: Iterable[str], evaluation: str | None) -> bool:
-        """Whether what a judgement is about is in memory: its sessions and its evaluation."""
+        """Return whether the sessions and the evaluation version of a judgement are in memory."""
         if evaluation is not None and evaluation not in self._contents:
             return False
         return all(id in self._sessions for id in ids)
 
     def read_ahead(self, inputs: Iterable[JudgementInput]) -> None:
-        """Read together what the first of these judgements are about, as far as it is stored."""
+        """Read the inputs of the first of these judgements together, as far as they are stored."""
         sessions: dict[str, None] = {}
         evaluations: dict[str, None] = {}
         for ids, evaluation in islice(inputs, _JUDGEMENTS_AHEAD):
@@ -76,7 +76,7 @@ class ContentCache:
     def load_uncached(
         self, subjects: Iterable[Subject], evaluations: Iterable[str | None]
     ) -> tuple[dict[str, Session], dict[str, Json]]:
-        """The sessions of subjects and the contents of evaluation versions, by id.
+        """Return the sessions of subjects and the contents of evaluation versions, by id.
 
         Nothing in memory is read or changed, so that it may be called from another thread.
         Raises `StoreError` when a session is missing.
@@ -86,13 +86,13 @@ class ContentCache:
         return self._store.load_sessions(ids), self._store.load_contents("evaluation", versions)
 
     def sessions(self, ids: Sequence[str]) -> tuple[Session, ...]:
-        """Stored sessions; raises `StoreError` when one is missing."""
+        """Return stored sessions; raises `StoreError` when one is missing."""
         missing = [id for id in ids if id not in self._sessions]
         loaded = self._store.load_sessions(missing) if missing else {}
         return tuple([self._sessions.get(id) or loaded[id] for id in ids])
 
     def content(self, kind: str, id: str) -> Json:
-        """The content of a version; raises `StoreError` when it is missing."""
+        """Return the content of a version; raises `StoreError` when it is missing."""
         if id in self._shared:
             return self._shared[id]
         if id in self._contents:
@@ -103,33 +103,33 @@ class ContentCache:
         return content
 
     def test(self, id: str) -> TestVersion:
-        """A test version."""
+        """Return a test version."""
         return deserialize.restore_test(self.content("test", id))
 
     def prompt(self, id: str) -> PromptVersion:
-        """A prompt version."""
+        """Return a prompt version."""
         content = self.content("prompt", id)
         return PromptVersion(
             deserialize.restore_messages(content["messages"]), tuple(content.get("specialTags", ()))
         )
 
     def tool(self, id: str) -> ToolVersion:
-        """A tool version."""
+        """Return a tool version."""
         content = self.content("tool", id)
         return ToolVersion(
             content["name"], content.get("description", ""), content.get("parameters", {})
         )
 
     def schema(self, id: str) -> Json:
-        """A schema version."""
+        """Return a schema version."""
         return self.content("schema", id).get("schema", {})
 
     def file(self, id: str) -> FileVersion:
-        """A referenced file, which is not kept in memory."""
+        """Return a referenced file, which is not kept in memory."""
         return self._store.load_files([id])[id]
 
 
 def _drop_oldest(kept: dict[str, Any], most: int) -> None:
-    """Drop what was kept first, until there are at most so many."""
+    """Drop the oldest entries until there are at most `most`."""
     for id in list(islice(kept, max(len(kept) - most, 0))):
         del kept[id]

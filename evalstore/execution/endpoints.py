@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ProviderPool:
-    """Opens providers with their keys, each account once."""
+    """Opens providers with their keys; each account is opened once."""
 
     def __init__(
         self, root: Path, reading: Reading, agrees: Callable[[str], bool] = lambda question: False
@@ -43,13 +43,13 @@ class ProviderPool:
         named = named_variables(reading.models.values())
         self.environment = read_environment(root, named)
         self.notes: list[str] = [*self.environment.warnings]
-        """What the user should know before the first call."""
+        """Notes for the user before the first call."""
         self._keys = KeyAccess(self.environment, agrees)
         self._currencies = reading.currencies
         self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
 
     def endpoint(self, model: Model, part: Part, temperature: float | None) -> Endpoint:
-        """A model as it is called; raises `EvalstoreError` when it cannot be called at all."""
+        """Return the endpoint of a model; raises `EvalstoreError` when it cannot be called."""
         provider = model.provider
         access = self.find_access(provider)
         if provider.key_variable and not self.environment.has(provider.key_variable):
@@ -96,7 +96,7 @@ class ProviderPool:
         )
 
     def _open_application(self, model: Model, application: Application) -> Provider:
-        """The provider of an application, which runs nothing unless the user trusts it."""
+        """Return the provider of an application, which runs nothing unless the user trusts it."""
         from evalstore.providers.applications import ApplicationProvider
 
         environment = find_variables(self.environment, application.variables)
@@ -112,7 +112,7 @@ class ProviderPool:
 
     @staticmethod
     def find_untrusted(model: Model) -> str | None:
-        """That what a model runs is not trusted, as a message; None when it may run."""
+        """Return a message if the application of a model is not trusted; else None."""
         application = model.application
         if not application:
             return None
@@ -121,7 +121,7 @@ class ProviderPool:
         return f"{shorten(application.code)} is not trusted on this machine"
 
     def find_access(self, provider: ProviderFile) -> ProviderAccess:
-        """How a provider is reached; raises `KeyNotAllowedError`."""
+        """Return the address and key of a provider; raises `KeyNotAllowedError`."""
         return self._keys.find(provider)
 
     def _note(self, note: str) -> None:
@@ -141,7 +141,7 @@ class EndpointPool(ProviderPool):
         self.project = project
 
     def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
-        """Raise `KeyNotAllowedError` with all keys that may not be sent where they would go."""
+        """Raise `KeyNotAllowedError` with all keys that may not be sent to their hosts."""
         ids = [
             *(candidate.id for candidate in used.values()),
             *(judge.id for judge in judges.values()),
@@ -151,7 +151,7 @@ class EndpointPool(ProviderPool):
             raise combine(refused)
 
     def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Endpoint]:
-        """By display id."""
+        """Return the endpoints of candidates by display id."""
         return {
             id: self.endpoint(
                 self.project.find_model(candidate.id, "candidates"), "candidate", None
@@ -160,7 +160,7 @@ class EndpointPool(ProviderPool):
         }
 
     def judges(self, used: Mapping[str, Judge]) -> dict[str, Endpoint]:
-        """By evaluator id."""
+        """Return the endpoints of judges by evaluator id."""
         endpoints = {}
         for id, judge in used.items():
             model = self.project.find_model(judge.id, "evaluators")

@@ -1,4 +1,4 @@
-"""A session to an evaluation: by the checks of an evaluation version, or by a model."""
+"""Makes the evaluations of sessions, by the checks of an evaluation version or by a model."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 _CODE_LENGTH = 8
-"""Digits that a judge can copy without a mistake, and that an answer cannot guess."""
+"""Digits of the code that a judge must copy and that an answer cannot guess."""
 
 
 class EvaluatorCaller:
     """Makes the evaluations of one execution; `endpoints` are by evaluator id.
 
-    `newest` is when the newest stored evaluation of a session started. The oldest ones count, so a
-    new one is never older, even if the clock was set back.
+    `newest` is when the newest stored evaluation of a session started. Because the oldest ones
+    count, a new one is never older, even if the clock was set back.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class EvaluatorCaller:
         """`limit` is the token limit of a judgement; `python_checks` runs Python checks."""
         self._python_checks = python_checks
         self._last_quick: tuple[str, int] | None = None
-        """The last evaluation version, and the characters of answers, without any slow check."""
+        """The last evaluation version without slow checks, and the length of the answers."""
         self._prepared: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
-        """Verdicts of checks that take time, until `make_checks` takes them."""
+        """Verdicts of slow checks, until `make_checks` takes them."""
         self._endpoints = endpoints
         self._contents = contents
         self._judge_caller = JudgeCaller(calls.ask)
@@ -72,7 +72,7 @@ class EvaluatorCaller:
         evaluation: str,
         newest: int,
     ) -> Evaluation:
-        """The judgement of a model on sessions that are judged together; raises `CallFailed`."""
+        """Return a model's judgement on sessions judged together; raises `CallFailed`."""
         started = max(self._environment.now(), newest + 1)
         endpoint = self._endpoints[judge.evaluator]
         form = form_of(self._contents.content("evaluation", evaluation).get("checks", ()))
@@ -92,7 +92,7 @@ class EvaluatorCaller:
             provider_options=provider_options(endpoint.version),
         )
         replies: list[Reply] = []
-        # Another nonce than that of the marks around the answers.
+        # It differs from the nonce of the marks around the answers.
         code = self._environment.nonce()[-_CODE_LENGTH:]
         try:
             judge_reply = await self._judge_caller.ask(endpoint, request, replies, code, form)
@@ -117,19 +117,19 @@ class EvaluatorCaller:
     async def prepare_checks(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
     ) -> None:
-        """Make checks that may take time beside the event loop, for `make_checks` to take.
+        """Make checks that may be slow outside of the event loop; `make_checks` takes them.
 
-        Raises `NotRunError` when they cannot be run here and now.
+        Raises `NotRunError` when they cannot be run in this environment.
         """
         inputs = self._check_inputs(sessions, evaluation)
         self._prepared[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *inputs)
 
     def has_prepared(self, ids: tuple[str, ...], evaluation: str) -> bool:
-        """Whether the checks that may take time are made."""
+        """Return whether the slow checks of sessions have been made."""
         return (ids, evaluation) in self._prepared
 
     def checks_may_take_time(self, evaluation: str, sessions: Sequence[Session]) -> bool:
-        """Whether the checks of an evaluation version may take time on these sessions."""
+        """Return whether the checks of an evaluation version may be slow on these sessions."""
         checks = self._contents.content("evaluation", evaluation).get("checks", ())
         if not checks:
             return False
@@ -149,13 +149,13 @@ class EvaluatorCaller:
         return is_cheap(check, size, schemas)
 
     def forget_prepared(self) -> None:
-        """Forget what was prepared and not taken."""
+        """Forget prepared checks that were not taken."""
         self._prepared.clear()
 
     def _check_inputs(
         self, sessions: Sequence[Session], evaluation: str
     ) -> tuple[Sequence[Json], Sequence[HeldConversation], Mapping[str, Json], RunCode | None]:
-        """The checks of an evaluation version, and what `judge_by_checks` needs to make them."""
+        """Return the checks of an evaluation version and the other inputs of `judge_by_checks`."""
         content = self._contents.content("evaluation", evaluation)
         checks = without_judge(content.get("checks", ()))
         run_code = self._python_checks.prepare(checks)
@@ -177,7 +177,7 @@ class EvaluatorCaller:
     def make_checks(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str, newest: int
     ) -> Evaluation:
-        """The judgement of an evaluation version's checks on sessions that are judged together."""
+        """Return the judgement of an evaluation version's checks on sessions judged together."""
         prepared = self._prepared.pop((ids, evaluation), None)
         size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
         run = run_check if self._last_quick == (evaluation, size) else run_within_limits

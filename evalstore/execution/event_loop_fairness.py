@@ -1,7 +1,7 @@
-"""A limit of answers that are processed in one iteration of the event loop.
+"""Limits the answers that are processed in one iteration of the event loop.
 
-Answers that arrive in a burst would otherwise all be processed before the first of the next
-questions is sent, and so the answers to those would arrive in a burst again.
+Otherwise, answers that arrive in a burst would all be processed before the next question is sent,
+and the next answers would arrive in a burst again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _PER_ITERATION = 8
 
 
 class BurstLimit:
-    """Lets a few tasks continue in each iteration of the event loop, in order."""
+    """Allows a few tasks to continue in each iteration of the event loop, in order."""
 
     def __init__(self) -> None:
         self._remaining = _PER_ITERATION

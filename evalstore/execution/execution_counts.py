@@ -1,4 +1,4 @@
-"""What an execution did, in numbers."""
+"""The numbers of an execution: calls, failures and costs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class ModelSpending:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: float | None = 0.0
-    """USD; None when the price or the tokens of a call are not known."""
+    """The cost in USD; None if the price or the tokens of a call are not known."""
 
 
 @dataclass
 class ExecutionCounts:
-    """What an execution did."""
+    """The numbers and the new results of an execution."""
 
     asked: int = 0
     recorded: int = 0
-    """Answers that test files contain."""
+    """The number of answers that were taken from test files."""
     judged: int = 0
     failed: int = 0
-    """Answers and judgements that failed."""
+    """The number of answers and judgements that failed."""
     failures: dict[str, int] = field(default_factory=dict)
     """Message -> how often."""
     permanent_failures: int = 0
-    """Of them those that remain until something is changed, such as a missing key."""
+    """The number of failures that recur until something is changed, such as a missing key."""
     cost: float = 0.0
     judge_cost: float = 0.0
     priced: bool = True

@@ -1,9 +1,8 @@
-"""Plans -> sessions and evaluations: calls within limits, one writer.
+"""Executes plans: makes calls within limits, and stores sessions and evaluations.
 
-Every answer is stored as it arrives, and judged as soon as it is there. A failure is
-logged and leaves its answer missing, so the next run asks for just that. A lease is taken on each
-question and judgement first, so that runs on one store share the work. The clock and randomness
-are arguments.
+Each answer is stored and judged as soon as it arrives. A failure is logged, and its answer stays
+missing, so that the next run asks for it again. A lease is taken on each question and judgement
+first, so that runs on one store share the work. The clock and randomness are arguments.
 
 `plan_execution` is the loop of one plan, `judgement_queue` queues its judgements, and
 `plan_progress` counts what is left.
@@ -45,7 +44,7 @@ class _Background(NamedTuple):
 class Executor:
     """Executes plans, one after the other, as an asynchronous context manager.
 
-    When the context ends everything is stored, and all leases are given back.
+    When the context ends, everything is stored and all leases are released.
     """
 
     def __init__(
@@ -88,10 +87,10 @@ class Executor:
         self._bursts = BurstLimit()
         self._background: _Background | None = None
         self._execution: PlanExecution | None = None
-        """Of the plan that is being carried out."""
+        """The execution of the current plan; None between plans."""
 
     async def __aenter__(self) -> Self:
-        """Begin."""
+        """Start the background tasks."""
         self._background = _Background(
             asyncio.create_task(self._resources.accounting.writer.run()),
             asyncio.create_task(self.sharing.keep_alive()),
@@ -99,7 +98,7 @@ class Executor:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Store what is finished, release all leases, close the providers."""
+        """Store finished results, release all leases and close the providers."""
         assert self._background is not None
         self._background.heartbeat.cancel()
         self._python_checks.close()
@@ -117,10 +116,10 @@ class Executor:
                     await provider.close()
 
     async def carry_out(self, plan: Plan) -> None:
-        """Do everything of a plan that can be done; raises `StoreError` when it cannot be stored.
+        """Carry out a plan as far as possible; raises `StoreError` when results cannot be stored.
 
         The outcome's sessions and votes are those of this plan. When it is cancelled, calls in
-        flight are cancelled, and what is finished is kept.
+        flight are cancelled, and finished results are kept.
         """
         assert self._background is not None
         self.sharing.open(plan)
@@ -137,11 +136,11 @@ class Executor:
 
     @property
     def is_halted(self) -> bool:
-        """Whether nothing more is started."""
+        """Return whether the run is halted."""
         return self._resources.calls.is_halted()
 
     def halt(self) -> None:
-        """Start nothing more; what is in flight may finish, and `carry_out` then ends."""
+        """Start no more work; calls in flight may finish, and `carry_out` then ends."""
         self._resources.calls.halt()
         if self._execution is not None:
             self._execution.halt()

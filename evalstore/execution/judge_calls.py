@@ -1,4 +1,4 @@
-"""The reply of a judge: asked for in a format that its server supports, and twice at most."""
+"""Asks judges for their replies, in a format that the server supports, at most twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evalstore.values import Reply, Request
 
 
 class _UnreadableReply(NamedTuple):
-    """A reply that could not be read, and why."""
+    """A reply that could not be read, with the reason."""
 
     reply: Reply
     reason: str
@@ -39,12 +39,12 @@ class JudgeCaller:
         code: str,
         form: ReplyForm | None = None,
     ) -> JudgeReply:
-        """The verdict of a judge; raises `CallFailed`. Each reply is added to `replies`.
+        """Return the verdict of a judge, and add its replies to `replies`; raises `CallFailed`.
 
-        A judge that is not held to the schema of a verdict must repeat `code`, which no
-        answer can know. A judge whose reply cannot be read is asked once more, with the reason. If
-        that does not help, the verdict is `undecided`, or what the form makes of it, but never
-        a pass.
+        A judge whose server does not enforce the schema of a verdict must repeat `code`, which no
+        answer can contain. If the reply cannot be read, the judge is asked once more, with the
+        reason. After another unreadable reply the verdict is `undecided`, or that of the form, but
+        never a pass.
         """
         form = form or Verdicts()
         previous: _UnreadableReply | None = None
@@ -85,24 +85,24 @@ class JudgeCaller:
 
 
 def _model(endpoint: Endpoint, form: ReplyForm) -> tuple[str, str, Mode]:
-    """What the supported formats of a model are remembered by."""
+    """Return the key of the supported formats of a model."""
     return endpoint.model.id, endpoint.version.code, form.strictest
 
 
 def _is_scripted(endpoint: Endpoint) -> bool:
-    """Whether the whole reply comes from a script, so that no format can be refused."""
+    """Return whether a script gives the whole reply, so that no format can be refused."""
     return endpoint.version.provider == SCRIPTED
 
 
 def _required_code(code: str, mode: Mode) -> str | None:
-    """The code that a reply must repeat; None where the server holds the judge to a schema."""
+    """Return the code that a reply must repeat; None if the server enforces a schema."""
     return None if mode == "schema" else code
 
 
 def _build_attempt(
     request: Request, mode: Mode, code: str, form: ReplyForm, previous: _UnreadableReply | None
 ) -> Request:
-    """The request in this mode; the format is explained at the very end of its messages."""
+    """Return the request in this mode; its last message explains the format."""
     required = _required_code(code, mode)
     asked = replace(request, messages=tell(request.messages, form.words(required)))
     if previous is not None:

@@ -1,7 +1,7 @@
-"""An evaluator prompt to the messages that a judge is sent, with its runtime names filled in.
+"""Builds the messages to a judge from an evaluator prompt, with its runtime names filled in.
 
-Whatever does not come from the author of the prompt or of the instructions is data between marks
-with the nonce.
+Text that is not by the author of the prompt or the instructions is data, between marks with a
+nonce.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RUNTIME_NAME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
 
 
 class JudgedConversation(NamedTuple):
-    """A conversation that is judged: its question, and the candidate's replies."""
+    """A conversation to be judged: its question, and the candidate's replies."""
 
     question: Question
     replies: Sequence[Reply]
@@ -57,8 +57,8 @@ class JudgedConversation(NamedTuple):
 class JudgePrompt:
     """The values of an evaluator prompt's runtime names for one judgement.
 
-    The names of the question are filled from the first conversation. Its test version is read only
-    for a prompt that shows it.
+    The names of the question have the values of the first conversation. Its test version is read
+    only if the prompt shows it.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class JudgePrompt:
         *,
         usd: float | None = None,
     ) -> None:
-        """`evaluation` is an evaluation version's id; `usd` is what the last conversation cost."""
+        """`evaluation` is an evaluation version's id; `usd` is the last conversation's cost."""
         self._contents = contents
         self._evaluation = evaluation
         self._conversations = conversations
@@ -78,7 +78,7 @@ class JudgePrompt:
         self._usd = usd
 
     def messages(self, prompt: str) -> tuple[OutgoingMessage, ...]:
-        """The messages of the evaluator prompt with this id, filled; raises `NotRunError`."""
+        """Return the filled messages of the evaluator prompt with this id; raises `NotRunError`."""
         return tuple(
             OutgoingMessage(message.role, tuple(self._fill(message)))
             for message in self._contents.prompt(prompt).messages
@@ -88,7 +88,7 @@ class JudgePrompt:
         result: Outgoing = []
         for part in message.parts:
             if not isinstance(part, Text):
-                # A file is data: no name in it is filled.
+                # Names in a file are not replaced, because a file is data.
                 result += build_parts(self._contents, (part,))
                 continue
             for number, piece in enumerate(_RUNTIME_NAME.split(part.text)):
@@ -104,7 +104,7 @@ class JudgePrompt:
         return build_parts(self._contents, parts, self._show_reference)
 
     def _show_reference(self, reference: AnswerRef | SampleRef) -> Outgoing:
-        """What the instructions mention of the answers."""
+        """Return the parts of answers to which the instructions refer."""
         if isinstance(reference, SampleRef):
             last = HeldConversation(tuple(self._conversations[-1].replies), self._usd)
             return [Text(show_sample(reference.expression, last, self._nonce))]
@@ -115,7 +115,7 @@ class JudgePrompt:
         return [Text("\n\n".join(answers))]
 
     def _answers(self) -> Outgoing:
-        """Conversations in which the candidate has had several turns are shown whole."""
+        """Return the answers; conversations with several turns of the candidate are shown whole."""
         if len(self._conversations) == 1 and len(self._conversations[0].replies) == 1:
             return [Text(self._fenced(self._conversations[0].replies[0]))]
         shown: Outgoing = []
@@ -149,7 +149,7 @@ class JudgePrompt:
     def _turns(
         self, conversation: JudgedConversation, *, prompt: str | None
     ) -> list[OutgoingMessage]:
-        """A conversation up to the last answer; `prompt` is the id of its system prompt."""
+        """Return a conversation up to the last answer; `prompt` is the id of its system prompt."""
         test = self._contents.test(conversation.question.test)
         return fill_turns(build_conversation(self._contents, test, prompt), conversation.replies)
 
@@ -165,11 +165,11 @@ _VALUES: Mapping[str, Callable[[JudgePrompt], Outgoing]] = {
     "_schema": JudgePrompt._schema,
     "_tools": JudgePrompt._tools,
 }
-"""Runtime name -> what it is filled with."""
+"""Runtime name -> the function that returns its value."""
 
 
 def name_files(role: Role, parts: Outgoing) -> Outgoing:
-    """Files outside of user messages are named instead of shown: no provider takes them there."""
+    """Replace files outside of user messages with their names; no provider accepts them there."""
     if role == "user":
         return parts
     return [
@@ -179,11 +179,11 @@ def name_files(role: Role, parts: Outgoing) -> Outgoing:
 
 
 def show_sample(expression: str, conversation: HeldConversation, nonce: str) -> str:
-    """The value of an expression over `sample`: texts as data between marks, numbers as they are.
+    """Return the value of an expression over `sample`; texts are data between marks.
 
-    What it mentions may be missing, such as the JSON of an answer that is not JSON. Raises
-    `NotRunError` for what reaches a limit, or cannot be computed here and now: a judge that is
-    shown something else would judge something else.
+    Values that it uses may be missing, such as the JSON of an answer that is not JSON. Raises
+    `NotRunError` when a limit is reached or the value cannot be computed in this environment,
+    because a judge must not be shown anything else.
     """
     scope = {SAMPLE: describe_answers([conversation])[SAMPLE]}
     try:

@@ -1,8 +1,7 @@
-"""Queues the judgements of a plan: of stored answers, of new ones, and of several together.
+"""Queues the judgements of stored answers, of new answers, and of several answers together.
 
-All of them take one path: the checks of a subject are made first, and the judgements that are
-left to models are returned, to be claimed and queued. The inputs of queued judgements are read
-together.
+The checks of a subject are made first. The remaining judgements, which models make, are returned
+to be claimed and queued. The inputs of queued judgements are read together.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from evalstore.results import Session
 
 _CHECKED_AT_ONCE = 200
-"""Stored sessions that are read together to be checked."""
+"""The number of stored sessions that are read together for checks."""
 
 DueSubjects = Mapping["Subject", list["Cell"]]
 """Subject -> the cells that may lack a judgement of it."""
@@ -44,12 +43,12 @@ class JudgementQueue:
         self._progress = progress
         self._checks = CheckRunner(resources, progress)
         self._queued: dict[str, dict[JudgementInput, None]] = {}
-        """By account the inputs of its queued judgements, in order."""
+        """The inputs of queued judgements by account, in order."""
 
     # --- checks
 
     def stored_due(self) -> Iterator[DueSubjects]:
-        """The stored sessions that lack checks, some hundreds at a time."""
+        """Yield the stored sessions without checks, some hundreds at a time."""
         plan = self._progress.plan
         due: dict[Subject, list[Cell]] = {
             judgement.sessions: []
@@ -121,7 +120,7 @@ class JudgementQueue:
     async def judge_new(self, question: str, id: str, session: Session) -> list[PlannedJudgement]:
         """Make a new answer's checks; returns the judgements left to models.
 
-        Cells that want only some of the answers judge them later: see `judge_oldest`.
+        Cells that need only some of the answers judge them later: see `judge_oldest`.
         """
         self._progress.add_answer(id, session)
         await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
@@ -142,15 +141,15 @@ class JudgementQueue:
     # --- judgements of models
 
     def add(self, judgement: PlannedJudgement) -> None:
-        """Note that a judgement of a model is queued, to read its input with others."""
+        """Note that a judgement of a model is queued, so that its input is read with others."""
         account = self._resources.endpoints.account_of(judgement)
         self._queued.setdefault(account, {})[_input_of(judgement)] = None
 
     async def judge(self, judgement: PlannedJudgement, session: Session | None) -> None:
         """Make a judgement that was queued; a failure is logged.
 
-        `session` is its input, if it is still in memory. Raises `LeaseLostError` when another run
-        has taken the judgement over.
+        `session` is its input if it is still in memory. Raises `LeaseLostError` when another run
+        has taken over the judgement.
         """
         subject, judge, cell = judgement.subject, judgement.judge, judgement.cell
         assert subject
@@ -186,7 +185,7 @@ class JudgementQueue:
     async def _take_sessions(
         self, judgement: PlannedJudgement, session: Session | None
     ) -> Sessions:
-        """The sessions of a judgement; the inputs of the next ones are read with them."""
+        """Return the sessions of a judgement; the inputs of the next ones are read with them."""
         queued = self._queued.get(self._resources.endpoints.account_of(judgement), {})
         about = _input_of(judgement)
         sessions = (session,) if session else await self._read(about, queued)
@@ -194,7 +193,7 @@ class JudgementQueue:
         return sessions
 
     async def _read(self, about: JudgementInput, following: Iterable[JudgementInput]) -> Sessions:
-        """The sessions of an input; unless it is in memory, it is read with what follows."""
+        """Return the sessions of an input, reading it with the following ones if necessary."""
         if not self._contents.has_input(*about):
             await self._accounting.writer.flush()
             if not self._contents.has_input(*about):

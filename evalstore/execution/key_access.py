@@ -1,4 +1,4 @@
-"""Finds the key of a provider, and decides whether it may be sent where the provider is.
+"""Finds the key of a provider, and decides whether it may be sent to the provider's host.
 
 A key in the workspace's own `.env` is sent to any host that the workspace names. A variable of the
 user's environment goes to the service that it belongs to, and elsewhere only with the user's
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from evalstore.workspace.model_files import Model, ProviderFile
 
 _KEY_ENDS = ("_KEY", "_TOKEN")
-"""Ends of the names of variables that an application may be handed from a `.env` file."""
+"""Suffixes of the variables of a `.env` file that an application may get."""
 _SHOWN = 5
-"""Names of a list that are shown."""
+"""The most names of a list that are shown."""
 _IMPORT_PREFIXES = ("AI_TESTER_", "MAX_")
-"""Beginnings of variables that `init --from` reads: nobody is warned of them."""
+"""Prefixes of variables that `init --from` reads, so that they cause no warning."""
 
 
 class KeyNotAllowedError(EvalstoreError):
-    """A variable of the user's environment would go to a host that is not allowed."""
+    """A variable of the user's environment would be sent to a host that is not allowed."""
 
     def __init__(self, message: str, *, hint: str, variable: str, host: str, provider: str) -> None:
         """`provider` is the code of the provider."""
@@ -53,15 +53,15 @@ class Environment:
 
     user: Mapping[str, str]
     workspace: Mapping[str, str]
-    """Of the `.env` files: no variable of the process, and of no process it starts."""
+    """Variables of the `.env` files, which are not put into the environment of any process."""
     warnings: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Whether a variable is set to something in one of them."""
+        """Return whether the user or the workspace has set a variable to a non-empty value."""
         return bool(self.user.get(name, "").strip() or self.workspace.get(name, "").strip())
 
     def origin(self, name: str, value: str | None) -> str | None:
-        """Where the value of a variable comes from, in words; None when it is not such a value."""
+        """Return the origin of a variable's value, in words; None if it has another value."""
         user, workspace = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
         if not value or value not in (user, workspace):
             return None
@@ -71,25 +71,25 @@ class Environment:
         return f"from {here}" + (f", not the other one of {there}" if user and workspace else "")
 
     def only_workspace(self) -> dict[str, str]:
-        """The variables that the workspace sets and the user does not."""
+        """Return the variables that the workspace sets and the user does not."""
         return {name: value for name, value in self.workspace.items() if not self.user.get(name)}
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderAccess:
-    """How a provider is reached."""
+    """The address, the key and the parameters of a provider."""
 
     base_url: str | None = None
     api_key: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """For litellm alone: the other variables of a `.env` file."""
+    """Parameters for litellm, from the other variables of a `.env` file."""
     warning: str | None = None
 
 
 def read_environment(root: Path, named: Collection[str] = ()) -> Environment:
-    """The user's environment and the workspace's `.env` files; raises `EvalstoreError`.
+    """Read the user's environment and the workspace's `.env` files; raises `EvalstoreError`.
 
-    `named` are variables that provider files name; of others only those count that belong to a
+    `named` are variables that provider files name. Other variables count only if they belong to a
     provider.
     """
     values: dict[str, str] = {}
@@ -113,7 +113,7 @@ def read_environment(root: Path, named: Collection[str] = ()) -> Environment:
 
 
 def named_variables(models: Iterable[Model]) -> set[str]:
-    """The variables that provider files name for keys, and model files for applications."""
+    """Return the variables that provider files name for keys, and model files for applications."""
     names: set[str] = set()
     for model in models:
         names.add(model.provider.key_variable or "")
@@ -123,10 +123,10 @@ def named_variables(models: Iterable[Model]) -> set[str]:
 
 
 def find_variables(environment: Environment, names: Iterable[str]) -> dict[str, str]:
-    """The values of the variables that an application names and that are set.
+    """Return the values of those variables of an application that are set.
 
-    The user's come first. Of the workspace's `.env` only those count that hold keys by their names:
-    any other, such as `LD_PRELOAD`, could have the application run code that is not trusted.
+    The user's values take precedence. Variables of the workspace's `.env` count only if their names
+    are those of keys: others, such as `LD_PRELOAD`, could make the application run other code.
     """
     values = {}
     for name in names:
@@ -159,7 +159,7 @@ class KeyAccess:
         self._trust_list: TrustList | None = None
 
     def find(self, provider: ProviderFile) -> ProviderAccess:
-        """How a provider is reached; raises `KeyNotAllowedError`."""
+        """Return the address and key of a provider; raises `KeyNotAllowedError`."""
         kind = provider.type
         if kind == SCRIPTED or kind in APPLICATIONS:
             return ProviderAccess()
@@ -185,7 +185,7 @@ class KeyAccess:
         names = _names(provider, {**workspace, **user})
         if base is None:
             if not provider.key_variable:
-                # The user's own variables litellm finds by itself, and takes to its own host.
+                # litellm itself reads the user's own variables, and sends them to its own host.
                 names = [name for name in names if name in workspace]
             key = self._find_key(provider, names, None, litellm_name(kind))
             return ProviderAccess(None, key, parameters)
@@ -199,12 +199,12 @@ class KeyAccess:
     def _find_key(
         self, provider: ProviderFile, names: Sequence[str | None], base: str | None, host: str
     ) -> str | None:
-        """The value of the first variable that is set; raises when it must not be sent there."""
+        """Return the value of the first variable that is set; raises `KeyNotAllowedError`."""
         environment = self.environment
         for name in filter(None, names):
             user_key = environment.user.get(name, "").strip()
             workspace_key = environment.workspace.get(name, "").strip()
-            # A key that is also in the workspace's own file is not a secret from the workspace.
+            # The workspace already has a key that is also in its own file.
             if not user_key or user_key == workspace_key:
                 if workspace_key:
                     return workspace_key
@@ -224,7 +224,7 @@ class KeyAccess:
         return self._trusted().allows_sending(variable, host)
 
     def _require(self, variable: str, host: str, provider: ProviderFile) -> None:
-        """Raise unless a variable of the user's environment may go to a host; ask about it."""
+        """Raise `KeyNotAllowedError` unless a variable may be sent to a host; the user is asked."""
         if self._allows(variable, host):
             return
         request = f"the provider '{provider.code}' of this workspace wants {variable} of your"
@@ -247,16 +247,16 @@ class KeyAccess:
 
 
 def _names(provider: ProviderFile, variables: Mapping[str, str]) -> list[str]:
-    """The variable of the key: that of the provider file, else the usual one."""
+    """Return the variables of the key: that of the provider file, else the usual ones."""
     if provider.key_variable:
         return [provider.key_variable]
     return credentials.usual_variables(provider.type, variables)[:1]
 
 
 def _is_own_host(provider: ProviderFile, variable: str, base: str | None, host: str) -> bool:
-    """Whether a variable belongs to the service at a host, so that nobody need be asked."""
+    """Return whether a variable belongs to the service at a host, so that no consent is needed."""
     if provider.base_url is None and base == OPENAI_COMPATIBLE.get(provider.type):
-        # The usual place of a kind of provider, and for litellm's own kinds litellm's.
+        # The usual host of a kind of provider; for kinds of litellm, its own.
         return credentials.is_usual(provider.type, variable)
     secure = base is not None and base.startswith("https://")
     return secure and variable in credentials.KNOWN_HOSTS.get(host, ())

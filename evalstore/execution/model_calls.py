@@ -1,8 +1,8 @@
-"""One answer from one model: within the limits of its account, of the budget and of retries.
+"""Gets one answer from one model, within the limits of its account, the budget and retries.
 
-A provider makes exactly one call. This module makes it when its account and the budget allow that,
-and again as `retry_policy` decides. A bug in a provider is a failed call, so that other questions
-are not lost.
+A provider makes exactly one call. This module calls it when its account and the budget allow it,
+and again as `retry_policy` decides. A bug in a provider is treated as a failed call, so that other
+questions are not lost.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from evalstore.workspace.model_files import Model
 
 _OVERLOADED = (429, 503, 529)
-"""Statuses of a server that has more to do than it can."""
+"""Statuses of an overloaded server."""
 STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
-"""Kinds of a call that was not made: its model is not called any more, or the run ends."""
+"""Kinds of calls that were not made, because calls to the model are stopped or the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A model as it is called: its version, its provider, its price."""
+    """A model with its provider, its options and its price."""
 
     model: Model
     version: ModelVersion
@@ -56,41 +56,41 @@ class Limits:
     retries: int = 2
     judge_tokens: int | None = None
     max_cost: float | None = None
-    """USD"""
+    """The most that may be spent, in USD."""
     requests_per_minute: float | None = None
-    """For accounts without their own limit."""
+    """The limit of accounts without their own."""
     tokens_per_minute: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnvironment:
-    """What comes from outside: the clock, randomness, the listeners."""
+    """The dependencies of a run: the clock, randomness and listeners."""
 
     now: Callable[[], int]
     """Microseconds since 1970, UTC."""
     nonce: Callable[[], str]
     progress: Callable[[str, int], None] = lambda _what, _count: None
-    """Called with `asked`, `judged` or `failed` and how many."""
+    """Called with `asked`, `judged` or `failed`, and a number."""
     spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
-    """Called with what a call has cost in USD, None if that is not known, and its tokens."""
+    """Called with the cost of a call in USD, None if it is not known, and its tokens."""
     warn: Callable[[str], None] = lambda _message: None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits so many seconds, before a call is tried again."""
+    """Waits this many seconds before a call is retried."""
     monotonic: Callable[[], float] = time.monotonic
-    """Seconds of a clock that never goes back, and that `sleep` moves."""
+    """The seconds of a monotonic clock, which `sleep` advances."""
     jitter: Callable[[], float] = random.random
     """A number from 0 to 1, so that calls that failed together are not retried together."""
 
 
 class LeaseLostError(Exception):
-    """A call that was not made because another run has taken its work over."""
+    """A call that was not made because another run has taken over the work."""
 
 
 async def _always() -> bool:
     return True
 
 
-class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itself
+class CallFailed(Exception):  # noqa: N818 - it is handled, never shown
     """A call that failed, after this many attempts."""
 
     def __init__(self, error: ProviderError, attempts: int) -> None:
@@ -108,7 +108,7 @@ class ModelCaller:
         environment: RunEnvironment,
         is_ours: Callable[[], Awaitable[bool]] = _always,
     ) -> None:
-        """`is_ours` is called before each try: whether the work is still this run's."""
+        """`is_ours` is called before each try and returns whether this run still has the lease."""
         self._limits = limits
         self._environment = environment
         self._is_ours = is_ours
@@ -122,15 +122,15 @@ class ModelCaller:
         self._halted = asyncio.Event()
 
     def is_halted(self) -> bool:
-        """Whether nothing new is to be started."""
+        """Return whether no more calls are to be started."""
         return self._halted.is_set()
 
     def halt(self) -> None:
-        """Start nothing more, and wait for no further try."""
+        """Start no more calls, and stop waiting for retries."""
         self._halted.set()
 
     def rate_limiter(self, account: Account) -> RateLimiter:
-        """What limits the rate of an account's calls."""
+        """Return the rate limiter of an account."""
         if account.name not in self._limiters:
             limits = self._limits
             self._limiters[account.name] = RateLimiter(
@@ -141,9 +141,9 @@ class ModelCaller:
         return self._limiters[account.name]
 
     async def ask(self, endpoint: Endpoint, request: Request) -> Reply:
-        """One answer, after as many tries as are allowed.
+        """Return one answer, after as many tries as are allowed.
 
-        Raises `CallFailed`, or `LeaseLostError` when another run has taken the work over.
+        Raises `CallFailed`, or `LeaseLostError` when another run has taken over the work.
         """
         model = (endpoint.model.id, endpoint.version.code)
         limiter = self.rate_limiter(endpoint.account)
@@ -160,7 +160,7 @@ class ModelCaller:
                 self.budget.settle(reserved, 0.0)
                 raise LeaseLostError
             attempts += 1
-            # Only the call and the waits it causes count, not those for its account's turn.
+            # The time of the call and its retries counts, not the wait for the account's turn.
             began, full = self._environment.monotonic(), not limiter.has_room
             try:
                 reply = await self._call_once(endpoint, request, remaining, reserved)
@@ -193,7 +193,7 @@ class ModelCaller:
             self._require_callable(model, attempts)
 
     def _require_callable(self, model: ModelKey, attempts: int) -> None:
-        """Raise `CallFailed` when the run is halted, or the model is not called any more."""
+        """Raise `CallFailed` when the run is halted or calls to the model are stopped."""
         if self.is_halted():
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
         if why := self._circuit_breaker.reason(model):
@@ -217,7 +217,7 @@ class ModelCaller:
     async def _call_once(
         self, endpoint: Endpoint, request: Request, timeout: float, reserved: float
     ) -> Reply:
-        """One call, paid from the cost that was reserved for it."""
+        """Make one call, and settle the cost that was reserved for it."""
         cost = 0.0
         try:
             reply = await _ask(endpoint.provider, request, timeout)
@@ -238,7 +238,7 @@ class ModelCaller:
     def _adapt_to_failure(
         self, model: ModelKey, limiter: RateLimiter, error: ProviderError
     ) -> None:
-        """Slow the account down, or stop calling the model, as a failure asks for."""
+        """Slow the account down or stop calling the model, depending on the failure."""
         now = self._environment.monotonic()
         if error.status in _OVERLOADED or error.kind == "timeout":
             limiter.throttled(now)
@@ -262,7 +262,7 @@ class ModelCaller:
 
 
 async def _ask(provider: Provider, request: Request, timeout: float) -> Reply:
-    """One call; what the provider's code raises against its promise fails this call only."""
+    """Make one call; an unexpected exception of the provider's code is a failed call."""
     try:
         return await provider.ask(request, timeout=timeout)
     except (ProviderError, EvalstoreError):

@@ -1,7 +1,7 @@
 """The loop of one plan: the queue of each account is processed until nothing is left.
 
-Jobs that follow from a job (judgements of its answer, or of a group that is complete) are queued
-before it ends, so that the plan is done when all queues are idle.
+The jobs that follow from a job (judgements of its answer, or of a complete group) are queued
+before it ends. The plan is therefore done when all queues are idle.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evalstore.results import Session
 
 _SESSIONS_IN_MEMORY = 64
-"""Answers that wait for their judge in memory; others are read again."""
+"""The most answers that wait for their judge in memory; others are read again."""
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class PlanExecution:
         self._judgements = JudgementQueue(resources, self._progress)
         self._finished = asyncio.Event()
         self._checking: asyncio.Task[None] | None = None
-        """Makes the checks that stored sessions lack; None until the plan is begun."""
+        """The task that makes missing checks of stored sessions; None before the plan is begun."""
         self._planned = group_by_account(plan, resources.endpoints.account_of)
         accounts = {
             endpoint.account.name: endpoint.account for endpoint in resources.endpoints.all()
@@ -62,10 +62,10 @@ class PlanExecution:
     # --- the loop
 
     async def run(self, writing: asyncio.Task[None], heartbeat: asyncio.Task[None]) -> None:
-        """Do everything that can be done; raises `StoreError` when it cannot be stored.
+        """Carry out the plan as far as possible; raises `StoreError` when results cannot be stored.
 
-        It ends early when one of these tasks does. When it is cancelled, calls in flight are
-        cancelled, and what is finished is stored.
+        It ends early when one of these tasks ends. When it is cancelled, calls in flight are
+        cancelled, and finished results are stored.
         """
         checking = self._checking = asyncio.create_task(self._check_stored())
         checking.add_done_callback(lambda _: self._finish_if_done())
@@ -92,7 +92,7 @@ class PlanExecution:
             stored.cancel()
 
     async def _stop(self, tasks: set[asyncio.Task[Any]]) -> None:
-        """End these tasks and those of the queues."""
+        """Cancel these tasks and those of the queues."""
         for queue in self._queues.values():
             queue.halt()
         tasks = tasks.union(*(queue.tasks for queue in self._queues.values()))
@@ -102,13 +102,13 @@ class PlanExecution:
         self._queues.clear()  # they refer to this object: without the cycle its memory is freed
 
     def halt(self) -> None:
-        """Begin nothing more; what is in flight may finish."""
+        """Begin no more jobs; calls in flight may finish."""
         for queue in self._queues.values():
             queue.halt()
         self._finish_if_done()
 
     def _finish_if_done(self) -> None:
-        """End the loop if nothing is left to do, or an error has occurred."""
+        """End the loop if nothing is left to do or an error has occurred."""
         queues, checking = self._queues.values(), self._checking
         if checking is None:
             return
@@ -126,7 +126,7 @@ class PlanExecution:
     # --- filling the queues
 
     def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[Job] | None]]:
-        """A function that claims up to so many of the next items; None when there are none left."""
+        """Return a function that claims up to a number of next items, None if none are left."""
         items = self._progress.take_open(self._planned.get(account, ()))
 
         async def fetch(count: int) -> list[Job] | None:
@@ -136,7 +136,7 @@ class PlanExecution:
         return fetch
 
     async def _claim(self, items: Sequence[Item]) -> list[Job]:
-        """Claim items; the jobs of those that are still open and that no other run works on."""
+        """Claim items; returns jobs for those that are open and that no other run works on."""
         claimed = await self._resources.sharing.claim(items)
         self._resources.contents.add(claimed.contents)
         self._read_evaluations(item for item in claimed.items if isinstance(item, PlannedAsk))
@@ -163,7 +163,7 @@ class PlanExecution:
         self._resources.contents.read_evaluations(id for id in evaluations if id is not None)
 
     async def _take_over(self) -> None:
-        """Claim what other runs worked on: their results count, and the rest is taken over."""
+        """Claim the work of other runs that have ended; their results count."""
         sharing = self._resources.sharing
         while True:
             await sharing.until_others_may_be_done()
@@ -173,14 +173,14 @@ class PlanExecution:
             self._finish_if_done()
 
     async def _check_stored(self) -> None:
-        """Make the checks that stored sessions lack, and queue the judgements left to models."""
+        """Make the missing checks of stored sessions, and queue the judgements of models."""
         for due in self._judgements.stored_due():
             if self._resources.calls.is_halted():
                 return
             self._put(await self._claim(await self._judgements.judge_stored(due)))
 
     async def _judge_groups(self) -> None:
-        """Judge together the answers that are all there now."""
+        """Judge the groups whose answers are complete now."""
         if self._progress.has_answered:
             judgements = await self._judgements.judge_groups()
             if judgements:
@@ -204,7 +204,7 @@ class PlanExecution:
     # --- work
 
     async def _work(self, job: Job) -> None:
-        """Get one answer or judgement, and queue the jobs that follow from it."""
+        """Do one job, and queue the jobs that follow from it."""
         self._leases.enter(job)
         if not await self._leases.is_ours():
             await self._claim_again(job)
@@ -235,14 +235,14 @@ class PlanExecution:
             self._accounting.add_failure(failed, question=question, model=model)
         else:
             if ask.count == 1 and self._leases.has_slept_since(job):
-                # It is paid for, so it is kept, but does not displace another run's answer.
+                # The answer is paid, so it is kept, but does not replace that of the other run.
                 started = max(self._resources.environment.now(), newest + 1)
                 self._accounting.add_surplus_session(replace(session, started=started))
                 await self._claim_again(job)
                 return
             try:
                 await self._bursts.wait()
-            finally:  # the answer is paid for, so it is stored even when the run is cancelled
+            finally:  # the answer is paid, so it is stored even when the run is cancelled
                 id = self._accounting.add_session(question, session)
                 judgements = await self._judgements.judge_new(question, id, session)
                 self._put_unclaimed(judgements, session)
@@ -261,7 +261,7 @@ class PlanExecution:
             self._put(await self._claim([job.item]))
 
     def _finish_one(self, key: str) -> None:
-        """One answer or judgement with this key has arrived, or failed."""
+        """Note that an answer or judgement with this key has arrived or failed."""
         if not self._progress.finish_one(key):
             return
         if self._progress.is_question(key):
@@ -272,7 +272,7 @@ class PlanExecution:
 
 
 async def wait_uninterrupted(work: Awaitable[T]) -> T:
-    """Wait until this has ended, even when the waiting task is cancelled."""
+    """Wait until `work` has ended, even when the waiting task is cancelled."""
     task = asyncio.ensure_future(work)
     while True:
         try:

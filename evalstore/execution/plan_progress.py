@@ -1,4 +1,4 @@
-"""The progress of a plan: what is outstanding, answered, queued and failed.
+"""Tracks the progress of a plan: outstanding, answered, queued and failed work.
 
 It depends neither on calls and leases nor on the event loop.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class NewAnswer(NamedTuple):
-    """An answer that has arrived, and a cell that has to judge it."""
+    """An answer that has arrived, and a cell that judges it."""
 
     cell: Cell
     id: str
@@ -45,13 +45,13 @@ class PlanProgress:
         self._answers: dict[str, Session] = {}
         """New sessions, by id, of questions with outstanding answers."""
         self._answered: set[str] = set()
-        """Questions of groups that have got all their answers since `take_answered`."""
+        """Questions of groups whose answers were completed since `take_answered`."""
         self._grouped: set[str] = set()
         """Questions whose answers are judged together with others."""
         self._cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
         self._most_wanted: dict[str, int] = {}
-        """Question id -> the most answers that one of these cells wants."""
+        """Question id -> the most answers that one of these cells needs."""
         for cell in plan.cells:
             for question, _, count in cell.asked():
                 self._cells.setdefault(question, []).append(cell)
@@ -62,15 +62,15 @@ class PlanProgress:
     # --- outstanding answers and judgements
 
     def begin(self, key: str, count: int) -> None:
-        """So many answers or judgements are outstanding."""
+        """Note that `count` answers or judgements are outstanding."""
         self._outstanding[key] = count
 
     def abandon(self, key: str) -> None:
-        """The answers and judgements of this key are not outstanding any more."""
+        """Note that the answers and judgements of this key are no longer outstanding."""
         del self._outstanding[key]
 
     def finish_one(self, key: str) -> bool:
-        """One answer or judgement has arrived or failed; returns whether none is outstanding."""
+        """Note that one answer or judgement has arrived or failed; returns if none is left."""
         self._outstanding[key] -= 1
         if self._outstanding[key]:
             return False
@@ -89,9 +89,9 @@ class PlanProgress:
         return True
 
     def take_open(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items that are still open, with their open counts; their judgements are then queued.
+        """Yield the items that are still open with their open counts, and queue their judgements.
 
-        An answer or judgement that has failed in this run is not tried again.
+        Answers and judgements that have failed in this run are not tried again.
         """
         for item in items:
             if isinstance(item, PlannedAsk):
@@ -103,23 +103,23 @@ class PlanProgress:
     # --- questions and their cells
 
     def is_question(self, key: str) -> bool:
-        """Whether a key is a question's, not a judgement's."""
+        """Return whether a key is that of a question, not of a judgement."""
         return key in self._cells
 
     def is_asked(self, question: str) -> bool:
-        """Whether answers to a question are outstanding."""
+        """Return whether answers to a question are outstanding."""
         return question in self._outstanding
 
     def cells_of(self, question: str) -> list[Cell]:
-        """The cells that a question answers."""
+        """Return the cells that a question answers."""
         return self._cells[question]
 
     def single_cells(self, question: str) -> list[Cell]:
-        """The cells that judge the answers to a question one by one."""
+        """Return the cells that judge the answers to a question one by one."""
         return [cell for cell in self._cells[question] if len(cell.questions) == 1]
 
     def cells_wanting_all(self, question: str) -> list[Cell]:
-        """The cells among them that judge every answer that is asked for."""
+        """Return the cells among them that judge every answer."""
         most = self._most_wanted[question]
         return [cell for cell in self.single_cells(question) if cell.wanted == most]
 
@@ -128,9 +128,9 @@ class PlanProgress:
         self._answers[id] = session
 
     def take_oldest(self, question: str) -> list[NewAnswer]:
-        """The answers for cells that judge only some of them, once none is outstanding.
+        """Return the answers for cells that judge only some, once none is outstanding.
 
-        These are the oldest ones, which are known only when all are there.
+        These are the oldest answers, which are known only when all have arrived.
         """
         new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
         stored = len(self.plan.sessions.get(question, ()))
@@ -149,16 +149,16 @@ class PlanProgress:
 
     @property
     def has_answered(self) -> bool:
-        """Whether a question of a group has got all its answers since `take_answered`."""
+        """Return whether answers of a group were completed since `take_answered`."""
         return bool(self._answered)
 
     def add_answered(self, question: str) -> None:
-        """A question has all its answers, or as many as can be had."""
+        """Note that no more answers to a question are expected."""
         if question in self._grouped:
             self._answered.add(question)
 
     def take_answered(self) -> dict[Subject, list[Cell]]:
-        """The groups that can be judged now, and the cells for which they lack a judgement."""
+        """Return the groups that can be judged now, with the cells that lack their judgement."""
         answered, self._answered = self._answered, set()
         cells = {
             (cell.file, cell.index, cell.prompt, cell.candidate.id): cell
@@ -174,7 +174,7 @@ class PlanProgress:
         return due
 
     def _answers_of(self, cell: Cell) -> Mapping[str, Sequence[str]]:
-        """Ids of the sessions of each of a cell's questions, those that count first."""
+        """Return the ids of the sessions of a cell by question, those that count first."""
         return {
             question: [
                 *self.plan.sessions.get(question, ()),
@@ -186,16 +186,16 @@ class PlanProgress:
     # --- votes
 
     def votes(self, subject: str) -> list[Vote]:
-        """The stored votes on a subject that count, then the new ones."""
+        """Return the stored votes on a subject that count, then the new ones."""
         return [*self.plan.votes.get(subject, ()), *self.outcome.votes.get(subject, ())]
 
     def newest_vote(self, subject: str) -> int:
-        """When the newest vote on a subject was made; 0 if there is none."""
+        """Return when the newest vote on a subject was made; 0 if there is none."""
         return max((vote.started for vote in self.votes(subject)), default=0)
 
 
 def group_by_account(plan: Plan, account_of: Callable[[Item], str]) -> dict[str, list[Item]]:
-    """The items of a plan that can begin at once, by account: judgements, then questions."""
+    """Return the items of a plan that can begin at once, by account: judgements, then questions."""
     to_check = {
         (judgement.sessions, judgement.cell.case.evaluation)
         for judgement in plan.judgements
@@ -204,7 +204,7 @@ def group_by_account(plan: Plan, account_of: Callable[[Item], str]) -> dict[str,
     items: dict[str, list[Item]] = {}
     for judgement in plan.judgements:
         if not judgement.sessions or judgement.judge is None:
-            continue  # a session that is still to be asked is judged when it is there
+            continue  # a missing session is judged when it has arrived
         if (judgement.sessions, judgement.cell.case.evaluation) in to_check:
             continue  # whether a model judges depends on the checks
         items.setdefault(account_of(judgement), []).append(judgement)

@@ -1,7 +1,7 @@
 """Runs Python checks on sessions, if their files are trusted.
 
-The plan leaves out files that are not trusted as they are stored; here the bytes that would
-run are checked once more.
+The plan leaves out stored files that are not trusted. Here the bytes that would run are checked
+again.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class CodeChecks:
         self._workers.close()
 
     def prepare(self, checks: Sequence[Json]) -> RunCode | None:
-        """A function that runs the Python checks among these; None when there are none.
+        """Return a function that runs the Python checks among these; None if there are none.
 
-        Their files are read now, so that it may be called from another thread.
+        Their files are read here, so that the function may be called from another thread.
         """
         files = code_of(checks)
         for file in files:
@@ -53,7 +53,7 @@ class CodeChecks:
         return self._run if files else None
 
     def show(self, session: Session) -> tuple[Json, ...]:
-        """The whole conversation as texts; the turns of the candidate are marked."""
+        """Return the conversation as texts; the turns of the candidate are marked."""
         shown: list[Json] = []
         answers = iter([turn.text or "" for turn in session.turns])
         for message in self._contents.test(session.question.test).messages:
@@ -88,7 +88,7 @@ class CodeChecks:
 
 
 def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldConversation]) -> Json:
-    """The arguments of a check function for sessions that are judged together."""
+    """Return the arguments of a check function for sessions that are judged together."""
     named = list(check.get("conversations", [_SINGLE_TURN]))
     named += [_SINGLE_TURN] * (len(sessions) - len(named))
     runs = [
@@ -115,7 +115,7 @@ def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldCon
 
 
 def _name_turns(shown: Sequence[Json], names: Sequence[str | None]) -> Iterator[Json]:
-    """The messages of a conversation; the candidate's turns have their names."""
+    """Yield the messages of a conversation; the candidate's turns have their names."""
     remaining = iter(names)
     for message in shown:
         turn = {"role": message["role"], "content": message["content"]}

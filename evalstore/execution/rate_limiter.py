@@ -1,8 +1,8 @@
-"""How fast one account is called: calls at once, calls and tokens in a minute, pauses.
+"""Limits the calls of one account: at once, and in a minute; also their tokens, and pauses.
 
-Pure: the time is passed in, as seconds of a clock that never goes back. The number of calls
-at once starts low, doubles with every round of answers for as long as all of it is used, and
-is halved when the provider refuses a call as too many; then it grows by one in a round.
+The time is an argument, in seconds of a monotonic clock. The number of concurrent calls starts low
+and doubles with each round of answers while all of it is used. It is halved when the provider
+refuses a call as too many, and then grows by one in each round.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FIRST = 8
-"""Calls at once to begin with, or a quarter of the ceiling if that is more."""
+"""The initial number of concurrent calls, unless a quarter of the ceiling is more."""
 COOL_DOWN = 10.0
-"""Seconds in which several refusals count as one: they answer the same burst of calls."""
+"""Seconds in which several refusals count as one, because they answer the same burst."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Calls that a provider counts together: an endpoint with a key; None: no limit of its own."""
+    """An endpoint with a key, whose calls a provider counts together; None means no own limit."""
 
     name: str = ""
     concurrency: int | None = None
@@ -29,7 +29,7 @@ DEFAULT_ACCOUNT = Account()
 
 
 class RateLimiter:
-    """How fast one account may be called; `ceiling` is the most calls at once."""
+    """Limits the rate of one account; `ceiling` is the most concurrent calls."""
 
     def __init__(
         self,
@@ -44,26 +44,26 @@ class RateLimiter:
         self._requests = _Window(requests_per_minute) if requests_per_minute else None
         self._tokens = _Window(tokens_per_minute) if tokens_per_minute else None
         self.busy = 0
-        """Calls in flight."""
+        """The number of calls in flight."""
 
     @property
     def limit(self) -> int:
-        """The most calls at once, for now."""
+        """Return the current limit of concurrent calls."""
         return int(self._limit)
 
     @property
     def has_room(self) -> bool:
-        """Whether one more call may be started."""
+        """Return whether one more call may be started."""
         return self.busy < self.limit
 
     def succeeded(self, *, full: bool) -> None:
-        """A call was answered: more of them may run at once if it was `full` when it began."""
+        """Note an answered call; the limit grows if it was reached (`full`) when the call began."""
         if full:
             grown = self._limit + (1.0 if self._doubling else 1.0 / self._limit)
             self._limit = min(float(self._ceiling), grown)
 
     def throttled(self, now: float) -> None:
-        """The provider was called too fast: halve the calls at once, at most once in a while."""
+        """Note a refusal for too many calls: halve the limit, but only once in `COOL_DOWN`."""
         if now < self._cooling_until:
             return
         self._doubling = False
@@ -71,13 +71,13 @@ class RateLimiter:
         self._cooling_until = max(now, self._paused_until) + COOL_DOWN
 
     def pause(self, now: float, seconds: float) -> None:
-        """Start no call for so long, as the provider has asked."""
+        """Start no call for this many seconds, as the provider has requested."""
         self._paused_until = max(self._paused_until, now + seconds)
 
     def reserve(self, now: float, tokens: int) -> float:
-        """Take a call of so many tokens into account; returns when it may start.
+        """Reserve a call with this many tokens; returns the time at which it may start.
 
-        It may start later than that while the account pauses: see `paused_until`.
+        While the account pauses, it may start only after `paused_until`.
         """
         start = now
         if self._requests:
@@ -87,20 +87,20 @@ class RateLimiter:
         return start
 
     def correct(self, tokens: int) -> None:
-        """So many tokens more (or less) than reserved were used."""
+        """Correct the reservation of a call by the tokens that it used more, or less."""
         if self._tokens:
             self._tokens.correct(tokens)
 
     @property
     def paused_until(self) -> float:
-        """When the account's pause ends."""
+        """Return the time at which the account's pause ends."""
         return self._paused_until
 
 
 class _Window:
-    """An even flow of so many a minute, as virtual scheduling (GCRA) has it.
+    """An even rate of calls or tokens a minute, by virtual scheduling (GCRA).
 
-    At most a second's worth of what was not used is made up for.
+    At most one second of unused rate can be used later.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -113,5 +113,5 @@ class _Window:
         return max(start, now)
 
     def correct(self, amount: float) -> None:
-        # Whatever a server counts, it costs a minute at most.
+        # An implausible count delays calls by a minute at most.
         self._next_free += min(amount / self._rate, 60.0)

@@ -1,4 +1,4 @@
-"""Which variables of the user's environment a command would send to a host that is not allowed."""
+"""Finds variables of the user's environment that a command would send to hosts not allowed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[KeyNotAllowedError]:
-    """The refusals that calls of these models would meet, each once; the user is not asked."""
+    """Return the refused keys of these models, each once, without asking the user."""
     called = [model for model in models if model.provider.type != SCRIPTED]
     if not called:
         return []
@@ -35,7 +35,7 @@ def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[
 
 
 def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllowedError]:
-    """The refusals for these models, each once."""
+    """Return the refused keys of these models, each once."""
     refused: dict[tuple[str, str], KeyNotAllowedError] = {}
     for model in models:
         try:
@@ -48,7 +48,7 @@ def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllo
 
 
 def combine(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:
-    """All refusals as one error, with what allows all of them."""
+    """Combine all refusals into one error, whose hint allows all of them."""
     if len(refused) == 1:
         return refused[0]
     listed = ", ".join(

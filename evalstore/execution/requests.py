@@ -1,4 +1,4 @@
-"""A question to the requests that a candidate is sent."""
+"""Builds the requests to a candidate from a question."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def build_request(
     limit: int | None,
     options: Mapping[str, Json],
 ) -> tuple[Request, TestVersion]:
-    """The request for the last answer to a question, and the test version it puts.
+    """Return the request for the last answer to a question, and its test version.
 
-    `code` is the model's, `limit` the most tokens of an answer. Turns that the candidate fills
-    are still empty in it: `next_request` fills them.
+    `code` is the model's, `limit` the most tokens of an answer. Model-generated turns are still
+    empty: `next_request` fills them.
     """
     test = contents.test(question.test)
     request = Request(
@@ -59,7 +59,7 @@ def build_request(
 def build_conversation(
     contents: ContentCache, test: TestVersion, prompt: str | None
 ) -> list[OutgoingMessage]:
-    """What the candidate is shown; `prompt` is the id of the system prompt.
+    """Return the messages to the candidate; `prompt` is the id of the system prompt.
 
     The test's own system text follows the system prompt in the same message.
     """
@@ -86,9 +86,9 @@ def build_parts(
     parts: tuple[Part, ...],
     show_answers: Callable[[AnswerRef | SampleRef], Outgoing] = lambda _reference: [],
 ) -> Outgoing:
-    """Parts with their files, text files as text, all others as bytes.
+    """Return parts with their files: text files as text, all others as bytes.
 
-    What refers to answers is replaced with what `show_answers` makes of it.
+    References to answers are replaced with the result of `show_answers`.
     """
     result: Outgoing = []
     for part in parts:
@@ -107,9 +107,9 @@ def build_parts(
 
 
 def next_request(request: Request, answers: Sequence[Reply]) -> tuple[Request, bool]:
-    """The request for the next turn of a conversation, and whether that is the last one.
+    """Return the request for the next turn of a conversation, and whether it is the last one.
 
-    A form of the answer is asked for in the last turn only.
+    A format of the answer is requested only in the last turn.
     """
     messages = fill_turns(request.messages, answers)
     open_turns = [number for number, message in enumerate(messages) if message.filled]

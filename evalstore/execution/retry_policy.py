@@ -1,6 +1,6 @@
-"""The retry rule: when a failed call is made again, and when its model is not called any more.
+"""Decides when a failed call is made again, and when all calls to its model are stopped.
 
-Nothing is called or awaited here: `model_calls` does what this module decides.
+This module makes no calls; `model_calls` carries out its decisions.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ModelKey = tuple[str, str]
 _FIRST_DELAY, _LONGEST_DELAY = 0.25, 30.0
 """Seconds."""
 _MOST_FAILURES_IN_A_ROW = 20
-"""After so many connection failures without an answer a model is not called any more."""
+"""The number of consecutive connection failures after which calls to a model are stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often one call is tried, and the delay before each further try."""
+    """Decides how often a call is tried, and the delay before each retry."""
 
     retries: int
     """The most tries after the first one."""
@@ -30,11 +30,11 @@ class RetryPolicy:
     """A number from 0 to 1, so that calls that failed together are not retried together."""
 
     def allows(self, error: ProviderError, attempts: int, remaining: float) -> bool:
-        """Whether a failed call is tried again; `remaining` is the time left, in seconds."""
+        """Return whether a failed call is tried again; `remaining` is the time left, in seconds."""
         return error.retry and remaining > 0 and attempts <= self.retries
 
     def delay(self, error: ProviderError, attempts: int) -> float:
-        """Seconds until the next try: as the server asks, else exponential backoff with jitter."""
+        """Return the seconds until the next try: the server's, else exponential with jitter."""
         if error.retry_after:
             return error.retry_after
         bound: float = min(_LONGEST_DELAY, _FIRST_DELAY * 2**attempts)
@@ -42,22 +42,22 @@ class RetryPolicy:
 
 
 class CircuitBreaker:
-    """Which models are not called any more, because no call of them can succeed."""
+    """Stops the calls to a model when none of them can succeed."""
 
     def __init__(self, timeout: float, warn: Callable[[str], None]) -> None:
-        """`timeout` is that of one call in seconds; `warn` is called once for each model."""
+        """`timeout` is that of one call in seconds; `warn` is called once for each such model."""
         self._timeout = timeout
         self._warn = warn
         self._reasons: dict[ModelKey, str] = {}
         self._failures_in_a_row: dict[ModelKey, int] = {}
-        """Failures of the connection since the model last answered."""
+        """Connection failures since the model last answered."""
 
     def reason(self, model: ModelKey) -> str | None:
-        """Why a model is not called any more; None when it is called."""
+        """Return why calls to a model are stopped; None if they are not."""
         return self._reasons.get(model)
 
     def check_failure(self, model: ModelKey, error: ProviderError) -> bool:
-        """Stop calling the model if no other try can succeed; whether that is so."""
+        """Stop calls to the model if no other try can succeed; returns whether they are stopped."""
         if error.stops_model:
             self._stop(model, error.message)
             return True
@@ -69,7 +69,7 @@ class CircuitBreaker:
         return False
 
     def count_failure(self, model: ModelKey, error: ProviderError) -> None:
-        """Count a call that failed in all its tries; too many without a connection are the end."""
+        """Count a call that failed in all tries; too many failures of the connection stop calls."""
         if error.kind not in ("connection", "timeout"):
             self._failures_in_a_row[model] = 0  # the server has answered
             return
@@ -78,7 +78,7 @@ class CircuitBreaker:
             self._stop(model, f"{error.message} ({_MOST_FAILURES_IN_A_ROW} times in a row)")
 
     def count_success(self, model: ModelKey) -> None:
-        """The model has answered."""
+        """Note that the model has answered."""
         self._failures_in_a_row[model] = 0
 
     def _stop(self, model: ModelKey, reason: str) -> None:

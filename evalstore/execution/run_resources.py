@@ -1,4 +1,4 @@
-"""What the plans of one run share, and the jobs that they are divided into."""
+"""The resources that the plans of one run share, and their jobs."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class RunEndpoints:
     judges: Mapping[str, Endpoint]
 
     def all(self) -> tuple[Endpoint, ...]:
-        """All of them; several may share a provider or an account."""
+        """Return all endpoints; several may share a provider or an account."""
         return (*self.candidates.values(), *self.judges.values())
 
     def account_of(self, item: Item) -> str:
-        """The name of the account that an item's calls are counted for."""
+        """Return the name of the account that an item's calls are counted for."""
         if isinstance(item, PlannedAsk):
             return self.candidates[item.cell.candidate.id].account.name
         assert item.judge is not None
@@ -48,13 +48,13 @@ class RunEndpoints:
 
 
 class Job(NamedTuple):
-    """One answer or judgement to get, with all its calls."""
+    """An answer or judgement to get, with all its calls."""
 
     item: Item
     sleeps: int
-    """How often this process had slept when the item was claimed."""
+    """The number of sleeps of this process when the item was claimed."""
     session: Session | None = None
-    """The session to judge, if it is only one and still in memory."""
+    """The session to judge, if it is a single one and still in memory."""
 
 
 _current_job: ContextVar[Job] = ContextVar("_current_job")
@@ -64,7 +64,7 @@ _current_job: ContextVar[Job] = ContextVar("_current_job")
 class JobLeases:
     """Checks whether this run still has the lease of a job.
 
-    Other runs may take over the jobs of a process that sleeps for long.
+    Other runs may take over the jobs of a process that has slept for a long time.
     """
 
     def __init__(self, sharing: WorkSharing, writer: Writer) -> None:
@@ -72,19 +72,19 @@ class JobLeases:
         self._writer = writer
 
     def job(self, item: Item, session: Session | None = None) -> Job:
-        """A job for an item that has just been claimed."""
+        """Return a job for an item that has just been claimed."""
         return Job(item, self._sharing.count_sleeps(), session)
 
     def enter(self, job: Job) -> None:
-        """Make a job the current task's."""
+        """Set the job of the current task."""
         _current_job.set(job)
 
     def has_slept_since(self, job: Job) -> bool:
-        """Whether this process has slept so long that another run may have taken a job over."""
+        """Return whether this process slept so long that another run may have taken over a job."""
         return job.sleeps != self._sharing.count_sleeps()
 
     async def is_ours(self) -> bool:
-        """Whether no other run has taken over the current task's job while this process slept."""
+        """Return whether no other run took over the current job while this process slept."""
         job = _current_job.get()
         if not self.has_slept_since(job):
             return True
@@ -94,7 +94,7 @@ class JobLeases:
 
 @dataclass(frozen=True, slots=True)
 class RunResources:
-    """What the plans of one run share."""
+    """The resources that the plans of one run share."""
 
     environment: RunEnvironment
     endpoints: RunEndpoints
@@ -107,6 +107,6 @@ class RunResources:
     evaluators: EvaluatorCaller
     stops_at: StopsAt | None
     halt: Callable[[], None]
-    """Called to start nothing more, in this plan and those after it."""
+    """Called to start no more work, in this plan and those after it."""
     failures: Counter[str]
     """Key -> how often it has failed in this run."""

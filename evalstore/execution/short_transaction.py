@@ -1,7 +1,7 @@
-"""Short transactions of an event loop, without a thread as long as the store is free.
+"""Runs short transactions in the event loop, with a thread only while the store is locked.
 
-To hand a transaction of a few rows to a thread takes longer than to carry it out, and the
-thread then has to wait for its turn at every row. Only a wait for another program needs one.
+Handing a transaction of a few rows to a thread takes longer than carrying it out. Only a wait for
+another program needs a thread.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Transaction(Protocol[R]):
     """A transaction that changes nothing when it raises `StoreLockedError`."""
 
     def __call__(self, *, wait: bool) -> R:
-        """Carry it out; `wait` as for `Database.writing`."""
+        """Carry out the transaction; `wait` is that of `Database.writing`."""
 
 
 async def run_short_transaction(transaction: Transaction[R]) -> R:
-    """Carry out a transaction at once, or in a thread while another program writes."""
+    """Carry out a transaction, in a thread if another program is writing."""
     try:
         return transaction(wait=False)
     except StoreLockedError:

@@ -1,8 +1,8 @@
-"""Work that is shared with other runs on the same store.
+"""Shares work with other runs on the same store.
 
-What another run works on is deferred. When that run has done it, its answers and judgements
-count here as if they had been stored before the plan was made; when it dies, its work is taken
-over. No run waits for one whose process is stopped: the part of that one stays pending.
+Items that another run works on are deferred. When that run has done them, its answers and
+judgements count here as if they had been stored before the plan was made. When it dies, its work
+is taken over. No run waits for a run whose process is stopped: those items stay pending.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
-"""Seconds until the store is asked again whether other runs are done."""
+"""Seconds until the store is checked again for the results of other runs."""
 
 Item = PlannedAsk | PlannedJudgement
 
 
 _SHARED_KINDS = ("prompt", "tool", "schema")
-"""Kinds of content that many items need: they are read once for a plan."""
+"""Kinds of content that many items need, which are read once for a plan."""
 
 
 def _versions_of(item: Item) -> Iterator[tuple[str, str]]:
-    """The kinds and ids of the versions that a call needs, or the judgement of its answer."""
+    """Yield the kinds and ids of the versions that a call or a judgement needs."""
     case = item.cell.case
     if isinstance(item, PlannedAsk) and case.recorded:
         yield "model", case.recorded
@@ -54,7 +54,7 @@ def _versions_of(item: Item) -> Iterator[tuple[str, str]]:
 
 
 def _shown_versions(cell: Cell, number: int | None = None) -> Iterator[tuple[str, str]]:
-    """The kinds and ids of what a candidate is shown, in one conversation or in all."""
+    """Yield the kinds and ids of the versions shown to a candidate, in one conversation or all."""
     for test in cell.case.tests if number is None else (cell.case.tests[number],):
         yield "test", test
     if cell.prompt:
@@ -62,7 +62,7 @@ def _shown_versions(cell: Cell, number: int | None = None) -> Iterator[tuple[str
 
 
 def key_of(item: Item) -> str:
-    """The name of an item's lease: of a question, or of an evaluator's judgement of a subject."""
+    """Return the key of an item's lease: of a question, or of a judgement of a subject."""
     if isinstance(item, PlannedAsk):
         return item.question_id
     evaluator = item.judge.evaluator if item.judge else CHECKS
@@ -71,20 +71,20 @@ def key_of(item: Item) -> str:
 
 @dataclass
 class Claim:
-    """Which of some items are claimed, done or deferred."""
+    """The items that are claimed, done or deferred."""
 
     items: list[Item] = field(default_factory=list)
-    """Claimed by this run, with the count that is still missing."""
+    """The items claimed by this run, with the counts that are still missing."""
     done: list[str] = field(default_factory=list)
-    """Keys of those that others have done in the meantime."""
+    """Keys of the items that other runs have done in the meantime."""
     sessions: dict[str, dict[str, Session]] = field(default_factory=dict)
     """Question id -> sessions that others have stored, by id, oldest first."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
     """Id of a subject -> votes that others have stored."""
     deferred: list[str] = field(default_factory=list)
-    """Keys of those that others work on."""
+    """Keys of the items that other runs work on."""
     contents: Mapping[str, Json] = field(default_factory=dict)
-    """Contents that the items need, by id: read together, which is cheaper."""
+    """The contents that the items need, by id, which are read together."""
 
 
 @dataclass
@@ -93,15 +93,15 @@ class _PlanState:
 
     plan: Plan
     read: set[tuple[str, str]] = field(default_factory=set)
-    """Kind and id of contents that were read ahead and that other items may need, too."""
+    """Kinds and ids of contents that were read ahead and that other items may need, too."""
     showing_question: set[str] = field(default_factory=set)
-    """Evaluator prompts among them that show the judge what the candidate was asked."""
+    """Evaluator prompts among them that show the candidate's question to the judge."""
     deferred: dict[str, Item] = field(default_factory=dict)
-    """What other runs work on, by key."""
+    """The items that other runs work on, by key."""
     is_reclaiming: bool = False
-    """Whether what was deferred is being claimed again."""
+    """Whether deferred items are being claimed again."""
     delay: float = _FIRST_LOOK
-    """Seconds until other runs may be done."""
+    """Seconds until the work of other runs is checked again."""
 
 
 class WorkSharing:
@@ -124,7 +124,7 @@ class WorkSharing:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether other runs work on a part of the plan."""
+        """Return whether other runs work on a part of the plan."""
         return bool(self._state.deferred) or self._state.is_reclaiming
 
     async def claim(self, items: Sequence[Item]) -> Claim:
@@ -151,7 +151,7 @@ class WorkSharing:
         self._add_votes(new)
 
     def _is_new(self, vote: Vote, known: Collection[str]) -> bool:
-        """Whether a vote was made after the plan; `known` are ids."""
+        """Return whether a vote was made after the plan; `known` are ids."""
         return vote.id not in known and vote.id not in self._state.plan.passed_over
 
     def _add_votes(self, votes_by_subject: Mapping[str, Sequence[Vote]]) -> None:
@@ -174,7 +174,7 @@ class WorkSharing:
         return claimed
 
     def _sort_asks(self, asks: list[PlannedAsk], claimed: Claim) -> None:
-        """Separate the questions that were answered after the plan was made."""
+        """Move questions that were answered after the plan was made to the done items."""
         stored = self._store.find_samples(ask.question_id for ask in asks)
         new: dict[str, list[str]] = {}
         for ask in asks:
@@ -200,7 +200,7 @@ class WorkSharing:
             claimed.votes |= self._store.find_votes(all_ids)
 
     def _sort_judgements(self, judgements: list[PlannedJudgement], claimed: Claim) -> None:
-        """Separate the judgements that were made after the plan was made."""
+        """Move judgements that were made after the plan was made to the done items."""
         stored = self._store.find_votes(
             judgement.subject for judgement in judgements if judgement.subject
         )
@@ -224,7 +224,7 @@ class WorkSharing:
                 claimed.done.append(key_of(judgement))
 
     def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
-        """The contents that items need; what many share is read only with the first of them."""
+        """Return the contents that items need; shared contents are read only for the first item."""
         state = self._state
         contents = self._load({version for item in items for version in _versions_of(item)})
         state.showing_question |= {
@@ -244,7 +244,7 @@ class WorkSharing:
         return contents | self._load(inner)
 
     def _load(self, versions: set[tuple[str, str]]) -> dict[str, Json]:
-        """Contents by kind and id, without those of the plan that were read before."""
+        """Return contents by id, without those that were already read for the plan."""
         by_kind: dict[str, list[str]] = {}
         for kind, id in versions - self._state.read:
             by_kind.setdefault(kind, []).append(id)
@@ -265,7 +265,7 @@ class WorkSharing:
                 return
 
     def take_deferred(self) -> list[Item]:
-        """All that was deferred, to be claimed again; `end_reclaiming` follows."""
+        """Return all deferred items to be claimed again; the caller then calls `end_reclaiming`."""
         if not self._warned_of_sharing:
             self._warned_of_sharing = True
             processes = sorted(f"process {other.pid}" for other in self._leases.others.values())
@@ -288,7 +288,7 @@ class WorkSharing:
             )
 
     def end_reclaiming(self) -> None:
-        """What was claimed again has been queued, or deferred again."""
+        """Note that all deferred items were queued, or deferred again."""
         self._state.is_reclaiming = False
 
     async def keep_alive(self) -> None:
@@ -300,10 +300,10 @@ class WorkSharing:
                 await asyncio.to_thread(self._leases.beat)
 
     def count_sleeps(self) -> int:
-        """How often this process has slept for so long that other runs may have taken it for dead.
+        """Return how often this process slept so long that other runs may have considered it dead.
 
-        A laptop that was closed, or a process that was stopped: other runs may have taken over
-        what was claimed before it.
+        Examples are a closed laptop and a stopped process. Other runs may have taken over items
+        that were claimed before.
         """
         now = time.monotonic()
         if now - self._last_awake > SILENT_SECONDS:
@@ -312,9 +312,9 @@ class WorkSharing:
         return self._sleeps
 
     async def has_lease(self, key: str) -> bool:
-        """Whether this run holds the lease on a key."""
+        """Return whether this run holds the lease on a key."""
         return await asyncio.to_thread(self._leases.has, key)
 
     def release_all(self) -> None:
-        """Give back all leases."""
+        """Release all leases."""
         self._leases.leave()

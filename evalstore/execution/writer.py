@@ -1,4 +1,4 @@
-"""The one writer of an execution: facts are committed in order, as soon as they arrive.
+"""The writer of an execution, which commits facts in order, as soon as they arrive.
 
 Facts that arrive during a commit are part of the next one.
 """
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 _LATENCY_PER_DELAY = 40
-"""A commit waits for others to join it, but no longer than this part of what an answer took."""
+"""A commit waits for more facts, but at most the time of an answer divided by this number."""
 _LONGEST_DELAY = 0.01
-"""Seconds of such a wait."""
+"""The longest wait in seconds."""
 _TRIES = 6
-"""Each waits for a lock as long as the store does: a minute in all."""
+"""The number of tries; each waits for a lock as long as the store does, a minute in all."""
 
 
 class Writer:
-    """Commits facts; those that cannot be committed are kept, and tried again at the end."""
+    """Commits facts; those that cannot be committed are kept and tried again at the end."""
 
     def __init__(self, store: Store, runner: str) -> None:
         """`runner` is the id under which leases are taken."""
@@ -41,7 +41,7 @@ class Writer:
         self._wake = asyncio.Event()
         self._closing = False
         self._delay = 0.0
-        """Seconds that a commit waits for others to join it."""
+        """Seconds that a commit waits for more facts."""
         self._waiting: list[asyncio.Future[None]] = []
         """Callers of `flush` since the last commit."""
 
@@ -70,7 +70,7 @@ class Writer:
         self._taken_leases.append(lease)
 
     def release_lease(self, lease: str) -> None:
-        """Give a lease back with the next commit."""
+        """Release a lease with the next commit."""
         self._released_leases.append(lease)
         self._wake.set()
 
@@ -84,7 +84,7 @@ class Writer:
             await self._commit()
 
     async def flush(self) -> None:
-        """Wait until everything that was put so far is in the store."""
+        """Wait until all facts so far are in the store."""
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(committed)
         self._wake.set()
@@ -128,7 +128,7 @@ class Writer:
         failures: list[Failure],
         leases: LeaseChange,
     ) -> None:
-        """Commit; while another program holds the store, again and again for a while."""
+        """Commit; while another program has locked the store, retry a limited number of times."""
         facts = (sessions, evaluations, failures, leases)
         for tries_left in reversed(range(_TRIES)):
             try:

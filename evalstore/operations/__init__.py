@@ -1,4 +1,4 @@
-"""One function for each command: what the CLI prints and the browser shows.
+"""The operations: one function for each command, used by the CLI, the browser and the library.
 
-Operations return values, which `json_output.to_json` turns into JSON; nothing here prints.
+Operations return values, which `json_output.to_json` turns into JSON. They print nothing.
 """

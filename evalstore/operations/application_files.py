@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def find_applications(
     location: Location, names: Sequence[str]
 ) -> dict[str, tuple[Path, Application]]:
-    """By name: the path of the model file, and what it runs; raises `EvalstoreError`."""
+    """Return model files and their applications by name; raises `EvalstoreError`."""
     workspace = open_workspace(location)
     reading = read_workspace(workspace, tests=False)
     places = {
         (workspace.root / path).resolve(): reading.models[id]
         for id, path in reading.model_files.items()
     }
-    found: dict[str, tuple[Path, Application]] = {}
+    applications: dict[str, tuple[Path, Application]] = {}
     for name in names:
         place = (location.directory / name).resolve()
         model = places.get(place)
@@ -49,5 +49,5 @@ def find_applications(
                 f"'{name}' is not the model file of an application, so nothing would run",
                 hint="that is a model with 'provider: python' or 'provider: command'",
             )
-        found[name] = place, model.application
-    return found
+        applications[name] = place, model.application
+    return applications

@@ -36,14 +36,14 @@ class CheckReport:
 
     @property
     def errors(self) -> int:
-        """How many of the problems are errors."""
+        """Return how many of the problems are errors."""
         return sum(1 for problem in self.problems if problem.severity == "error")
 
 
 def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
     """Read, expand and validate everything; calls no model and needs no store.
 
-    An existing store saves reading files that have not changed.
+    With an existing store, files that have not changed are not read again.
     """
     try:
         workspace = open_workspace(location)
@@ -55,7 +55,7 @@ def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
 
 @contextmanager
 def _known_store(location: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
-    """The store; None when there is none or it cannot be used."""
+    """Return the store; None when there is none or it cannot be used."""
     try:
         path = store_path(workspace, location)
         store = Store.open(path, create=False) if path.exists() else None
@@ -100,7 +100,7 @@ def _check(
 def find_untrusted(
     location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
 ) -> Iterator[Problem]:
-    """A warning for each test file that runs a Python file which is not trusted."""
+    """Yield a warning for each test file that runs a Python file which is not trusted."""
     for path, state in CodeTrust(location, workspace, store, reading).look_at(
         files_of(reading).items()
     ):
@@ -111,7 +111,7 @@ def find_untrusted(
 def find_untrusted_models(
     location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
 ) -> Iterator[Problem]:
-    """A warning for each application in the settings that is not trusted."""
+    """Yield a warning for each application in the settings that is not trusted."""
     trust = CodeTrust(location, workspace, store, reading)
     listed = (*workspace.settings.candidates, *workspace.settings.evaluators)
     for id in dict.fromkeys(participant.id for participant in listed):
@@ -121,7 +121,7 @@ def find_untrusted_models(
 
 
 def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:
-    """A warning for each price of a model file whose currency has no rate."""
+    """Yield a warning for each price of a model file whose currency has no rate."""
     for id, model in sorted(reading.models.items()):
         for cost, then in find_unpriced(model, reading.currencies, day):
             known = reading.currencies.get(cost.currency)

@@ -1,4 +1,4 @@
-"""`diff`: two sides paired case by case, each a run or the workspace."""
+"""The command `diff`: compares two sides case by case, each a run or the workspace."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Diff:
-    """What differs between two sides."""
+    """The differences between two sides."""
 
     was: str
     now: str
     """A run's id, or `workspace`."""
     comparison: Comparison
     edits: dict[str, list[Difference]]
-    """Test file -> what was edited."""
+    """Test file -> the edits of its cases."""
     feedback: dict[str, str]
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
@@ -68,56 +68,56 @@ class Diff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs."""
+        """Return whether nothing differs."""
         return not (self.broke or self.fixed or self.changed or self.new or self.gone or self.edits)
 
     @property
     def broke(self) -> list[Pair]:
-        """Cases that passed on the first side and do not on the second."""
+        """Return cases that passed on the first side and do not on the second."""
         return self.comparison.broke
 
     @property
     def fixed(self) -> list[Pair]:
-        """Cases that did not pass on the first side and do on the second."""
+        """Return cases that did not pass on the first side and do on the second."""
         return self.comparison.fixed
 
     @property
     def changed(self) -> list[Pair]:
-        """Cases with another verdict that neither broke nor were fixed, or with another answer."""
+        """Return other cases with another verdict, or with another answer."""
         return self.comparison.changed
 
     @property
     def new(self) -> list[Pair]:
-        """Cases that only the second side has."""
+        """Return cases that only the second side has."""
         return self.comparison.new
 
     @property
     def gone(self) -> list[Pair]:
-        """Cases that only the first side has."""
+        """Return cases that only the first side has."""
         return self.comparison.gone
 
     @property
     def rates(self) -> tuple[Rate, Rate]:
-        """The pass rates of both sides over the cases that are judged on both."""
+        """Return the pass rates of both sides over the cases that are judged on both."""
         return self.comparison.rates()
 
     @property
     def change(self) -> RateChange:
-        """The difference of the pass rates, with its 95 % interval and p-value."""
+        """Return the difference of the pass rates, with its 95 % interval and p-value."""
         return self.comparison.change()
 
     @property
     def p_value(self) -> float:
-        """The p-value of the sign-flip test over files: 0..1, 1 without a difference."""
+        """Return the p-value of the sign-flip test over files: 0..1, 1 without a difference."""
         return self.change.p
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of the sides."""
+        """Return the names of the sides."""
         return self.models or (_name(self.was), _name(self.now))
 
     def swapped(self) -> Diff:
-        """The same comparison with the sides exchanged."""
+        """Return the same comparison with the sides exchanged."""
         return replace(
             self,
             was=self.now,
@@ -131,11 +131,11 @@ class Diff:
         )
 
     def feedback_of(self, result: Result | None) -> str:
-        """The feedback on one side of a pair."""
+        """Return the feedback on one side of a pair."""
         return join_feedback(result.evaluations, self.feedback) if result else ""
 
     def reason(self, pair: Pair) -> str:
-        """What changed between the sides of a pair: a definition, the answer or a judgement."""
+        """Return the change that explains a pair: of a definition, the answer or a judgement."""
         was, now = pair.was, pair.now
         if was is None or now is None:
             return "new" if was is None else "gone"
@@ -152,13 +152,13 @@ class Diff:
         return ", ".join(changes) or ("another judgement" if is_new else "")
 
     def answer_diff(self, pair: Pair) -> list[str]:
-        """The unified diff of the first answers of both sides; empty when they are equal."""
+        """Return the unified diff of the first answers of both sides; empty when they are equal."""
         was = self.answers.get(pair.was.sessions[0], "") if pair.was and pair.was.sessions else ""
         now = self.answers.get(pair.now.sessions[0], "") if pair.now and pair.now.sessions else ""
         return unified(was, now, *self.names)
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the comparison as JSON."""
         was, now = self.rates
         return {
             "from": self.was,
@@ -206,7 +206,7 @@ class Diff:
 
 
 def _name(side: str) -> str:
-    """The short id of a run, or `workspace`."""
+    """Return the short id of a run, or `workspace`."""
     return side if side == WORKSPACE else side[:8]
 
 
@@ -313,7 +313,7 @@ def diff_models(
 def _open(
     location: Location, selection: SelectionOptions, *, needs_files: bool
 ) -> Iterator[Project]:
-    """The workspace; its test files are read and must be sound when one side needs them."""
+    """Open the workspace; test files are read and must be valid if one side needs them."""
     if not needs_files:
         with open_catalogue(location) as project:
             yield project
@@ -324,7 +324,7 @@ def _open(
 
 
 def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
-    """The cases of the sides that the paths select; raises `EvalstoreError` for an unknown path."""
+    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
     if not paths:
         return Selection()
     if any(side.name == WORKSPACE for side in sides):
@@ -334,7 +334,7 @@ def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection
 
 
 def _listed(comparison: Comparison) -> list[Result]:
-    """Both sides of all pairs that are not unchanged."""
+    """Return both sides of all pairs that are not unchanged."""
     groups = (
         comparison.broke,
         comparison.fixed,
@@ -347,7 +347,7 @@ def _listed(comparison: Comparison) -> list[Result]:
 
 
 def read_answers(location: Location, sessions: Sequence[str]) -> dict[str, str]:
-    """The texts of the last answers of these sessions, by id."""
+    """Return the texts of the last answers of these sessions, by id."""
     with open_store(location) as store:
         return {
             id: answer_text(session.answer) for id, session in store.find_sessions(sessions).items()

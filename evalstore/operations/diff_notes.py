@@ -19,7 +19,7 @@ Sessions = tuple[str, ...]
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
-    """Notes for a reader about sides that are runs of some of the cases, or did not finish."""
+    """Yield notes about runs of only some of the cases, and about unfinished runs."""
     own = {id(result) for result in was.results}
     others = sum(1 for result in filled.results if id(result) not in own)
     earlier = f"{plural(others, 'other')} as in the last run before it that judged them"
@@ -35,7 +35,7 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
 def question_changes(
     project: Project, comparison: Comparison
 ) -> dict[tuple[Sessions, Sessions], str]:
-    """How the questions of pairs with the same test and system prompt differ."""
+    """Return how questions differ in pairs with the same test and system prompt."""
     pairs = {
         (pair.was.sessions, pair.now.sessions)
         for group in (comparison.broke, comparison.fixed, comparison.changed)
@@ -62,7 +62,7 @@ def question_changes(
 
 
 def _model_change(project: Project, was: str, now: str) -> str:
-    """That a model changed, and of an application the file of its code that changed."""
+    """Describe how a model changed, with the changed file of an application."""
     old, new = (project.versions.find("model", id) or {} for id in (was, now))
     first = next(iter(differ_models(old, new)), None)
     return str(first) if first and first.what.startswith(CODE_CHANGED) else "model changed"

@@ -45,7 +45,7 @@ class Side:
 
 
 def run_side(project: Project, revision: str) -> Side:
-    """A run with its cases; raises `RevisionError` for an unknown revision."""
+    """Return a run with its cases; raises `RevisionError` for an unknown revision."""
     run = resolve_run(project.store, revision)
     nodes = read_tree(run.snapshot, project.store.load_nodes)
     files = project.store.load_case_files(list(set(nodes.values())))
@@ -58,7 +58,7 @@ def run_side(project: Project, revision: str) -> Side:
 
 
 def workspace_side(project: Project, selection: SelectionOptions) -> Side:
-    """The workspace, with the results of its cases from stored answers and judgements."""
+    """Return the workspace, with the results of its cases from stored answers and judgements."""
     plan = make_plan(project, selection)
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
@@ -67,14 +67,14 @@ def workspace_side(project: Project, selection: SelectionOptions) -> Side:
 
 
 def only_models(side: Side, models: tuple[str, ...]) -> Side:
-    """The side with only these candidates; with all of them when none is named."""
+    """Return the side with only these candidates; with all of them when none is named."""
     if not models:
         return side
     return replace(side, results=[result for result in side.results if result.model in models])
 
 
 def follow_renames(was: Side, now: Side, folder: str) -> Side:
-    """The older side with the file paths of the newer one; `folder` is that of the tests."""
+    """Return the older side with the file paths of the newer one; `folder` is that of the tests."""
     ids_was, ids_now = (partial(known_ids, side.files, folder) for side in (was, now))
     same = partial(same_leaf, was.files, now.files)
     pairs = pair_files(was.nodes, now.nodes, ids_was, ids_now, same)
@@ -96,7 +96,7 @@ _OTHER = "\0"
 
 
 def case_files(*sides: Side) -> dict[str, CaseFile]:
-    """The cases of the test files of these sides, by path."""
+    """Return the cases of the test files of these sides, by path."""
     return {
         path: side.files[node]
         for side in sides
@@ -115,7 +115,7 @@ def name_gone(comparison: Comparison) -> None:
 
 
 def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
-    """The selected results of a side, without cases that the other side had but did not run."""
+    """Return the selected results of a side, without cases that the other side did not run."""
     places = _all_places(other.results)
     rows: dict[str, frozenset[tuple[str, str]]] = {}
 
@@ -136,7 +136,7 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
 
 
 def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
-    """The ways to identify a row."""
+    """Return the ways to identify a row."""
     return ("key", row.key), ("row", row.row)
 
 
@@ -148,7 +148,7 @@ _Place = tuple[str, str, str, Any]
 
 
 def _places(result: Result) -> set[_Place]:
-    """The keys by which a result may be paired with another."""
+    """Return the keys by which a result may be paired with another."""
     return {
         (result.file, result.model, row, prompt)
         for row in (result.key, result.row)
@@ -160,7 +160,7 @@ def _places(result: Result) -> set[_Place]:
 
 
 def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Side:
-    """The older side with the verdicts that it lacks, from the runs before it.
+    """Return the older side with the verdicts that it lacks, from the runs before it.
 
     A run lacks those of cases that its selection left out, and of pending ones. Only judged
     results of cases that the newer side has are filled in.
@@ -214,14 +214,14 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
 
 
 class _Prompts:
-    """The system prompts of the cases of a side, read from each file once."""
+    """The system prompts of the cases of a side; each file is read once."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
         self._known: dict[str, dict[str, tuple[str | None, ...]]] = {}
 
     def of(self, result: Result) -> tuple[str | None, ...]:
-        """All system prompts of the case of a result."""
+        """Return all system prompts of the case of a result."""
         if result.file not in self._known:
             cases = self._side.files[self._side.nodes[result.file]].cases
             self._known[result.file] = {case.key: case.prompts for case in cases}

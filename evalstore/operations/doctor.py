@@ -1,4 +1,4 @@
-"""`doctor`: whether everything a run needs is there, and each model answers. It stores nothing."""
+"""The command `doctor`: checks the setup and whether each model answers; it stores nothing."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ class Diagnosis:
     JSON_FIELDS = ("findings", "models", "pings", "cost")
 
     findings: list[DoctorFinding] = field(default_factory=list)
-    """Of the program and the workspace."""
+    """The findings about the program and the workspace."""
     models: list[Checkup] = field(default_factory=list)
     cost: float | None = None
-    """USD the pings cost; None: the price of one that was answered is not known."""
+    """The cost of the pings in USD; None if the price of an answered ping is not known."""
 
     @property
     def pings(self) -> int:
-        """How many models were asked."""
+        """Return how many models were pinged."""
         return sum(1 for model in self.models if model.pinged)
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the worst finding: settings, files or keys, the store, a model."""
+        """Return the exit code for the worst of all findings."""
         failed = {finding.topic for finding in self.findings if finding.level == "fail"}
         if failed & {"settings", "files", "environment"} or any(
             model.refused for model in self.models
@@ -135,7 +135,7 @@ def _versions() -> Iterator[DoctorFinding]:
 
 
 def litellm_bounds() -> str:
-    """The supported versions of litellm, as `>=1.2,<1.5`; empty when they are not known."""
+    """Return the supported versions of litellm, as `>=1.2,<1.5`; empty when they are not known."""
     try:
         required = requires("evalstore") or []
     except PackageNotFoundError:
@@ -146,7 +146,7 @@ def litellm_bounds() -> str:
 
 
 def is_within(installed: str, bounds: str) -> bool:
-    """Whether a version is within bounds of the form `>=1.2,<1.5`."""
+    """Return whether a version is within bounds of the form `>=1.2,<1.5`."""
 
     def numbers(text: str) -> tuple[int, ...]:
         return tuple(int(digits) for digits in re.findall(r"\d+", text))
@@ -196,7 +196,7 @@ def _store(location: Location, workspace: WorkspaceFolder) -> DoctorFinding:
 
 
 def describe_store(state: StoreState, name: str) -> DoctorFinding:
-    """The finding about a store."""
+    """Return the finding about a store."""
     if state.size is None:
         if state.writable:
             return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
@@ -246,7 +246,7 @@ def _currencies(reading: Reading) -> Iterator[DoctorFinding]:
 def _targets(
     workspace: WorkspaceFolder, reading: Reading, named: tuple[str, ...]
 ) -> Iterator[PingTarget]:
-    """The models to check, each once for each code that it is called by."""
+    """Yield the models to check, each once for each code by which it is called."""
     settings = workspace.settings
     seen: set[tuple[str, str]] = set()
     listed: list[tuple[Literal["candidate", "evaluator"], Participant, float]] = [

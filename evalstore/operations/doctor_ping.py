@@ -1,4 +1,4 @@
-"""Asks each model one short question: whether it answers, how fast, and under which name."""
+"""Asks each model one short question, and reports whether and how fast it answers."""
 
 from __future__ import annotations
 
@@ -43,50 +43,50 @@ class Checkup:
 
     model: str
     facts: Json
-    """As `ls models` has them."""
+    """The facts that `ls models` lists."""
     code: str
-    """The model code of the request: an override for its part may change it."""
+    """The model code of the request, which an override for its part may change."""
     key_variable: str | None = None
     key_set: bool = False
     key_origin: str | None = None
-    """Where the key that is used comes from, in words."""
+    """Where the key comes from, in words."""
     refused: bool = False
-    """Whether its key may not be sent where it is."""
+    """Whether its key may not be sent to its host."""
     pinged: bool = False
     reply: Reply | None = None
     cost: float | None = None
-    """USD; None: nothing was answered, or the price is not known."""
+    """The cost in USD; None if there was no answer, or the price is not known."""
     error: ProviderError | None = None
     problems: list[tuple[str, str, str | None]] = field(default_factory=list)
-    """Level, message, hint."""
+    """The problems: level, message and hint."""
 
     @property
     def answered(self) -> bool:
-        """Whether the model answered the ping."""
+        """Return whether the model answered the ping."""
         return self.reply is not None
 
     @property
     def is_reachable(self) -> bool | None:
-        """Whether a server responded; None: the model was not pinged."""
+        """Return whether a server responded; None if the model was not pinged."""
         if not self.pinged:
             return None
         return self.answered or (self.error is not None and self.error.status is not None)
 
     @property
     def is_known(self) -> bool | None:
-        """Whether the server has the model; None: not known."""
+        """Return whether the server has the model; None if that is not known."""
         if self.answered:
             return True
         return False if self.error is not None and self.error.status == 404 else None
 
     @property
     def level(self) -> str:
-        """The worst of its problems: `ok`, `warn` or `fail`."""
+        """Return the worst of its problems: `ok`, `warn` or `fail`."""
         levels = {level for level, _, _ in self.problems}
         return "fail" if "fail" in levels else "warn" if "warn" in levels else "ok"
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the findings as JSON."""
         reply, error = self.reply, self.error
         return {
             **self.facts,
@@ -153,7 +153,7 @@ async def _examine(
         hint = f"read what it runs, then 'evalstore trust {reading.model_files[model.id]}'"
         checkup.problems.append(("fail", untrusted, hint))
         return checkup
-    # A script has no server, and may have no answer to this question.
+    # A script has no server, and may not have an answer to this question.
     if timeout is not None and provider.type != SCRIPTED:
         await _ping(checkup, endpoint, timeout)
     return checkup
@@ -172,7 +172,7 @@ async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
         checkup.reply = await endpoint.provider.ask(request, timeout=timeout)
     except ProviderError as error:
         checkup.error = error
-        # A server that is busy is there, and knows the key and the model.
+        # A busy server is reachable, and has accepted the key and the model.
         level = "warn" if error.status == 429 and not error.stops_model else "fail"
         checkup.problems.append((level, error.message, _hint(checkup, error)))
     else:
@@ -199,7 +199,7 @@ def _key_hint(variable: str) -> str:
 
 
 def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:
-    """Contradictions between the model file and litellm's table, and unknown prices."""
+    """Return contradictions between the model file and litellm's table, and unknown prices."""
     known = checkup.facts["knownCapabilities"] or {}
     file = "look at 'capabilities' in the model file"
     doubts = [

@@ -1,4 +1,4 @@
-"""Where earlier runs have the results of test files, also under the paths they had then."""
+"""Finds the results of test files in earlier runs, also under former paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.values import CaseFile
 
 _FEW = 20
-"""Up to so many paths are looked up one by one; for more the whole tree is read."""
+"""The most paths that are looked up one by one; for more, the whole tree is read."""
 
 
 class EarlierEntries(NamedTuple):
@@ -29,7 +29,7 @@ class EarlierEntries(NamedTuple):
 
 
 class EarlierRuns:
-    """Looks for the results of test files in the runs before a run, newest first."""
+    """Finds the results of test files in the runs before a run, newest first."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class EarlierRuns:
         self._names: dict[str, dict[str, str]] = {}
 
     def before(self, run: Run, paths: Set[str]) -> Iterator[EarlierEntries]:
-        """For each earlier run its results of these files; `paths` may shrink on the way.
+        """Yield the results of these files in each earlier run; `paths` may shrink meanwhile.
 
         A leaf that a newer run had for the same path is left out.
         """
@@ -72,7 +72,7 @@ class EarlierRuns:
         return entries | {path: there[old] for path, old in renamed.items() if old in there}
 
     def _look_up(self, root: str, paths: Set[str]) -> dict[str, str]:
-        """The entries of these paths in a tree."""
+        """Return the entries of these paths in a tree."""
         load = self._store.load_nodes
         if len(paths) > _FEW:
             entries = read_tree(root, load)
@@ -81,7 +81,7 @@ class EarlierRuns:
         return {path: place[root] for path, place in places.items() if place}
 
     def _names_in(self, snapshot: str) -> dict[str, str]:
-        """The path that each test file had in a snapshot, by its current path."""
+        """Return the path that each test file had in a snapshot, by its current path."""
         if snapshot not in self._names:
             load, now = self._store.load_nodes, self._nodes
             if self._snapshot is not None:

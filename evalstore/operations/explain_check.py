@@ -1,4 +1,4 @@
-"""`explain` and `ls checks`: the description of check types."""
+"""The commands `explain` and `ls checks`: descriptions of check types."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class CheckExplanation:
     """When it passes."""
     notes: str
     main: str | None
-    """The setting that `type: value` sets; None: it has no value."""
+    """The setting that `type: value` sets; None if the type has no value."""
     settings: tuple[CheckSetting, ...]
     common: tuple[CheckSetting, ...]
     """The settings that all checks have; those that it requires are marked."""
     examples: tuple[CheckExample, ...] = field(default=())
 
     def document(self) -> dict[str, Json]:
-        """As JSON."""
+        """Return the explanation as JSON."""
         return {
             "type": self.type,
             "revision": self.revision,
@@ -47,7 +47,7 @@ class CheckExplanation:
 
 
 def explain_check(name: str) -> CheckExplanation:
-    """The explanation of a check type; raises `EvalstoreError` for an unknown name."""
+    """Return the explanation of a check type; raises `EvalstoreError` for an unknown name."""
     kind = find_kind(name)
     if kind is None:
         raise EvalstoreError(
@@ -57,7 +57,7 @@ def explain_check(name: str) -> CheckExplanation:
 
 
 def explain_checks() -> list[CheckExplanation]:
-    """The explanations of all check types, by name."""
+    """Return the explanations of all check types, by name."""
     return [_explain(name, kind) for name, kind in sorted(known_kinds().items())]
 
 
@@ -91,7 +91,7 @@ def _setting(setting: CheckSetting) -> dict[str, Json]:
 
 
 def default_text(setting: CheckSetting) -> str:
-    """The default of a setting in words; empty when there is none."""
+    """Return the default of a setting in words; empty when there is none."""
     from evalstore.display import as_text
 
     if setting.required:
@@ -100,7 +100,7 @@ def default_text(setting: CheckSetting) -> str:
 
 
 def answer_text(answer: Json) -> str:
-    """An answer of an example in words."""
+    """Return an answer of an example in words."""
     from evalstore.display import as_text
 
     if isinstance(answer, list):

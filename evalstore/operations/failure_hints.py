@@ -23,7 +23,7 @@ _CLASS_HINTS = {
 
 
 def hint_for(kind: str, status: int | None, message: str = "") -> str | None:
-    """How to fix a failure of this class; None if there is no general advice."""
+    """Return how to fix a failure of this class; None if there is no general advice."""
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

@@ -1,4 +1,4 @@
-"""`log --failures`: failed calls, the cases they belong to, and how to fix them."""
+"""The command `log --failures`: failed calls, their cases, and how to fix them."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class FailureEntry:
     id: str
     failure: Failure
     question: str | None
-    """Id of the question that was asked, or whose answer was to be judged."""
+    """The id of the question that was asked, or whose answer was to be judged."""
     place: Place | None
-    """None: neither a recent run nor a test file has the question."""
+    """The place of the question; None if no recent run and no test file has it."""
 
     @property
     def hint(self) -> str | None:
-        """How to fix it; None without general advice."""
+        """Return how to fix it; None without general advice."""
         return hint_for(self.failure.kind, self.failure.status, self.failure.message)
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the failure as JSON."""
         failure = self.failure
         return {
             "failure": self.id,
@@ -90,7 +90,7 @@ class FailureLog:
 def log_failures(
     location: Location, file: str | None = None, limit: int | None = None
 ) -> FailureLog:
-    """The failures; with a file, those of its cases, as they are now or were in recent runs."""
+    """Return the failures; with a file, those of its cases now or in recent runs."""
     with open_store(location) as store:
         if file is None:
             entries = describe_failures(location, store, store.find_failures(limit=limit))
@@ -114,7 +114,7 @@ def _prompts(location: Location, entries: Collection[FailureEntry]) -> dict[str 
 def describe_failures(
     location: Location, store: Store, failures: Collection[LoggedFailure]
 ) -> list[FailureEntry]:
-    """Failures with their questions and places."""
+    """Return failures with their questions and places."""
     asked = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
     questions = {
         id: failure.question or asked.get(failure.subject or "") for id, failure in failures
@@ -128,7 +128,7 @@ def describe_failures(
 
 
 def find_places(location: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
-    """The places of questions, by id: in the newest run that has them, else in the workspace."""
+    """Return the places of questions by id, in the newest run with them, else in the workspace."""
     by_question: dict[str, Place] = {}
     missing = set(questions)
     for places in (_places_in_runs(store), _places_now(location)):
@@ -142,7 +142,7 @@ def find_places(location: Location, store: Store, questions: Collection[str]) ->
 
 
 def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
-    """The questions of the newest runs with their places; equal results are read once."""
+    """Yield the questions of the newest runs with their places; equal results are read once."""
     seen: set[tuple[str, str, tuple[RunCandidate, ...]]] = set()
     for run in store.find_recent_runs():
         candidates = {candidate.id: candidate for candidate in run.candidates}
@@ -170,7 +170,7 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
 
 
 def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
-    """The questions of the workspace with their places; none when it has errors."""
+    """Yield the questions of the workspace with their places; none when it has errors."""
     from evalstore.planning.planner import make_plan
 
     try:

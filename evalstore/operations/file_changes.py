@@ -1,4 +1,4 @@
-"""Test files that differ from the snapshot of a run, as git shows them."""
+"""Finds the test files that differ from the snapshot of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def all_new(plan: Plan) -> list[FileChange]:
-    """All selected test files as new: there is no run yet."""
+    """Return all selected test files as new: there is no run yet."""
     cases: dict[str, set[str]] = {}
     for cell in plan.cells:
         cases.setdefault(cell.file, set()).add(cell.case.row)
@@ -28,7 +28,7 @@ def all_new(plan: Plan) -> list[FileChange]:
 def find_changes(
     project: Project, items: list[PlanItem], run: Run, *, narrows: bool
 ) -> list[FileChange]:
-    """Test files that differ from the snapshot of a run, as git shows them.
+    """Return test files that differ from the snapshot of a run, as git shows them.
 
     With `narrows`, only files in which the command would do something.
     """
@@ -61,7 +61,7 @@ def find_changes(
         if change:
             changes.append(change)
     changes += [
-        FileChange("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
+        FileChange("D ", path, 0, 0, len(old_files[before[path]].cases), "removed")
         for path in gone - broken
     ]
     if narrows:
@@ -70,13 +70,13 @@ def find_changes(
 
 
 def _as_renamed(change: FileChange, old: str) -> FileChange:
-    """The change of a file that has been renamed."""
+    """Return the change of a file that has been renamed."""
     reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
     return replace(change, reason=reason)
 
 
 def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> FileChange | None:
-    """How a file differs; `here` are the plan items of the file."""
+    """Return how a file differs; `here` are the plan items of the file."""
     known = {_shown(case) for case in was.cases}
     shown = [case for case in now.cases if _shown(case) not in known]
     fewer = _only_fewer(shown, was)
@@ -112,7 +112,7 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
 
 
 def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
-    """The keys of the cases whose questions all were in the older version of the file."""
+    """Return the keys of the cases whose questions all were in the older version of the file."""
     several = [case for case in cases if len(case.tests) > 1]
     if not several and all(len(case.tests) == 1 for case in was.cases):
         return set()
@@ -131,5 +131,5 @@ def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
 
 
 def _shown(case: Case) -> tuple[object, ...]:
-    """Everything that the answers to a case depend on, apart from the model."""
+    """Return everything that the answers to a case depend on, apart from the model."""
     return case.tests, case.prompts, case.recorded

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def find_edits(
     versions: VersionReader, files: Mapping[str, tuple[CaseFile, CaseFile]]
 ) -> dict[str, list[Difference]]:
-    """The differences between the two versions of each file; contents are read in batches."""
+    """Return the differences between two versions of each file, reading contents in batches."""
     edits: dict[str, dict[str, Difference]] = {name: {} for name in files}
     pairs = ((name, *pair) for name, (was, now) in files.items() for pair in pair_cases(was, now))
     for batch in in_batches(pairs):

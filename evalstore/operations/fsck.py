@@ -1,4 +1,4 @@
-"""`fsck`: compute every id again."""
+"""The command `fsck`: computes every id again."""
 
 from __future__ import annotations
 

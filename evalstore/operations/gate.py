@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def decide(project: Project, report: RunReport, options: RunOptions) -> None:
     """Set the gate and the exit code of a report.
 
-    The gate passes only with verdicts, and when no missing verdict could make it fail.
+    The gate passes only if there are verdicts, and if no missing verdict could make it fail.
     """
     failing = _is_failing(project, report, options)
     counts = report.totals.verdicts

@@ -47,7 +47,7 @@ class Searcher:
         self._kept: SearchIndex | None = None
 
     def search(self, words: Sequence[str], report: Report) -> frozenset[str] | None:
-        """The sessions whose answer, feedback, test or instructions contain all these words.
+        """Return the sessions whose answer, feedback, test or instructions contain all these words.
 
         None when `report` ended the search; the index keeps what was added until then.
         """
@@ -72,7 +72,7 @@ class Searcher:
 
 
 def open_index(location: Location) -> SearchIndex:
-    """The index of a workspace."""
+    """Return the index of a workspace."""
     workspace = open_workspace(location)
     path = workspace.private / _FILE
     workspace.boundary.require_database(path, workspace.name_of(path))
@@ -88,12 +88,12 @@ class SearchHit:
 
     kind: Kind
     id: str
-    """Of the session, the judgement, the test or the evaluation version."""
+    """The id of the session, the judgement, the test or the evaluation version."""
     file: str | None
-    """None: the text is not in a recent run."""
+    """The test file; None if the text is not in a recent run."""
     row: str
     models: tuple[str, ...]
-    """The candidates whose answers the text is, or is about."""
+    """The candidates whose answers contain the text, or that it is about."""
     sessions: tuple[str, ...]
     context: str
     """The first match with the text around it."""
@@ -101,7 +101,7 @@ class SearchHit:
     """Start and end of the matches in `context`."""
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the match as JSON."""
         return {
             "in": _IN[self.kind],
             **fields_to_json(self),
@@ -129,7 +129,7 @@ def grep(
     within: Sequence[In] = (),
     report: Report = lambda _done, _all: True,
 ) -> list[SearchHit]:
-    """The stored texts that contain all words of a pattern, by file and row.
+    """Return the stored texts that contain all words of a pattern, by file and row.
 
     The last word may be the beginning of one; a phrase in quotation marks is one word.
     Raises `EvalstoreError` when nothing in the pattern is a word.
@@ -168,7 +168,7 @@ class _Place:
 
     @classmethod
     def of(cls, index: SearchIndex, kind: Kind, id: str) -> _Place:
-        """A place with the sessions of the index."""
+        """Return a place with the sessions of the index."""
         return cls((id,) if kind == "answers" else tuple(index.sessions_of(id)))
 
 
@@ -176,7 +176,7 @@ _Listed = tuple[Kind, str, _Place]
 
 
 def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
-    """The texts with their places in the newest runs that have them, sorted by place."""
+    """Return the texts with their places in the newest runs that have them, sorted by place."""
     waiting: dict[str | None, list[_Place]] = {}
     for _, id, place in listed:
         for named in {id, *place.sessions}:
@@ -217,7 +217,7 @@ def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iter
     }
     for kind, id, place in placed:
         text = texts[kind].get(id)
-        if text is not None:  # the index may know what another store has
+        if text is not None:  # the index may contain texts of another store
             context, matches = _context(text, words)
             yield SearchHit(
                 kind, id, place.file, place.row, place.models, place.sessions, context, matches
@@ -225,7 +225,7 @@ def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iter
 
 
 def _context(text: str, words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The text around the first match, on one line, and the matches in it."""
+    """Return the text around the first match, on one line, and the matches in it."""
     text = "".join(" " if character.isspace() else character for character in text)
     places = find_places(text, words)
     first = places[0][0] if places else 0

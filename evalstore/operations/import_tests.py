@@ -37,7 +37,7 @@ _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The files that `import` wrote, and what it could not import."""
+    """The files that `import` wrote, and the items that it could not import."""
 
     format: str = field(metadata={"json_name": "source"})
     folder: str
@@ -50,13 +50,13 @@ class ImportReport:
     left: tuple[SkippedItem, ...] = ()
     warnings: tuple[SkippedItem, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
-    """To be pasted into `evalstore.yaml`."""
+    """Settings to be pasted into `evalstore.yaml`."""
     history: ImportSummary | None = None
     """Recorded answers and verdicts; None when there are none, or they were not requested."""
 
     @property
     def complete(self) -> bool:
-        """Whether everything was imported."""
+        """Return whether everything was imported."""
         return not self.left and not self.kept
 
 
@@ -118,7 +118,7 @@ def import_files(
 def _read_sources(
     importer: Importer, paths: list[Path], options: ImportOptions, *, allow_outside: bool
 ) -> Imported:
-    """What an importer makes of the files."""
+    """Return the files that an importer makes from sources."""
     try:
         with reading_from(paths, allow_outside=allow_outside):
             return importer(paths, options)
@@ -159,7 +159,7 @@ def _add_history(
 
 
 def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]:
-    """The items without duplicates, by file and line; paths relative to the folder if inside."""
+    """Return the items sorted without duplicates; paths inside the folder are relative to it."""
     items = dict.fromkeys(
         replace(item, file=path.relative_to(base).as_posix())
         if (path := Path(item.file)).is_absolute() and path.is_relative_to(base)
@@ -200,7 +200,7 @@ def _adopting(folder: Path | None, base: Path) -> str:
 
 
 def _without_format(text: str, base: Path) -> EvalstoreError:
-    """The error for one word in place of a format and a path."""
+    """Return the error for one word in place of a format and a path."""
     from evalstore.importers.ai_tester.project import USUAL_CONFIG
 
     if text in format_names():
@@ -220,7 +220,7 @@ def _without_format(text: str, base: Path) -> EvalstoreError:
 
 
 def _name_of(format: str, paths: list[Path]) -> str:
-    """A name for the sources; that of the format when there are several."""
+    """Return a name for the sources; that of the format when there are several."""
     if len(paths) != 1:
         return format
     path = paths[0].resolve()

@@ -1,4 +1,4 @@
-"""`init`: a new workspace, the example, or one around an ai-tester project."""
+"""The command `init`: creates a workspace, optionally the example or from an ai-tester project."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _ignore(report: InitReport) -> None:
 
 
 def example_folder() -> Path:
-    """The example workspace: in the package when installed, else in the checkout."""
+    """Return the example workspace: in the package when installed, else in the checkout."""
     package = Path(__file__).parent.parent
     installed = package / "example"
     return installed if installed.is_dir() else package.parent / "example"

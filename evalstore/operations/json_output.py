@@ -1,16 +1,16 @@
-"""Values as the JSON that `--json` prints.
+"""Converts values to the JSON that `--json` prints.
 
 A dataclass or a named tuple becomes an object of its fields, in their order, with names in
-camelCase. What differs from that is declared where the field is, in its metadata:
+camelCase. Exceptions are declared in the metadata of the field:
 
 - `json_name`: the name in the JSON;
 - `json_as`: a function that turns the value into JSON;
 - `json_optional`: the field is left out while it has its default;
-- `json_inline`: the members of the field's object stand in its place.
+- `json_inline`: the members of the field's object replace it.
 
 A class whose object has other members, or another order, lists the fields and properties in
-`JSON_FIELDS`. A class whose object is not an image of its fields has a method `document`.
-An iterator of JSON is left as it is: it is read while it is printed.
+`JSON_FIELDS`. A class whose object does not mirror its fields has a method `document`. An iterator
+of JSON is left as it is, and is read while it is printed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Member(NamedTuple):
 
 
 def to_json(value: Any) -> Json:
-    """A value as JSON; raises `TypeError` for one that has no form in JSON."""
+    """Return a value as JSON; raises `TypeError` for a value that JSON cannot represent."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, dict):
@@ -62,7 +62,7 @@ def to_json(value: Any) -> Json:
 
 
 def fields_to_json(value: Any, *, defaults: bool = True) -> dict[str, Json]:
-    """The object of a value's fields; without `defaults`, of those that differ from theirs."""
+    """Return the object of a value's fields; without `defaults`, only fields with other values."""
     kind: Any = type(value)
     result: dict[str, Json] = {}
     for member in _members(kind, defaults=defaults):
@@ -76,7 +76,7 @@ def fields_to_json(value: Any, *, defaults: bool = True) -> dict[str, Json]:
 
 @cache
 def _members(kind: Hashable, *, defaults: bool) -> tuple[_Member, ...]:
-    """The members of the object of a class, in order."""
+    """Return the members of the object of a class, in order."""
     declared = {field.name: field for field in getattr(kind, "__dataclass_fields__", {}).values()}
     names = getattr(kind, "JSON_FIELDS", None) or (*declared, *getattr(kind, "_fields", ()))
     return tuple(_member(name, declared.get(name), defaults) for name in names)
@@ -96,5 +96,5 @@ def _member(name: str, field: dataclasses.Field[Any] | None, defaults: bool) -> 
 
 
 def camel_case(name: str) -> str:
-    """`passed_after_fail` as `passedAfterFail`."""
+    """Return a name such as `passed_after_fail` as `passedAfterFail`."""
     return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)

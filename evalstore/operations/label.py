@@ -1,8 +1,8 @@
-"""`label`: appends a person's verdict on an answer, as a judgement.
+"""The command `label`: appends a person's verdict on an answer, as a judgement.
 
-It takes precedence over the verdicts of checks and models, under the instructions and checks that
-the case has now; when these are edited the answer needs new judgements and a new label. Nothing
-is deleted: the verdict `none`, which withdraws a label, is appended as well.
+It takes precedence over the verdicts of checks and models, with the current instructions and
+checks of the case. After an edit of these, the answer needs new judgements and a new label.
+Nothing is deleted: the verdict `none`, which removes a label, is appended as well.
 """
 
 from __future__ import annotations
@@ -45,41 +45,40 @@ class LabelReport:
 
     JSON_FIELDS = ("id", "subject", "verdict", "now", "person", "note")
     id: str = field(metadata={"json_name": "judgement"})
-    """Of the judgement."""
+    """The id of the judgement."""
     subject: LabelSubject = field(metadata={"json_inline": True})
     verdict: Word
-    """`none`: the label that this person had given is taken back."""
+    """The verdict; `none` if the label of this person was removed."""
     person: str = field(metadata={"json_name": "by"})
     note: str
     now: str | None
-    """The verdict on the case with it, or `pending`; None when the workspace does not have the
-    case as it was labelled."""
+    """The verdict on the case with the label, or `pending`; None if the case was edited since."""
     prompt: str = ""
     """The name of the system prompt when the case has several; else empty."""
 
     @property
     def changes_verdict(self) -> bool:
-        """Whether the verdict on the case in the workspace is another one with the label."""
+        """Return whether the label changes the verdict on the case in the workspace."""
         return self.now is not None and self.now != self.subject.verdict
 
     @property
     def file(self) -> str:
-        """The test file of the case."""
+        """Return the test file of the case."""
         return self.subject.file
 
     @property
     def row(self) -> str:
-        """The row of the case."""
+        """Return the row of the case."""
         return self.subject.row
 
     @property
     def model(self) -> str:
-        """The candidate that has answered."""
+        """Return the candidate whose answer is labelled."""
         return self.subject.model
 
     @property
     def was(self) -> Verdict | None:
-        """The verdict that the case had, before the person's."""
+        """Return the verdict that the case had without the label."""
         return self.subject.verdict
 
 
@@ -96,10 +95,10 @@ def label(
 ) -> list[LabelReport]:
     """Label a case (`PATH::row`) or a session (its id); one label for each attempt.
 
-    Of several candidates `models` names one, of several system prompts `prompt`, by its name or
-    the first digits of its id. With `every`, everything that is named is labelled. Raises
-    `EvalstoreError` when the case has no answer or no evaluation, when several are meant, and
-    when there is nothing to withdraw.
+    `models` selects one of several candidates, `prompt` one of several system prompts by its name
+    or the first digits of its id. With `every`, all matching answers are labelled. Raises
+    `EvalstoreError` when the case has no answer or no evaluation, when several answers match, and
+    when there is no label to remove.
     """
     with open_project(location) as project:
         subjects = find_named(project, case, models, prompt, every=every)
@@ -126,8 +125,8 @@ def label_results(
 
     With a session, only its attempt is labelled. A label belongs to the evaluation version of
     the result, which may differ from that of the case now. Raises `EvalstoreError` when none of
-    the results has an answer and an evaluation. The list is empty when there was nothing to
-    withdraw.
+    the results has an answer and an evaluation. The list is empty when there was no label to
+    remove.
     """
     with open_project(location) as project:
         subjects = [
@@ -146,7 +145,7 @@ def label_results(
 
 
 def read_note(location: Location, result: Result, session: str | None = None) -> str:
-    """The note of the last label that the current user has given to a result; empty without one.
+    """Return the note of the current user's last label on a result; empty if there is none.
 
     With a session, only labels of its attempt count.
     """
@@ -168,7 +167,7 @@ def read_note(location: Location, result: Result, session: str | None = None) ->
 
 
 def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
-    """The subjects of a result: as they have been judged, else as the workspace judges them."""
+    """Yield the subjects of a result as they were judged, else as the workspace judges them."""
     if result.evaluation is None or not result.sessions:
         return
     groups = _judged_together(project.store, result)
@@ -184,7 +183,7 @@ def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
 
 
 def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
-    """The sessions of a result, grouped as they have been judged."""
+    """Return the sessions of a result, grouped as they were judged."""
     judged = store.find_evaluations(result.evaluations).values()
     return [
         evaluation.sessions
@@ -194,7 +193,7 @@ def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
 
 
 def _together(project: Project, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
-    """The unjudged sessions of a result, grouped as they are judged together."""
+    """Return the unjudged sessions of a result, grouped as they are judged together."""
     place = (result.test, result.evaluation, set(result.sessions))
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
         plan = make_plan(project, SelectionOptions())
@@ -207,7 +206,7 @@ def _together(project: Project, result: Result, sessions: Sequence[str]) -> list
         result.wanted > 1
         and len(set(project.store.find_questions_of(result.sessions).values())) > 1
     ):
-        return []  # several conversations, and some of them are not held yet
+        return []  # some of several conversations have no answer yet
     return [(session,) for session in sessions]
 
 
@@ -230,7 +229,8 @@ def add_labels(
             evaluation=subject.evaluation,
             evaluator=id,
             verdict=verdict,
-            started=max(time.time_ns() // 1000, before + 1),  # whatever the clock says: it is later
+            # Later than the last label, even if the clock was set back.
+            started=max(time.time_ns() // 1000, before + 1),
             nonce=secrets.token_hex(8),
             feedback=note,
             origin=ORIGIN,
@@ -255,7 +255,7 @@ def add_labels(
 def _last_labels(
     store: Store, subjects: Sequence[LabelSubject], evaluator: Evaluator
 ) -> dict[LabelSubject, Vote]:
-    """The last label of a person on each subject."""
+    """Return the last label of a person on each subject."""
     id = hashing.evaluator_id(evaluator)
     votes = store.find_votes(hashing.subject_of(subject.sessions) for subject in subjects)
     labels: dict[LabelSubject, Vote] = {}
@@ -269,7 +269,7 @@ def _last_labels(
 def _verdicts_now(
     project: Project, subjects: Sequence[LabelSubject]
 ) -> dict[LabelSubject, str | None]:
-    """The verdicts that the workspace computes for the subjects, as far as it has their cases."""
+    """Return the verdicts of the subjects in the workspace, as far as it has their cases."""
     rows = {(path, case.row) for path, file in project.reading.files.items() for case in file.cases}
     here = rows & {(subject.file, subject.row) for subject in subjects}
     root = project.workspace.root
@@ -293,7 +293,7 @@ def _verdicts_now(
 
 
 def _prompt_of(project: Project, subject: LabelSubject) -> str:
-    """The name of the system prompt of a case with several; else empty."""
+    """Return the name of the system prompt of a case with several; else empty."""
     file = project.reading.files.get(subject.file)
     prompts = {
         id
@@ -305,7 +305,7 @@ def _prompt_of(project: Project, subject: LabelSubject) -> str:
 
 
 def name_of_person(directory: Path) -> str:
-    """The name of the user: git's `user.name`, else the login."""
+    """Return the name of the user: git's `user.name`, else the login."""
     try:
         name = subprocess.run(
             ["git", "config", "user.name"],

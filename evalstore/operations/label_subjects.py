@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.values import Verdict
 
 _WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
-"""How commands print a case with several system prompts."""
+"""Matches a case with several system prompts as commands print it."""
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
 
@@ -37,22 +37,22 @@ class LabelSubject:
     file: str
     row: str
     prompt: str | None
-    """Id of the system prompt."""
+    """The id of the system prompt."""
     model: str
     sessions: tuple[str, ...]
     evaluation: str
-    """Id of the evaluation version."""
+    """The id of the evaluation version."""
     verdict: Verdict | None = field(metadata={"json_name": "was"})
-    """The verdict of the case, without the label."""
+    """The verdict of the case without the label."""
 
     @property
     def cell(self) -> tuple[str, str, str | None, str]:
-        """The cell that the sessions belong to."""
+        """Return the cell that the sessions belong to."""
         return self.file, self.row, self.prompt, self.model
 
 
 def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject:
-    """The subject of some sessions of a result."""
+    """Return the subject of some sessions of a result."""
     assert result.evaluation
     return LabelSubject(
         result.file,
@@ -66,7 +66,7 @@ def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject
 
 
 def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubject]:
-    """Everything selected that can be labelled: it has an answer and an evaluation."""
+    """Return the selected subjects with an answer and an evaluation, which can be labelled."""
     subjects: list[LabelSubject] = []
     plan = make_plan(project, selection)
     for result in compute_results(plan, project.settings.verdict):
@@ -91,7 +91,7 @@ def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubj
 def find_named(
     project: Project, case: str, models: tuple[str, ...], prompt: str | None, *, every: bool
 ) -> list[LabelSubject]:
-    """The subjects that the command line names; with `every` there may be several.
+    """Return the subjects that the command line names; with `every` there may be several.
 
     Raises `EvalstoreError` when there is none, or when several are not allowed.
     """
@@ -113,7 +113,7 @@ def find_named(
 
 
 def _without_prompt(project: Project, case: str) -> tuple[str, str]:
-    """A case, and the system prompt that is printed after it; empty without one."""
+    """Return a case, and the system prompt that is printed after it; empty if there is none."""
     try:
         project.targets((case,))
     except EvalstoreError:
@@ -126,7 +126,7 @@ def _without_prompt(project: Project, case: str) -> tuple[str, str]:
 
 
 def _of_prompt(project: Project, subjects: list[LabelSubject], named: str) -> list[LabelSubject]:
-    """The subjects with a system prompt, given by its name or the first digits of its id."""
+    """Return the subjects with a system prompt, given by its name or the first digits of its id."""
     names = {subject.prompt: prompt_label(project, subject.prompt) for subject in subjects}
     meant = [id for id, name in names.items() if name == named]
     if not meant and len(named) >= _FEWEST_DIGITS:
@@ -168,7 +168,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _session(project: Project, text: str) -> str | None:
-    """The id of the session that starts with the text; None when there is none."""
+    """Return the id of the session that starts with the text; None when there is none."""
     try:
         kind, id = resolve(project.store, text)
     except RevisionError:
@@ -182,7 +182,7 @@ def _session(project: Project, text: str) -> str | None:
 
 
 def _of_session(project: Project, session: str) -> LabelSubject:
-    """The subject of a session: in the workspace now, else in a recent run."""
+    """Return the subject of a session: in the workspace now, else in a recent run."""
     with suppress(EvalstoreError):  # what is wrong with other files does not matter here
         for subject in subjects_of(project, SelectionOptions()):
             if session in subject.sessions:

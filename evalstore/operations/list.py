@@ -1,4 +1,4 @@
-"""`ls`: lists what the workspace or the store contains."""
+"""The command `ls`: lists the contents of the workspace or the store."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def _find_refused_keys(workspace: WorkspaceFolder, reading: Reading) -> Iterator[Problem]:
-    """A warning about keys that a run with the models of the settings would refuse to send."""
+    """Yield a warning about keys that a run with the models of the settings would not send."""
     settings, models = workspace.settings, []
     for candidate in (*settings.candidates, *settings.evaluators):
-        with suppress(EvalstoreError):  # it is among the problems already
+        with suppress(EvalstoreError):  # already among the problems
             models.append(find_model(reading, candidate.id, "models"))
     if refused := find_refused(workspace.root, reading, models):
         error = combine(refused)
@@ -49,14 +49,14 @@ class Listing:
     """Errors of test files that are left out."""
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the rows as JSON."""
         return {self.kind: self.rows}
 
 
 def list_things(
     location: Location, kind: str, selection: SelectionOptions, *, full: bool = False
 ) -> Listing:
-    """Everything of a kind in the workspace or the store."""
+    """Return all items of a kind in the workspace or the store."""
     if kind == "checks":
         return _checks()
     if kind == "runs":

@@ -32,12 +32,12 @@ class LogEntry:
 
     run: Run
     verdicts: dict[str, int]
-    """Of the run; with a file, of the file's cells."""
+    """The counts of the verdicts of the run; with a file, those of its cells."""
     edits: tuple[Difference, ...] = ()
-    """With a file: its differences from the previous run."""
+    """The edits of the file since the previous run, if a file is named."""
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the entry as JSON."""
         run, git = self.run, self.run.git
         return {
             "run": run.id,
@@ -71,7 +71,7 @@ class Log:
 
 
 def log(location: Location, file: str | None = None, limit: int | None = None) -> Log:
-    """The runs; with a file, those in which it was new or changed, with its edits."""
+    """Return the runs; with a file, those in which it was new or changed, with its edits."""
     with open_store(location) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
@@ -90,7 +90,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
 
 
 def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
-    """The runs in which the cases of the file differ from the previous run, newest first."""
+    """Yield the runs in which the cases of the file differ from the previous run, newest first."""
     runs = store.find_runs()
     then = follow_file(store, runs, file, folder)
     versions_of_runs = [
@@ -115,5 +115,5 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
         differences = edits[change.run.id] if change.before else [Difference("new")]
         if change.old and change.old != change.path:
             differences = [Difference("renamed", change.old, change.path), *differences]
-        differences = differences or [Difference("labels or tags only")]
+        differences = differences or [Difference("no change in content")]
         yield LogEntry(change.run, order_counts(words[change.run.id]), tuple(differences))

@@ -1,4 +1,4 @@
-"""What is known of models: who uses them, what they can do, what they cost."""
+"""Describes models: how they are used, their capabilities and their prices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MILLION = 1_000_000
 
 
 def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict[str, Json]]:
-    """Every model of the files and the settings, with what it costs on a day; sorted by id.
+    """Describe all models of the files and the settings, with their prices on a day, by id.
 
     A name in the settings that is not a model is left out.
     """
@@ -34,9 +34,9 @@ def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict
 
 
 def describe_model(model: Model, reading: Reading, day: str) -> dict[str, Json]:
-    """A model as JSON; `capabilities` are those its file declares, `knownCapabilities` litellm's.
+    """Describe a model as JSON, with the capabilities that its file and litellm's table declare.
 
-    A capability in neither is not known.
+    The latter are `knownCapabilities`. A capability in neither list is not known.
     """
     price = pricing.find(model, reading.currencies, day)
     known = find_support(model.provider.type, model.code)
@@ -53,7 +53,7 @@ def describe_model(model: Model, reading: Reading, day: str) -> dict[str, Json]:
 
 
 def describe_price(price: pricing.Price) -> dict[str, Json]:
-    """A price in USD, for a million tokens, one call, and an hour of calls."""
+    """Return a price in USD, for a million tokens, one call, and an hour of calls."""
     cached = price.per_cached_token
     return {
         "source": price.source,

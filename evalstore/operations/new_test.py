@@ -1,4 +1,4 @@
-"""`new`: writes a commented test file that works as it is."""
+"""The command `new`: writes a commented test file that can be run at once."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class NewTest:
 def new_test(location: Location, path: str) -> NewTest:
     """Write a commented test file; a file that exists is never overwritten.
 
-    `path` counts from the current folder and must be inside the folder of tests; the suffix `.md`
-    is added when it is missing. Raises `EvalstoreError`.
+    `path` is relative to the current folder and must be inside the folder of tests; the suffix
+    `.md` is added when it is missing. Raises `EvalstoreError`.
     """
     workspace = open_workspace(location)
     name = path if path.endswith(SUFFIX) else path + SUFFIX
@@ -115,5 +115,5 @@ def _require_place(workspace: WorkspaceFolder, file: Path, name: str) -> None:
 
 
 def _example(workspace: WorkspaceFolder, folder: Path, file: Path) -> str:
-    """The path of a file of the same name in the folder of tests."""
+    """Return the path of a file of the same name in the folder of tests."""
     return shlex.quote(workspace.name_of(folder / file.name))

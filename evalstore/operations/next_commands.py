@@ -1,4 +1,4 @@
-"""The commands that a user types next, made for the workspace at hand."""
+"""Suggests the commands that a user types next in a workspace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = ("hello", "first", "second", "third")
 
 
 def run_command(settings: Settings, path: str | None = None) -> str:
-    """The command that runs all tests, or those at a path, with the models of the settings.
+    """Return the command that runs all tests, or those at a path, with the models of the settings.
 
     Models that the settings do not name are named on the command line.
     """
@@ -34,7 +34,7 @@ def run_command(settings: Settings, path: str | None = None) -> str:
 
 
 def first_commands(workspace: WorkspaceFolder, start: Path) -> list[str]:
-    """The commands that add a first test, run all tests and show the answers.
+    """Return the commands that add a first test, run all tests and show the answers.
 
     `start` is the folder in which they are typed; when the workspace is another folder, the first
     command changes to it.
@@ -51,7 +51,7 @@ def first_commands(workspace: WorkspaceFolder, start: Path) -> list[str]:
 
 
 def _free_name(folder: Path) -> str:
-    """A name without a suffix that no file in a folder has."""
+    """Return a name without a suffix that no file in a folder has."""
     number = 0
     names = list(_NAMES)
     while os.path.lexists(folder / f"{names[0]}.md"):

@@ -1,4 +1,4 @@
-"""The status of a workspace: its plan in words, with what changed and what it would cost."""
+"""Describes the status of a workspace: its plan with the changes, the reasons and the cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def compute_status(location: Location, selection: SelectionOptions) -> Status:
-    """What a run would do, and what changed; cached for the next `status`."""
+    """Return what a run would do and what changed, and cache it for the next `status`."""
     began = time.time_ns()
     workspace = open_workspace(location)
     memory = StatusCache(location, selection, workspace, store_path(workspace, location), began)
@@ -43,14 +43,14 @@ def compute_status(location: Location, selection: SelectionOptions) -> Status:
 
 
 def _remember(project: Project) -> None:
-    """Save the index when everything that it names is stored."""
+    """Save the index if all versions in it are stored."""
     leaves = [id for id, (kind, _) in project.reading.contents.items() if kind == "cases"]
     if len(project.store.load_lengths("cases", leaves)) == len(leaves):
         project.reading.save_index(project.workspace)
 
 
 def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> Status:
-    """A plan in words, with what changed and what it would cost."""
+    """Describe a plan, with the changes since the last run and its cost."""
     explainer = Explainer(project)
     asks = explainer.asks(plan)
     judgements = explainer.judgements(plan)
@@ -123,7 +123,7 @@ def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
 
 
 def _refusals(project: Project, plan: Plan) -> list[str]:
-    """One warning about keys that a run would refuse to send, with how to allow it."""
+    """Return a warning about keys that a run would not send, with how to allow them."""
     ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
     ids |= {judgement.judge.id for judgement in plan.judgements if judgement.judge}
     models = [project.find_model(id, "models") for id in sorted(ids)]

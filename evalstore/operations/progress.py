@@ -1,4 +1,4 @@
-"""Listeners to the progress of a run. Light: imports nothing slow."""
+"""Listeners to the progress of a run. This module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ProgressListener:
-    """Ignores all progress; subclasses override what they show."""
+    """Ignores all progress; subclasses override the methods that they need."""
 
     usd = 0.0
     """The known cost of the calls so far."""
@@ -31,7 +31,7 @@ class ProgressListener:
         """Report a message to the user."""
 
     def agrees(self, question: str) -> bool:
-        """Whether the user confirms; False without a terminal."""
+        """Return whether the user confirms; False without a terminal."""
         return False
 
     def interruptible(self, stop: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | None, str]:
-    """The names that files use for system prompts now, else the first digits of their ids.
+    """Return the current names of system prompts, else the first digits of their ids.
 
     No file is read when there are no ids.
     """
@@ -32,7 +32,7 @@ def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | 
 def prompt_labels(
     project: Project, places: Iterable[CellResult | Result | PlanItem]
 ) -> dict[str, dict[str | None, str]]:
-    """The name of each system prompt, for test files that have several."""
+    """Return the name of each system prompt, for test files that have several."""
     prompts: dict[str, dict[str | None, None]] = {}
     for place in places:
         file = place.cell.file if isinstance(place, CellResult) else place.file
@@ -46,7 +46,7 @@ def prompt_labels(
 
 
 def prompt_label(project: Project, prompt: str | None) -> str:
-    """The current name of a system prompt, else the start of its id."""
+    """Return the current name of a system prompt, else the start of its id."""
     if prompt is None:
         return "no prompt"
     place = project.place_of_version("prompt", prompt)

@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """The text of a message or of instructions; files and answers are named."""
+    """Return the text of a message or of instructions, with names in place of files and answers."""
     return "".join(map(_part, parts))
 
 
@@ -35,7 +35,7 @@ def _part(part: Part) -> str:
 
 
 def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The conversation as it was sent: the system text of the test follows the system prompt."""
+    """Return the conversation as sent; the system text of the test follows the system prompt."""
     if not (prompt and test and test[0].role == "system"):
         return prompt + test
     parts = (*prompt[-1].parts, Text("\n\n"), *test[0].parts)
@@ -43,7 +43,7 @@ def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Mess
 
 
 def answer_text(reply: Reply) -> str:
-    """An answer for people: JSON is indented, and remarks explain why it ends."""
+    """Return an answer as text, with indented JSON and remarks on why it ends."""
     text = [pretty_json(reply.text)] if reply.text and reply.text.strip() else []
     calls = [f"call {call.name} {_arguments(call.arguments)}" for call in reply.tool_calls]
     return "\n\n".join([*text, *calls, *remarks_on(reply)])
@@ -54,7 +54,7 @@ def _arguments(value: Json) -> str:
 
 
 def settings_of(check: Json) -> dict[str, Json]:
-    """The settings of a check that its author has written, without the type."""
+    """Return the settings of a check that its author has written, without the type."""
     whole = {**check, **check.get("given", {})}
     settings = {name: value for name, value in whole.items() if name not in _HIDDEN}
     if "prompts" in settings:  # ids of versions, to be shown with 'show'
@@ -63,16 +63,16 @@ def settings_of(check: Json) -> dict[str, Json]:
 
 
 def check_text(check: Json) -> str:
-    """A check in one line, as its author wrote it."""
+    """Return a check in one line, as its author wrote it."""
     settings = settings_of(check)
     shown = json.dumps(settings, ensure_ascii=False) if settings else ""
     return f"{check.get('type', '')} {shown}".rstrip()
 
 
 def pretty_json(text: str) -> str:
-    """A JSON object or list with a line for each value; any other text as it is.
+    """Return a JSON object or list with a line for each value; any other text as it is.
 
-    Nothing but white space differs, and what is too large or too deep is left as it is.
+    Only white space is changed. Texts that are too large or too deep are returned unchanged.
     """
     if len(text) > _LARGEST or text.lstrip()[:1] not in ("{", "["):
         return text
@@ -84,7 +84,7 @@ def pretty_json(text: str) -> str:
 
 
 def _indented(tokens: list[str]) -> str:
-    """The tokens of valid JSON with line breaks; empty when they nest too deep."""
+    """Return the tokens of valid JSON with line breaks; empty when they nest too deep."""
     parts: list[str] = []
     depth = 0
     before = ""

@@ -1,7 +1,7 @@
 """Counts results of questions that were asked again, after a failure or after a pass.
 
-A test that fails and is edited gets a new answer; one that passes keeps its answer. Chance alone
-turns some failures into passes, so the pass rate of reused answers rises with every edit.
+A test that fails and is edited gets a new answer; a test that passes keeps its answer. Because
+some failures become passes by chance, the pass rate of reused answers rises with every edit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 _MOST_RUNS = 200
-"""Earlier runs that are looked at."""
+"""The most earlier runs that are read."""
 _MOST_CELLS = 200_000
 """About how many results are read to compare them; a file with more is left out."""
 _TREES_AT_ONCE = 20
@@ -40,16 +40,16 @@ class Rerolls:
     """Judged results whose answers differ from those of an earlier run."""
 
     fails: int = 0
-    """Those whose previous answers did not pass."""
+    """Results whose previous answers did not pass."""
     passes: int = 0
-    """Those whose previous answers passed."""
+    """Results whose previous answers passed."""
     passed_after_fail: int = 0
-    """Those that pass now, and whose previous answers did not."""
+    """Results that pass now, and whose previous answers did not."""
     runs: int = 0
-    """Earlier runs that were looked at."""
+    """The number of earlier runs that were read."""
 
     def text(self, passed: int) -> str:
-        """A remark for a reader of this many passes; empty if none of them had failed before."""
+        """Return a remark on `passed` passes; empty if none of them had failed before."""
         if not self.passed_after_fail:
             return ""
         return (
@@ -62,7 +62,7 @@ class Rerolls:
 def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     """Compare the results of a run that count with the previous answers to the same questions.
 
-    Looks at the newest 200 earlier runs, and reads about 200,000 results of files whose results
+    Reads the newest 200 earlier runs, and about 200,000 results of files whose results
     have changed since; files with more are left out.
     """
     rerolls = Rerolls()
@@ -72,7 +72,7 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     trees = (earlier.results for earlier in store.find_recent_runs(run, _MOST_RUNS))
     while roots := list(islice(trees, _TREES_AT_ONCE)):
         rerolls.runs += len(roots)
-        # What two trees in a row have was listed with the later one.
+        # Leaves of both trees were listed with the later one.
         pairs = list(zip(roots, [before, *roots], strict=False))
         for entries in read_trees(pairs, store.load_nodes):
             for path, leaf in entries.items():
@@ -94,7 +94,7 @@ Files = Mapping[str, Sequence[str]]
 
 
 def _groups(store: Store, files: Files) -> Iterator[Files]:
-    """Batches of the files: those with few results together, each of the others alone."""
+    """Yield batches of the files: those with few results together, each of the others alone."""
     roots = store.load_leaves(leaves[0] for leaves in files.values())
     few: dict[str, Sequence[str]] = {}
     for path, leaves in files.items():
@@ -108,7 +108,7 @@ def _groups(store: Store, files: Files) -> Iterator[Files]:
 
 
 def _compare(store: Store, files: Files, keep: Keep, rerolls: Rerolls) -> int:
-    """Count the results of some files; returns how many results were read."""
+    """Count the results of some files; returns the number of results that were read."""
     waiting: dict[str, list[tuple[Result, Case]]] = {}
     read = 0
     for number in range(max(map(len, files.values()))):
@@ -140,7 +140,7 @@ def _compare(store: Store, files: Files, keep: Keep, rerolls: Rerolls) -> int:
 
 
 def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]:
-    """The results of files with their cases; stops when there are too many."""
+    """Return the results of files with their cases; stops when there are too many."""
     cells: list[tuple[Result, Case]] = []
     for batch in iterate_entries(store, leaves):
         cells += batch
@@ -150,7 +150,7 @@ def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]
 
 
 def _is_counted(now: Result, case: Case, index: ResultIndex, rerolls: Rerolls) -> bool:
-    """Whether an earlier run had other answers, whose verdicts are then counted."""
+    """Return whether an earlier run had other answers, whose verdicts are then counted."""
     was = index.find(now, case.prompts)
     if was is None or was.verdict is None or set(was.sessions) & set(now.sessions):
         return False

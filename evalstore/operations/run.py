@@ -1,4 +1,4 @@
-"""`run` and `judge`: carry out the plan, and record the run."""
+"""The commands `run` and `judge`: carry out the plan, and record the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
-from evalstore.planning.planner import lay_out, make_plan, plan_cells, require_sound
+from evalstore.planning.planner import make_plan, plan_cells, require_sound, resolve_scope
 from evalstore.planning.reasons import Explainer
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 from evalstore.store.results import read_lines
@@ -42,23 +42,22 @@ if TYPE_CHECKING:
 
 
 BATCH = 4_000
-"""About as many cells are planned, carried out and settled together: a long run needs little
-memory."""
+"""About the number of cells that are planned and carried out together, to save memory."""
 LONGEST = 2 * BATCH
-"""A batch ends after so many cells of one file."""
+"""The most cells of one file in a batch."""
 
 
 def plan_run(
     location: Location, selection: SelectionOptions, *, judge_only: bool = False
 ) -> Status:
-    """What `run` would do, without doing it."""
+    """Return what `run` would do, without doing it."""
     return offer_run(location, selection, judge_only=judge_only)[0]
 
 
 def offer_run(
     location: Location, selection: SelectionOptions, *, judge_only: bool = False
 ) -> tuple[Status, ApprovedPlan]:
-    """What `run` would do, and the plan to pass back to it when the user agrees."""
+    """Return what `run` would do, and the plan to pass to it when the user agrees."""
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
         plan = make_plan(project, selection, judge_only=judge_only)
@@ -69,16 +68,16 @@ def offer_run(
 def run(
     location: Location, selection: SelectionOptions, options: RunOptions, listener: ProgressListener
 ) -> RunReport:
-    """Ask what is missing, judge what is missing, record the run.
+    """Make the missing calls and judgements, and record the run.
 
-    Raises `WorkspaceError` before anything is asked when files have errors.
+    Raises `WorkspaceError` when files have errors, before any call is made.
     """
     with open_project(location, create=True, keep=True) as project:
         require_sound(project, selection, hint=GO_ON)
         clock = Clock(_latest_time(project, selection))
         started = clock()
-        layout = lay_out(project, selection, judge_only=options.judge_only, begun=started)
-        plans = Plans(project, layout)
+        scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
+        plans = Plans(project, scope)
         survey = plans.survey()
         if options.agreed:
             keep_to(options.agreed, survey, plans.todo(), plans.price)
@@ -89,14 +88,14 @@ def run(
             outcome = ExecutionCounts()
             for plan in plans.take():
                 totals.add(plan, outcome)
-        else:  # what calls models takes as long to import as all the rest
+        else:  # these modules take as long to import as all others together
             from evalstore.operations.run_control import carry_out
 
             outcome = carry_out(project, survey, plans.take(), totals.add, clock, options, listener)
         about = replace(selection, keep_going=bool(project.left_out))
         finished = _FinishedRun(about, options, totals, outcome, snapshot, started, clock())
         recorded = project.store.record_run(_make_run(project, finished))
-        report = _make_report(location, project, layout, finished, recorded)
+        report = _make_report(location, project, scope, finished, recorded)
         _compare(project, report, recorded, options)
         decide(project, report, options)
         return report
@@ -120,7 +119,7 @@ def _compare(project: Project, report: RunReport, recorded: Run, options: RunOpt
 
 
 def _latest_time(project: Project, selection: SelectionOptions) -> int:
-    """The time after which the run must start, in microseconds since 1970.
+    """Return the time after which the run must start, in microseconds since 1970.
 
     With `refresh` and `retry_errors` new results are distinguished from stored ones by time.
     """
@@ -132,9 +131,9 @@ def _latest_time(project: Project, selection: SelectionOptions) -> int:
 
 
 def _make_report(
-    location: Location, project: Project, layout: Scope, finished: _FinishedRun, recorded: Run
+    location: Location, project: Project, scope: Scope, finished: _FinishedRun, recorded: Run
 ) -> RunReport:
-    """The report of a recorded run; its gate is not decided yet."""
+    """Return the report of a recorded run; its gate is not decided yet."""
     options, outcome = finished.options, finished.outcome
     return RunReport(
         run=recorded.id,
@@ -160,7 +159,7 @@ def _make_report(
         totals=finished.totals,
         lines=lambda: _read_lines(location, recorded),
         skipped=[
-            (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in layout.skipped
+            (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped
         ],
         warnings=[
             *project.warnings,
@@ -178,38 +177,38 @@ def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
 
 
 class Plans:
-    """The plans of a layout, batch by batch, in the order of files and rows.
+    """The plans of a scope, batch by batch, in the order of files and rows.
 
-    Each is made when it is needed, from the results of those before it too. The survey makes
-    them once more; a layout of one batch is planned only once.
+    Each is made when it is needed, and takes the results of the previous ones into account.
+    `survey` makes them once more; a scope of one batch is planned only once.
     """
 
-    def __init__(self, project: Project, layout: Scope) -> None:
+    def __init__(self, project: Project, scope: Scope) -> None:
         self._project = project
-        self._layout = layout
-        count = max(1, round(len(layout.cells) / BATCH))
-        self._size = ceil(len(layout.cells) / count)
-        self._only = plan_cells(project, layout, [*layout.cells]) if count == 1 else None
-        self.shared = set[str]() if count == 1 else find_shared(layout.cells)
+        self._scope = scope
+        count = max(1, round(len(scope.cells) / BATCH))
+        self._size = ceil(len(scope.cells) / count)
+        self._only = plan_cells(project, scope, [*scope.cells]) if count == 1 else None
+        self.shared = set[str]() if count == 1 else find_shared(scope.cells)
         """Ids of the questions that several batches may ask."""
 
     def take(self) -> Iterator[Plan]:
-        """The plans, to be carried out; cells are removed from the layout as they are planned."""
+        """Yield the plans to carry out; cells are removed from the scope as they are planned."""
         if self._only is not None:
             yield self._only
             return
-        for cells in batches(take_out(self._layout.cells), self._size, LONGEST):
-            yield plan_cells(self._project, self._layout, cells)
+        for cells in batches(take_out(self._scope.cells), self._size, LONGEST):
+            yield plan_cells(self._project, self._scope, cells)
 
     def _once(self) -> Iterator[Plan]:
-        """The plans before anything is done; a question of several plans is in the first only."""
+        """Yield the plans before any is carried out; a question of several is only in the first."""
         if self._only is not None:
             yield self._only
             return
         planned: dict[str, int] = {}
         judged = set[tuple[object, ...]]()
-        for cells in batches(self._layout.cells, self._size, LONGEST):
-            plan = plan_cells(self._project, self._layout, cells)
+        for cells in batches(self._scope.cells, self._size, LONGEST):
+            plan = plan_cells(self._project, self._scope, cells)
             judgements, plan.judgements = plan.judgements, []
             for judgement in judgements:
                 if self.shared.isdisjoint(judgement.cell.questions):
@@ -228,19 +227,19 @@ class Plans:
             yield plan
 
     def survey(self) -> PlanTotals:
-        """The totals of all plans."""
+        """Return the totals of all plans."""
         survey = PlanTotals()
         for plan in self._once():
             survey.add(plan)
         return survey
 
     def todo(self) -> Iterator[object]:
-        """Everything that the plans would do, item by item."""
+        """Yield all items of the plans."""
         for plan in self._once():
             yield from plan.todo()
 
     def price(self) -> float | None:
-        """The estimated cost in USD; None if a price is not known."""
+        """Return the estimated cost in USD; None if a price is not known."""
         explainer = Explainer(self._project)
         prices = [
             estimate(self._project, explainer.asks(plan), explainer.judgements(plan)).usd
@@ -265,7 +264,7 @@ def _store_workspace(project: Project) -> str:
 
 
 class _FinishedRun(NamedTuple):
-    """A run whose plans are carried out: all that it is recorded and reported from."""
+    """The facts of a run whose plans are carried out, for its record and its report."""
 
     selection: SelectionOptions
     options: RunOptions
@@ -277,7 +276,7 @@ class _FinishedRun(NamedTuple):
 
 
 def _make_run(project: Project, finished: _FinishedRun) -> Run:
-    """The run to record; stores its results."""
+    """Return the run to record; stores its results."""
     settings, outcome = project.settings, finished.outcome
     return Run(
         id="",
@@ -330,6 +329,6 @@ def _status(totals: RunTotals, outcome: ExecutionCounts) -> str:
 
 
 def git_state(root: Path) -> RunCommit | None:
-    """The commit of the workspace and whether it has changes; None outside of git."""
+    """Return the commit of the workspace and whether it has changes; None outside of git."""
     state = read_state(root)
     return RunCommit(state.commit, state.dirty) if state else None

@@ -1,4 +1,4 @@
-"""Carries out a plan: within the budget, until it is interrupted."""
+"""Carries out the plans of a run within its limits, until it is interrupted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NONCES_AT_ONCE = 256
 
 
 def stopping_signals() -> tuple[signal.Signals, ...]:
-    """The signals that stop a run in order; a hang-up does not when it is ignored, as by nohup."""
+    """Return the signals that stop a run; without a hang-up if it is ignored, as by nohup."""
     hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     return (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hangs_up else ()))
 
@@ -93,7 +93,7 @@ def carry_out(
 
 
 def make_nonces() -> Iterator[str]:
-    """Endless nonces of 16 unpredictable hexadecimal digits, drawn in batches."""
+    """Yield nonces of 16 unpredictable hexadecimal digits without end."""
     while True:
         digits = secrets.token_hex(8 * _NONCES_AT_ONCE)
         yield from (digits[start : start + 16] for start in range(0, len(digits), 16))
@@ -107,7 +107,7 @@ async def _run_until_stopped(
     longest: float | None,
     hold: Callable[[], None],
 ) -> ExecutionCounts:
-    """Run; when time is up, or at SIGINT, calls in flight may finish; a second SIGINT ends all."""
+    """Run until the time limit or SIGINT, then finish calls in flight; another SIGINT ends them."""
     loop = asyncio.get_running_loop()
     outcome = executor.outcome
     doing: asyncio.Task[None] | None = None
@@ -181,7 +181,7 @@ def _handling(
 def _held_while_closing(
     numbers: Collection[signal.Signals],
 ) -> Iterator[tuple[Callable[[], None], list[int]]]:
-    """A function that starts to hold signals back, and the list of the signals held.
+    """Return a function that begins to hold back signals, and the list of held signals.
 
     An interrupt while the loop is being closed would leave it half open. At the end of the
     block the previous handlers are restored.
@@ -203,7 +203,7 @@ def _held_while_closing(
 
 
 def fails(cell: Cell, plan: Plan, outcome: ExecutionCounts, rule: str) -> bool:
-    """Whether a cell has a failing verdict; False while answers or votes are missing."""
+    """Return whether a cell has a failing verdict; False while answers or votes are missing."""
     alone = replace(plan, cells=[cell])
     (result,) = compute_results(alone, rule, outcome.sessions, outcome.votes)
     return result.verdict in ("fail", "error")

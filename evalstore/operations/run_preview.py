@@ -21,7 +21,7 @@ _MUCH = 1.01
 
 
 class TooExpensiveError(EvalstoreError):
-    """A run costs more than may be spent without asking, and the cost was not confirmed."""
+    """A run costs more than may be spent without confirmation, and was not confirmed."""
 
     exit_code = STOPPED
 
@@ -35,13 +35,13 @@ class PlanTotals:
     """Answers to take from files."""
     judgements: int = 0
     candidates: dict[str, Candidate] = field(default_factory=dict)
-    """By display id; only those that are asked."""
+    """The candidates that are asked, by display id."""
     judges: dict[str, Judge] = field(default_factory=dict)
-    """By evaluator id; only those that judge."""
+    """The judges that judge, by evaluator id."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Return whether there is nothing to do."""
         return not (self.asks or self.recorded or self.judgements)
 
     def add(self, plan: Plan) -> None:
@@ -58,13 +58,13 @@ class PlanTotals:
 
     @property
     def models(self) -> list[str]:
-        """Display ids of all models that are called."""
+        """Return display ids of all models that are called."""
         asked = [candidate.id for candidate in self.candidates.values()]
         return list(dict.fromkeys(asked + [judge.id for judge in self.judges.values()]))
 
 
 def most_cost(project: Project, options: RunOptions) -> float | None:
-    """The most that may be spent, in USD; None without a bound."""
+    """Return the most that may be spent, in USD; None if there is no limit."""
     return project.settings.max_cost if options.max_cost is None else options.max_cost
 
 
@@ -75,10 +75,10 @@ def get_leave(
     options: RunOptions,
     listener: ProgressListener,
 ) -> None:
-    """Ask before much is spent; `price` estimates what the run will cost.
+    """Ask for confirmation of a high cost; `price` estimates the cost of the run in USD.
 
-    Raises `TooExpensiveError` when the answer is no, and `EvalstoreError` when a bound on the
-    cost could not be kept.
+    Raises `TooExpensiveError` when the user declines, and `EvalstoreError` when a limit on the
+    cost cannot be kept.
     """
     prices = {id: project.price_of(id) for id in survey.models}
     unpriced = [id for id, model_price in prices.items() if model_price is None]
@@ -101,7 +101,7 @@ def get_leave(
     if likely is None or likely <= most:
         return
     question = (
-        f"this run would ask {survey.asks:,} answer{'s' * (survey.asks != 1)} "
+        f"this run would ask for {survey.asks:,} answer{'s' * (survey.asks != 1)} "
         f"and make {survey.judgements:,} judgement{'s' * (survey.judgements != 1)}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )
@@ -121,7 +121,7 @@ def keep_to(
 ) -> None:
     """Raise `EvalstoreError` when the plan or its price differs from the approved plan.
 
-    Files may have been edited, and stored answers may have gone, since the plan was shown.
+    Files may have been edited since the plan was shown, and stored answers may be gone.
     """
     was, now = (agreed.asks, agreed.judgements), (survey.asks, survey.judgements)
     if any(count > shown for count, shown in zip(now, was, strict=True)):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def describe_spending(outcome: ExecutionCounts) -> list[Json]:
-    """The calls, tokens and cost of each model, for each part that it had."""
+    """Return the calls, tokens and cost of each model, for each part that it had."""
     return [
         {
             "model": model,
@@ -56,17 +56,17 @@ class RunReport:
     status: str
     asked: int
     recorded: int
-    """Answers that are recorded in files."""
+    """The number of answers that were taken from files."""
     judged: int
     reused: int
     failed: int
     failures: dict[str, int] = field(metadata={"json_as": _list_failures})
     """Message -> how many calls failed with it."""
     hopeless: int
-    """Failures that a further run would repeat unless something is changed."""
+    """The number of failures that would recur in another run unless something is changed."""
     cost: float | None
     judge_cost: float = field(metadata={"json_as": lambda usd: round(usd, 8)})
-    """The part of the cost that is due to judges."""
+    """The part of the cost that is due to judges, in USD."""
     spending: list[Json]
     """For each model and part (`candidate`, `evaluator`): calls, tokens, cost."""
     saved: float
@@ -85,7 +85,7 @@ class RunReport:
     skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
-    """Python files that checks wait for."""
+    """Python files that must be trusted before checks can run."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)
     """Errors of test files that are left out."""
     gate_off: bool = False
@@ -93,26 +93,26 @@ class RunReport:
     changes: VerdictChanges | None = field(
         default=None, metadata={"json_name": "since", "json_optional": True}
     )
-    """The difference from earlier runs; None when there is none to compare with."""
+    """The changes since earlier runs; None if there is no run to compare with."""
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """How many cases ended with each verdict, or are `pending`."""
+        """Return how many cases have each verdict, or are `pending`."""
         return self.totals.verdicts
 
     @property
     def rate(self) -> Rate:
-        """The pass rate with its 95 % interval."""
+        """Return the pass rate with its 95 % interval."""
         return self.totals.rate
 
     @property
     def pass_rate(self) -> float | None:
-        """The share of the judged cases that passed, 0..1; None when nothing was judged."""
+        """Return the share of the judged cases that passed, 0..1; None when nothing was judged."""
         return self.rate.rate
 
     @property
     def cases(self) -> Iterator[Json]:
-        """The cases as JSON, read from the store one after the other."""
+        """Yield the cases as JSON, reading them from the store one after the other."""
         marks = self.changes.marks() if self.changes else {}
         for result, feedback in self.lines():
             change = marks.get(cell_of(result))

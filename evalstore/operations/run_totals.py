@@ -53,11 +53,11 @@ class RunTotals:
         self._leaves = LeafBuilder(project.reading, project.store.load_cases)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
-        """Test file -> how many of its cells have each verdict; None: not judged."""
+        """Test file -> how many of its cells have each verdict, None for those without one."""
         self.models: dict[str, Counter[str | None]] = {}
-        """Candidate -> the same."""
+        """Candidate -> how many of its cells have each verdict."""
         self.notable: list[Result] = []
-        """The first few that did not pass, and the first few that are pending."""
+        """The first few results that did not pass, and the first few that are pending."""
         self.feedback: dict[str, str] = {}
         """The feedback of the notable results, by id of the vote."""
         self.prompts: dict[str, dict[str | None, str]] = {}
@@ -100,7 +100,7 @@ class RunTotals:
         self._votes |= shared
 
     def _count_questions(self, cells: list[CellResult]) -> None:
-        """Count the verdicts on each case: all of its cells are in one batch."""
+        """Count the verdicts on each case, whose cells are all in one batch."""
         questions: Questions = {}
         none = Counts()
         for cell in cells:
@@ -135,17 +135,17 @@ class RunTotals:
         self.notable += map(as_result, kept)
 
     def count(self, word: str | None) -> int:
-        """The number of cells with a verdict, or `pending`."""
+        """Return the number of cells with a verdict, or `pending`."""
         return sum(words[word] for words in self.files.values())
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """The number of cells with each verdict, and `pending`."""
+        """Return the number of cells with each verdict, and `pending`."""
         return {word: self.count(word) for word in RESULT_WORDS}
 
     @property
     def rate(self) -> Rate:
-        """The share of passes among the judged."""
+        """Return the share of passes among the judged cases."""
         files = Clusters()
         for words in self.files.values():
             unresolved = words["undecided"] + words["error"]

@@ -1,4 +1,4 @@
-"""`schema`: the JSON Schemas of the files that evalstore reads."""
+"""The command `schema`: the JSON Schemas of the files that evalstore reads."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def schema_text(kind: str) -> str:
-    """The JSON Schema of a kind of file as JSON; raises `EvalstoreError` for an unknown kind."""
+    """Return the JSON Schema of a kind of file as JSON; raises `EvalstoreError`."""
     document = _find(kind).schema()
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def schema_titles() -> dict[str, str]:
-    """The kinds of files that have a schema, each with which files these are."""
+    """Return the kinds of files that have a schema, with a description of these files."""
     return {kind: schema.title for kind, schema in SCHEMAS.items()}
 
 
 def write_schemas(start: Path, folder: Path, kinds: Iterable[str] = ()) -> list[Path]:
     """Write the schemas of some kinds, or of all, into a folder; returns the paths.
 
-    `folder` and the paths count from `start`. Existing schemas are replaced. Raises
+    `folder` and the paths are relative to `start`. Existing schemas are replaced. Raises
     `EvalstoreError`.
     """
     texts = {kind: schema_text(kind) for kind in tuple(kinds) or SCHEMAS}

@@ -1,4 +1,4 @@
-"""`show`: anything in the store, by its id or name."""
+"""The command `show`: any object of the store, by its id or name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _name_in_runs(location: Location, store: Store, file: str) -> str:
-    """The path that a test file had in the newest run; the workspace is read if that lacks it."""
+    """Return the path of a test file in the newest run, reading the workspace if that lacks it."""
     runs = store.find_runs(limit=1)
     if runs and not find_entry([runs[0].snapshot], file, store.load_nodes):
         with suppress(EvalstoreError), open_project(location) as project:
@@ -61,7 +61,7 @@ class _Changed(NamedTuple):
 
 
 def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter[str]]:
-    """The verdict counts of a file, by run."""
+    """Return the verdict counts of a file, by run."""
     roots: dict[str, set[str]] = {}
     for change in changed:
         roots.setdefault(change.path, set()).add(change.run.results)
@@ -87,7 +87,7 @@ class ShownItem:
     """The names of the system prompts of cases with several."""
 
     def document(self) -> Json:
-        """As JSON: the stored content, with kind and id."""
+        """Return the stored content as JSON, with kind and id."""
         content = {
             name: value for name, value in self.content.items() if name not in ("kind", "scheme")
         }
@@ -100,7 +100,7 @@ class ShownItem:
 
 
 def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem:
-    """A stored thing, but for sessions, with what belongs to it."""
+    """Return a stored object other than a session, with related objects."""
     if kind == "question":
         return _show_question(location, store, id)
     stored = store.load_any(kind, id)
@@ -113,7 +113,7 @@ def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem
 
 
 def several_prompts(results: Iterable[Json]) -> set[str | None]:
-    """The system prompts of the cases that have several."""
+    """Return the system prompts of the cases that have several."""
     prompts: dict[tuple[str, str], set[str | None]] = {}
     for result in results:
         prompts.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
@@ -121,7 +121,7 @@ def several_prompts(results: Iterable[Json]) -> set[str | None]:
 
 
 def _show_question(location: Location, store: Store, id: str) -> ShownItem:
-    """A question with its answers and failed calls."""
+    """Return a question with its answers and failed calls."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
     places = find_places(location, store, [id])
     asked = next((session.question for session in store.find_sessions(samples[:1]).values()), None)
@@ -158,7 +158,7 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
 
 
 def show_file(location: Location, store: Store, revision: str, path: str) -> ShownItem:
-    """A test file as it was in a run; raises `RevisionError` when the run has no such file."""
+    """Return a test file as it was in a run; raises `RevisionError` if the run lacks it."""
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
     name = find_file(location, open_workspace(location), tree, path, run.id)
@@ -171,7 +171,7 @@ def show_file(location: Location, store: Store, revision: str, path: str) -> Sho
 def find_file(
     location: Location, workspace: WorkspaceFolder, files: Collection[str], path: str, side: str
 ) -> str:
-    """The test file that a path names; `files` are those of a run or of the workspace.
+    """Return the test file that a path names; `files` are those of a run or of the workspace.
 
     The path is relative to the workspace, to the current folder or to the folder of the tests.
     Raises `RevisionError` when there is no such file.
@@ -189,7 +189,7 @@ def find_file(
 
 
 def _evaluator_name(store: Store, id: str) -> str:
-    """The model's code, `checks`, a person, or the system that the verdict was imported from."""
+    """Return the name of an evaluator: a model, `checks`, a person, or the imported system."""
     content = store.load_any("evaluator", id).content
     if "model" in content:
         return str(store.load_any("model", content["model"]).content["code"])
@@ -197,7 +197,7 @@ def _evaluator_name(store: Store, id: str) -> str:
 
 
 def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
-    """The results with a session, and whether their cases have several system prompts.
+    """Return the results with a session, and whether their cases have several system prompts.
 
     They are read from the newest run that has the session, and from the runs before it for cases
     that this run left out.
@@ -253,7 +253,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
 
 
 def cases_related(load: LoadVersions, cases: Sequence[Case]) -> dict[str, Json]:
-    """The contents of the tests and evaluations of these cases, by id."""
+    """Return the contents of the tests and evaluations of these cases, by id."""
     evaluations = [case.evaluation for case in cases if case.evaluation]
     return {
         "tests": load("test", [id for case in cases for id in case.tests]),
@@ -262,7 +262,7 @@ def cases_related(load: LoadVersions, cases: Sequence[Case]) -> dict[str, Json]:
 
 
 def result_to_json(result: Result) -> Json:
-    """A result as the document of its run lists it."""
+    """Return a result as JSON, as the document of its run lists it."""
     return {
         "file": result.file,
         "row": result.row,

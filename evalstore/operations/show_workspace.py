@@ -1,4 +1,4 @@
-"""`show @work`: the cases of the workspace, or of one of its test files, as they are now."""
+"""The command `show @work`: the current cases of the workspace, or of one test file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def show_workspace(location: Location) -> ShownItem:
-    """All cases with the verdicts that stored answers and judgements give them.
+    """Return all cases with their verdicts from stored answers and judgements.
 
-    The id is that of the snapshot that a run would store now.
+    The id is that of the snapshot that a run would store.
     """
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
@@ -46,7 +46,7 @@ def show_workspace(location: Location) -> ShownItem:
 
 
 def show_workspace_file(location: Location, path: str) -> ShownItem:
-    """The cases of a test file as it is now; raises `RevisionError` when there is no such file."""
+    """Return the current cases of a test file; raises `RevisionError` if there is none."""
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
         name = find_file(location, project.workspace, project.reading.files, path, WORKSPACE)

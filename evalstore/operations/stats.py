@@ -1,6 +1,6 @@
-"""`stats`: totals of the results of a run by candidate, system prompt, tag or file.
+"""The command `stats`: totals of the results of a run by candidate, prompt, tag or file.
 
-Costs are those of the answers and judgements that count, also when an earlier run made the calls.
+Costs are those of the answers and judgements that count, even if an earlier run made the calls.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from evalstore.workspace.settings import AnalysisQuery
 
 DIMENSIONS = ("model", "prompt", "tag", "file")
-"""What results can be grouped by."""
+"""The dimensions by which results can be grouped."""
 _AT_ONCE = 4_000
 """Results whose answers and judgements are looked up together."""
 _GAP = "  "
-"""Between the parts of a group's name."""
+"""The separator between the parts of a group's name."""
 _DAY = 86_400_000_000
 _FREE = (SCRIPTED, RECORDED)
 """Providers whose answers cost nothing when they have no price."""
@@ -77,11 +77,11 @@ class Stats:
 
     @property
     def is_workspace(self) -> bool:
-        """Whether these are the results of the workspace and not of a run."""
+        """Return whether these are the results of the workspace and not of a run."""
         return self.run == WORKSPACE
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the statistics as JSON."""
         return {
             **fields_to_json(self),
             "groups": [
@@ -99,10 +99,10 @@ def stats(
     query: str | None = None,
     currency: str | None = None,
 ) -> Stats:
-    """The results of a run grouped by these dimensions; a case counts for each of its tags.
+    """Return the results of a run grouped by dimensions; a case counts for each of its tags.
 
-    The revision `@work` is the workspace as it is now, with the verdicts that stored answers and
-    judgements give it.
+    The revision `@work` is the current workspace, with the verdicts from stored answers and
+    judgements.
 
     `query` is the description of a query of the settings. Raises `EvalstoreError` for an unknown
     query or currency, and when nothing is selected.
@@ -126,7 +126,7 @@ def read_stats(
     query: str | None = None,
     currency: str | None = None,
 ) -> list[Stats]:
-    """The statistics for several groupings; the results are read once."""
+    """Return the statistics for several groupings; the results are read once."""
     _check_groupings(groupings)
     with _open(location, revision) as project:
         chosen = _find_query(project, query) if query is not None else None
@@ -180,7 +180,7 @@ def read_stats(
 
 @contextmanager
 def _open(location: Location, revision: str) -> Iterator[Project]:
-    """The project; its test files are read, and must be sound, for the workspace alone."""
+    """Open the project; test files are read, and must be valid, only for the workspace."""
     if revision != WORK:
         with open_catalogue(location) as project:
             yield project
@@ -195,7 +195,7 @@ def _open(location: Location, revision: str) -> Iterator[Project]:
 def _find_results(
     project: Project, revision: str
 ) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
-    """The run that a revision names, and its results in batches."""
+    """Return the run that a revision names, and its results in batches."""
     if revision != WORK:
         run = resolve_run(project.store, revision)
         return run, iterate_cases(project.store, run)
@@ -205,7 +205,7 @@ def _find_results(
 
 
 def _find_query(project: Project, name: str) -> AnalysisQuery:
-    """The query with this description, or the only one whose description contains it."""
+    """Return the query with this description, or the only one whose description contains it."""
     queries = project.settings.analysis_queries
     names = [query.description for query in queries]
     if not queries:
@@ -226,7 +226,7 @@ def _find_query(project: Project, name: str) -> AnalysisQuery:
 
 
 def _converter(project: Project, code: str) -> Callable[[float, int], float]:
-    """A function from USD and a time to an amount of the currency, at the rate of that day."""
+    """Return a function from USD and a time to an amount of the currency at that day's rate."""
     currency = project.reading.currencies.get(code)
     if currency is None:
         if code == "USD":
@@ -265,7 +265,7 @@ def _look(
     keep: Filter,
     convert: Callable[[float, int], float],
 ) -> Iterator[tuple[MeasuredResult, Case]]:
-    """The selected results, with the facts of their answers and judgements."""
+    """Yield the selected results with the facts of their answers and judgements."""
     prices = _CostReader(store, convert)
     for batch in batches:
         spent = store.find_spent(id for result, _ in batch for id in result.sessions)
@@ -311,7 +311,7 @@ def _look(
 def _select(
     batches: Iterable[list[tuple[Result, Case]]], keep: Filter
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """The results that count, in larger batches."""
+    """Yield the results that count, in larger batches."""
     waiting: list[tuple[Result, Case]] = []
     for batch in batches:
         waiting += [entry for entry in batch if keep(*entry)]
@@ -330,12 +330,12 @@ class _CostReader:
         self._models = store.load_all("model")
 
     def model_of(self, judgement: StoredJudgement) -> str | None:
-        """The model version of a judgement; None for checks or a person."""
+        """Return the model version of a judgement; None for checks or a person."""
         model: str | None = self._evaluators.get(judgement.vote.evaluator, {}).get("model")
         return model
 
     def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
-        """The cost of a call in the currency; None if it is unknown."""
+        """Return the cost of a call in the currency; None if it is unknown."""
         if usd is not None:
             return self._convert(usd, at)
         is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
@@ -345,7 +345,7 @@ class _CostReader:
 def _by_attempt(
     case: Case, votes: Sequence[StoredJudgement], rule: str
 ) -> list[tuple[Verdict, float | None]]:
-    """The verdict on each judged attempt."""
+    """Return the verdict on each judged attempt."""
     by_subject: dict[str, list[StoredJudgement]] = {}
     for vote in votes:
         by_subject.setdefault(vote.subject, []).append(vote)
@@ -359,7 +359,7 @@ def _by_attempt(
 
 
 def _keys(by: By, result: Result, case: Case) -> Iterator[_Key]:
-    """The groups of a result: several when it has tags."""
+    """Yield the groups of a result: several if it has tags."""
     keys: list[_Key] = [()]
     for name in by:
         parts: Sequence[str | None]

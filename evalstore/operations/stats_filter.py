@@ -36,15 +36,15 @@ class Filter:
 
     @property
     def is_about_votes(self) -> bool:
-        """Whether verdicts must be computed again, from some of the judgements."""
+        """Return whether verdicts must be computed again from some of the judgements."""
         return self._evaluators is not None
 
     def evaluator(self, id: str) -> bool:
-        """Whether the judgements of this evaluator count."""
+        """Return whether the judgements of this evaluator count."""
         return self._evaluators is None or id in self._evaluators
 
     def __call__(self, result: Result, case: Case) -> bool:
-        """Whether a result counts."""
+        """Return whether a result counts."""
         query = self._query
         if query is None:
             return True
@@ -66,7 +66,7 @@ class Filter:
         )
 
     def _find_evaluators(self, project: Project, run: Run) -> set[str] | None:
-        """The ids of the evaluators that count; None: all of them."""
+        """Return the ids of the evaluators that count; None if all count."""
         query = self._query
         if query is None or (not query.evaluators and query.evaluators_temperature is None):
             return None
@@ -108,12 +108,12 @@ class Filter:
 
 
 def _names(chosen: QueryModel, model: str) -> bool:
-    """Whether it is this model; a further candidate with it has its temperature in its name."""
+    """Return whether a query selects a model, also under a name with a temperature."""
     return model == chosen.id or model.startswith(f"{chosen.id}@")
 
 
 def _find_prompts(project: Project, names: Sequence[str]) -> set[str]:
-    """The current prompt versions of these names."""
+    """Return the ids of the current prompt versions with these names."""
     versions = project.reading.names.get("prompts", {})
     for name in names:
         if name not in versions:

@@ -1,4 +1,4 @@
-"""`status`: what changed since the last run, what a run would do, why, and its price."""
+"""The command `status`: the changes since the last run, and the plan with reasons and cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
-    """What a run would do, and what changed; no model is called.
+    """Return what a run would do and what changed, without calling a model.
 
     Without `whole`, the list of items may be missing.
     """

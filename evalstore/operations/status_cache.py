@@ -7,7 +7,7 @@ old. It contains the numbers of the plan, without the items. It is a file beside
 this machine only, and can be deleted.
 """
 
-# Paths are texts here: thousands of files are looked at when nothing has changed.
+# Paths are strings here, because the stamps of thousands of files are compared.
 # ruff: noqa: PTH116, PTH118, PTH120
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
 
 _FORMAT = [5, __version__]
-"""Raise the number when the status depends on other inputs, or is computed otherwise."""
+"""Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
-"""Changed files, and pairs that lack a capability, that are remembered."""
+"""The most changed files and skipped pairs that are cached."""
 _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
@@ -50,7 +50,7 @@ _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
 
 
 def recall(location: Location, *, whole: bool) -> Status | None:
-    """The cached status; None when there is none or it is not valid."""
+    """Return the cached status; None when there is none or it is not valid."""
     for root in (location.directory, *location.directory.parents):
         if (root / "evalstore.yaml").is_file():
             break
@@ -79,7 +79,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
 
 
 def _asked(root: Path, location: Location) -> list[Any]:
-    """Everything that selects the files and the store, what they may use, and the day."""
+    """Return what selects the files and the store, what they may use, and the day."""
     config = None if location.config is None else str(location.config)
     folder = str(location.directory) if location.store else None
     allowed = AllowedPaths().of(os.path.realpath(root))
@@ -97,7 +97,7 @@ class _Digest:
         self._hash.update(json.dumps(seen).encode())
 
     def hexdigest(self) -> str:
-        """The hash as 32 hexadecimal digits."""
+        """Return the hash as 32 hexadecimal digits."""
         return self._hash.hexdigest()
 
 
@@ -136,7 +136,7 @@ def look(
 
 
 def see(name: str) -> Seen:
-    """A path with its stamp; all zero when it does not exist."""
+    """Return a path with its stamp; all zero when it does not exist."""
     try:
         return (name, *stamp(os.stat(name)))
     except (OSError, ValueError):
@@ -144,7 +144,7 @@ def see(name: str) -> Seen:
 
 
 def see_mentioned(name: str) -> Seen:
-    """The target of a path, with its stamp."""
+    """Return the target of a path, with its stamp."""
     return see(os.path.realpath(name))
 
 
@@ -181,13 +181,14 @@ class StatusCache:
                 str(store),
             )
         except EvalstoreError:
-            self._digest.newest = began  # the reading will say what is wrong
+            self._digest.newest = began  # reading the files will report the error
 
     def keep(self, status: Status, mentioned: Mapping[str, Seen], *, runs_code: bool) -> None:
         """Write a status to the cache.
 
-        Only when all stamps are old enough: a younger file may change without a new stamp. Not
-        with items and `runs_code`: which files are trusted is not among the stamps.
+        It is written only if all stamps are old enough, because a younger file may change without
+        a new stamp. With `runs_code` it is written only without items, because trust is not among
+        the stamps.
         """
         if (
             self._selection != SelectionOptions()

@@ -1,4 +1,4 @@
-"""The result of `status`. Imports nothing slow."""
+"""The result of `status`. This module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class FileChange:
     """Two letters as in git: the change of the tests, and of the evaluation."""
     file: str
     asked: int
-    """Cases that are asked again, are new, or have another recorded answer."""
+    """The number of cases that are asked again, are new, or have another recorded answer."""
     judged: int
-    """Cases whose stored answers are judged again."""
+    """The number of cases whose stored answers are judged again."""
     gone: int
     reason: str
     new: int = 0
-    """Cases of new rows, which are not counted as asked again."""
+    """The number of cases of new rows, which do not count as asked again."""
     was: str | None = None
     now: str | None = None
     """The two values of the first difference."""
@@ -51,7 +51,7 @@ class Status:
     """The items of the plan; may be missing when only the numbers were requested."""
     ask: int
     record: int
-    """Answers that are recorded in files and not stored yet."""
+    """The number of answers that are recorded in files and not stored yet."""
     judge: int
     reuse: int
     skipped: list[tuple[str, str, str, str]] = field(metadata={"json_as": len})
@@ -68,14 +68,14 @@ class Status:
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
     """Test files with several system prompts -> the name of each."""
     left_asks: int = 0
-    """Missing answers that a run would not get, as they need the network."""
+    """The number of missing answers that need the network and that a run would not get."""
     left_judgements: int = 0
     untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
-    """Python files that checks wait for, and model files that models wait for."""
+    """Python files and model files that must be trusted before checks or models can run."""
     waiting: int = 0
-    """Judgements that wait for them."""
+    """The number of judgements that wait for these files to be trusted."""
     waiting_asks: int = 0
-    """Answers that wait for them."""
+    """The number of answers that wait for these files to be trusted."""
     refused: list[str] = field(default_factory=list)
     """Messages about keys that a run would refuse to send."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)
@@ -85,17 +85,17 @@ class Status:
 
     @property
     def is_any(self) -> bool:
-        """Whether a run would do anything."""
+        """Return whether a run would do anything."""
         return bool(self.ask or self.record or self.judge)
 
     @property
     def left(self) -> dict[str, int]:
-        """Missing answers and judgements that a run would not get."""
+        """Return the numbers of missing answers and judgements that a run would not get."""
         return {"ask": self.left_asks, "judge": self.left_judgements}
 
 
 def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
-    """The items; equal ones, such as the rows of a group, are added up."""
+    """Return the items with the counts of equal ones, such as rows of a group, added up."""
     counts: Counter[PlanItem] = Counter()
     for item in items:
         counts[replace(item, count=1)] += item.count

@@ -1,4 +1,4 @@
-"""`trust`: allows files to run and variables to be sent on this machine; lists and revokes."""
+"""The command `trust`: allows files to run and variables to be sent, lists and revokes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from evalstore.processes.application import Application
 
 _SHORTEST = 8
-"""Digits of a hash that can stand for it."""
+"""The fewest digits of a shortened hash."""
 _TRUSTED = {"json_name": "trusted", "json_as": lambda at: iso(at) if at else None}
 _CHANGE = {"json_as": lambda change: change or None}
 _MODEL_FILES = (".yaml", ".yml")
 _LINES = 12
-"""Lines of a file that are shown."""
+"""The most lines of a file that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ class ShownFile:
     at: int | None = field(default=None, metadata=_TRUSTED)
     """When it was trusted, in microseconds since 1970."""
     change: str = field(default="", metadata=_CHANGE)
-    """`trusted`, `revoked`, or `kept`: it was trusted already."""
+    """`trusted`, `revoked`, or `kept` if it was trusted already."""
     runs: str = ""
-    """What the file runs with which variables, if it is the model file of an application."""
+    """The application with its variables, if this is its model file; else empty."""
     is_application: bool = False
 
 
 def trust(location: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
-    """Trust the current contents of the files; none when one cannot be read."""
+    """Trust the current contents of the files; if one cannot be read, none is trusted."""
     applications = [name for name in names if name.endswith(_MODEL_FILES)]
     models = find_applications(location, applications) if applications else {}
     read = [_read(location, name) for name in names if name not in models]
     trust_list = TrustList(default_place())
-    shown = [_trust_application(trust_list, *found) for found in models.values()]
+    shown = [_trust_application(trust_list, *model_file) for model_file in models.values()]
     for path, data in read:
         entry = Trusted(digest(data), network, str(path), len(data), now())
         before = trust_list.find(entry.sha256)
@@ -97,7 +97,7 @@ def _trust_application(trust_list: TrustList, path: Path, application: Applicati
 
 
 def trusted_files() -> list[ShownFile]:
-    """All trusted files, oldest first."""
+    """Return all trusted files, oldest first."""
     return [
         ShownFile(entry.path, entry.sha256, entry.size, entry.network, at=entry.at)
         for entry in TrustList(default_place()).entries
@@ -105,15 +105,15 @@ def trusted_files() -> list[ShownFile]:
 
 
 def allowed_paths() -> list[AllowedPath]:
-    """The paths that workspaces may use outside of themselves, oldest first."""
+    """Return the paths that workspaces may use outside of themselves, oldest first."""
     return AllowedPaths().entries
 
 
 def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], list[AllowedPath]]:
     """Revoke trust in files, named by a present or former path, or by the start of a hash.
 
-    A path that workspaces may use is revoked for all of them; the folder of a workspace revokes
-    all paths that it may use.
+    A path that workspaces may use is revoked for all of them. For the folder of a workspace, all
+    paths that it may use are revoked.
     """
     trust_list, allowed = TrustList(default_place()), AllowedPaths()
     chosen: dict[str, Trusted] = {}
@@ -156,7 +156,7 @@ class ShownVariable:
     at: int | None = field(default=None, metadata=_TRUSTED)
     """When it was allowed, in microseconds since 1970."""
     change: str = field(default="", metadata=_CHANGE)
-    """`trusted`, `revoked`, or `kept`: it was allowed already."""
+    """`trusted`, `revoked`, or `kept` if it was allowed already."""
 
 
 def allow_variable(variable: str, host: str) -> ShownVariable:
@@ -168,7 +168,7 @@ def allow_variable(variable: str, host: str) -> ShownVariable:
 
 
 def allowed_variables() -> list[ShownVariable]:
-    """All variables that may be sent, oldest first."""
+    """Return all variables that may be sent, oldest first."""
     grants = TrustList(default_place()).grants
     return [ShownVariable(grant.variable, grant.host, grant.at) for grant in grants]
 

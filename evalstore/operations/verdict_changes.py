@@ -1,4 +1,4 @@
-"""What a run changed: each case is compared with the newest earlier run that judged it."""
+"""Compares each case of a run with the newest earlier run that judged it."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ class VerdictChanges:
     since: str
     """The id of the newest earlier run that has results of the same test files."""
     started: int
-    """When it started: microseconds since 1970, UTC."""
+    """The start of that run in microseconds since 1970, UTC."""
     broke: list[Result] = field(default_factory=list)
     """Results that do not pass and passed before."""
     fixed: list[Result] = field(default_factory=list)
     """Results that pass and did not before."""
     new: list[Result] = field(default_factory=list)
-    """Results that do not pass, of cases without an earlier verdict."""
+    """Results that do not pass, in cases without an earlier verdict."""
     failed_again: list[Result] = field(default_factory=list)
-    """Results that did not pass before either, with another answer or judgement."""
+    """Results that did not pass before either, but have another answer or judgement."""
     changed: int = 0
     """The number of other results with another verdict or another answer."""
 
     @property
     def is_any(self) -> bool:
-        """Whether a case that was judged before has another verdict or another answer."""
+        """Return whether a case that was judged before has another verdict or another answer."""
         return bool(self.broke or self.fixed or self.changed)
 
     @property
     def failures(self) -> list[Result]:
-        """The results that do not pass and are not as they were, the new ones first."""
+        """Return the results that do not pass and that changed, the new failures first."""
         return [*self.broke, *self.new, *self.failed_again]
 
     def marks(self) -> dict[Cell, Change]:
-        """The kinds of the changes, by the cell of the result."""
+        """Return the kind of each change, by the cell of its result."""
         groups: tuple[tuple[Change, list[Result]], ...] = (
             ("broke", self.broke),
             ("fixed", self.fixed),
@@ -63,7 +63,7 @@ class VerdictChanges:
         return {cell_of(result): change for change, results in groups for result in results}
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the changes as JSON."""
         return {
             "run": self.since,
             "broke": len(self.broke),
@@ -76,22 +76,22 @@ Cell = tuple[str, str, int, str]
 
 
 def cell_of(result: Result) -> Cell:
-    """The place of a result within its run."""
+    """Return the place of a result within its run."""
     return result.file, result.row, result.prompt_number, result.model
 
 
 def find_changes(store: Store, folder: str, run: Run) -> VerdictChanges | None:
-    """How the verdicts of a run differ from earlier ones; None without an earlier run.
+    """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
 
-    `folder` is that of the test files. Only files with other results than in the run before are
-    read.
+    `folder` is that of the test files. Only files whose results differ from those of the previous
+    run are read.
     """
     newest = next(store.find_recent_runs(before=run, limit=1), None)
     return _Comparer(store, folder, run, newest).compare() if newest else None
 
 
 class _Comparer:
-    """Compares the files of a run with earlier runs until all of its verdicts are compared."""
+    """Compares the files of a run with earlier runs until all verdicts are compared."""
 
     def __init__(self, store: Store, folder: str, run: Run, newest: Run) -> None:
         self._store, self._folder, self._run = store, folder, run
@@ -99,11 +99,11 @@ class _Comparer:
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
         self._is_dated = len(self._leaves) < len(read_tree(run.results, load))
-        """Whether the run to name is known: some files are as in the newest earlier run."""
+        """Whether the run to name is known: some files have not changed since the newest one."""
         self._unread = set(self._leaves)
-        """Files of which nothing is compared yet."""
+        """Files that are not compared yet."""
         self._waiting: dict[str, list[tuple[Result, Case]]] = {}
-        """Judged results that no earlier run had yet, by file."""
+        """Judged results without an earlier result so far, by file."""
 
     def compare(self) -> VerdictChanges:
         """Compare all files."""
@@ -157,7 +157,7 @@ class _Comparer:
                 self._waiting[path] = left
 
     def _read(self, leaves: Mapping[str, str]) -> dict[str, list[tuple[Result, Case]]]:
-        """The judged results of these files."""
+        """Return the judged results of these files."""
         judged: dict[str, list[tuple[Result, Case]]] = {path: [] for path in leaves}
         for batch in iterate_entries(self._store, leaves):
             for result, case in batch:

@@ -1,10 +1,10 @@
-"""`--watch`: waits until files are saved, and decides whether another run is needed.
+"""The option `--watch`: waits until files are saved, and decides whether a run is needed.
 
 Files are polled a few times a second, which works on every file system. Only stamps are compared;
-the plan decides what a change means, as in any run.
+the plan determines the effect of a change.
 """
 
-# Paths are texts here: thousands of files are looked at, again and again.
+# Paths are strings here, because thousands of files are polled.
 # ruff: noqa: PTH118
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class FileWatcher:
             self._files = self._look()
 
     def follow_mentioned(self, names: Collection[str]) -> None:
-        """Watch the files that tests mention from now on too."""
+        """Watch also the files that tests mention from now on."""
         self._mentioned = {name: self._mentioned.get(name) or see_mentioned(name) for name in names}
 
     def wait(self) -> list[str]:
-        """Wait for changes, and until they have ended; the changed paths, relative and sorted.
+        """Wait until files have changed; returns their relative paths, sorted.
 
-        An editor may save a file in two steps.
+        It also waits until no more files change, because an editor may save a file in two steps.
         """
         changed: set[str] = set()
         while not changed:
@@ -96,7 +96,7 @@ class FileWatcher:
                     raise EvalstoreError(f"{folder} is outside of the workspace")
                 walk(folder, f"{folder}/", suffixes, stamps)
             except EvalstoreError:
-                stamps[folder] = _UNREADABLE  # reading it will tell why
+                stamps[folder] = _UNREADABLE  # reading it will report why
         return stamps
 
 
@@ -105,7 +105,7 @@ def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> s
 
 
 class Watch:
-    """The runs of one `--watch`, with the money they have spent."""
+    """The runs of one `--watch`, with their total cost."""
 
     def __init__(
         self, location: Location, selection: SelectionOptions, options: RunOptions
@@ -123,14 +123,14 @@ class Watch:
         """The report of the last run."""
         self.runs = 0
         self.spent = 0.0
-        """USD, in all runs."""
+        """The cost of all runs in USD."""
 
     def wait(self) -> list[str]:
         """Wait until files have been saved; returns their paths."""
         return self._file_watcher.wait()
 
     def plan(self) -> Status | None:
-        """The plan of a run now; None when there is nothing to do and nothing new to report."""
+        """Return the current plan; None when there is nothing to do and nothing new to report."""
         self._seen = self._read()
         status = plan_run(self._location, self._selection, judge_only=self._options.judge_only)
         return status if status.items or self._seen != self._reported else None
@@ -168,7 +168,7 @@ class Watch:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether the last run stopped because the rest of `max_cost` was spent."""
+        """Return whether the last run stopped because the rest of `max_cost` was spent."""
         if self.report is None or self.report.status != "over budget":
             return False
         out_of_time = self._max_time is not None and self.report.seconds >= self._max_time
@@ -189,7 +189,7 @@ def _refuse(selection: SelectionOptions) -> None:
 
 
 def _gist(project: Project, selection: SelectionOptions) -> object:
-    """Everything that verdicts depend on: while it is equal, a report would be equal."""
+    """Return what the verdicts depend on: if it is unchanged, so is the report."""
     matches = select(project, selection).matcher()
     files = [
         (

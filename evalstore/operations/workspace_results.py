@@ -1,4 +1,4 @@
-"""The workspace as it is now: the verdicts that stored answers and judgements give its cases."""
+"""Computes the current verdicts of the workspace from stored answers and judgements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.cell_batches import take_out
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.planner import lay_out, plan_cells
+from evalstore.planning.planner import plan_cells, resolve_scope
 from evalstore.planning.results import CellResult, as_result, compute_results
 from evalstore.runs import Run, RunCandidate, RunEvaluator
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from evalstore.values import Case
 
 _CELLS_AT_ONCE = 5_000
-"""How many cells are planned together."""
+"""The number of cells that are planned together."""
 
 
 def compute_workspace(project: Project) -> Iterator[tuple[Plan, list[CellResult]]]:
-    """The results of all cases in batches, in the order of files and rows, each with its plan.
+    """Yield the results of all cases in batches with their plans, by file and row.
 
     The plan of a batch is dropped before the next is made, so that many cases need little memory.
     """
-    layout = lay_out(project, SelectionOptions())
-    cells = take_out(layout.cells)
+    scope = resolve_scope(project, SelectionOptions())
+    cells = take_out(scope.cells)
     while batch := list(islice(cells, _CELLS_AT_ONCE)):
-        plan = plan_cells(project, layout, batch)
+        plan = plan_cells(project, scope, batch)
         yield plan, compute_results(plan, project.settings.verdict)
 
 
 def iterate_workspace(project: Project) -> Iterator[list[tuple[Result, Case]]]:
-    """The results of all cases in batches, each with its case."""
+    """Yield the results of all cases with their cases, in batches."""
     for _, results in compute_workspace(project):
         yield [(as_result(result), result.cell.case) for result in results]
 
 
 def workspace_as_run(project: Project) -> Run:
-    """The run that would have these results, with `workspace` for its id; it is not stored."""
+    """Return a run with the results of the workspace; its id is `workspace`, it is not stored."""
     now, every = time.time_ns() // 1000, SelectionOptions()
     return Run(
         id=WORKSPACE,

@@ -1,4 +1,4 @@
-"""From which time on stored answers and judgements count in a command."""
+"""The limits on the age of stored answers and judgements that count in a command."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class AgeLimit(NamedTuple):
     """The time from which stored answers, or judgements, count in a command."""
 
     since: float = -math.inf
-    """Microseconds since 1970; with infinity none counts."""
+    """Microseconds since 1970; with infinity, none of them count."""
     why: str = ""
-    """The reason to replace one that does not count."""
+    """Why an older one is replaced."""
 
 
 EVER = AgeLimit()
-"""All count, whatever their age."""
+"""The limit with which all of them count."""

@@ -12,7 +12,7 @@ FEW = 10_000
 
 
 def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
-    """Batches of at least `size` cells, except for the last; the cells of a file stay together.
+    """Yield batches of at least `size` cells, except for the last; a file is in one batch.
 
     A file with more than `longest` cells is split between two of its cases.
     """
@@ -43,16 +43,16 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
 class StreamedCells(Collection[Cell]):
     """The cells of files with very many cases; unless they are few, each iteration builds them."""
 
-    def __init__(self, lay_out: Callable[[], Iterator[Cell | SkippedPair]]) -> None:
-        """`lay_out` returns an iterator over the cells; one is exhausted here for the summary."""
-        self._lay_out = lay_out
+    def __init__(self, generate: Callable[[], Iterator[Cell | SkippedPair]]) -> None:
+        """`generate` returns an iterator over the cells; one is exhausted here for the summary."""
+        self._generate = generate
         self._few: list[Cell] = []
         """All cells, when they are few."""
         self._count = 0
         self.skipped: list[SkippedPair] = []
         self.summary = Summary()
         finder = SharedQuestions()
-        for cell in lay_out():
+        for cell in generate():
             if isinstance(cell, SkippedPair):
                 self.skipped.append(cell)
             else:
@@ -72,7 +72,7 @@ class StreamedCells(Collection[Cell]):
     def __iter__(self) -> Iterator[Cell]:
         if len(self._few) == self._count:
             return iter(self._few)
-        return (cell for cell in self._lay_out() if isinstance(cell, Cell))
+        return (cell for cell in self._generate() if isinstance(cell, Cell))
 
     def __contains__(self, cell: object) -> bool:
         return any(own == cell for own in self)
@@ -103,12 +103,12 @@ class Summary:
 
 
 def summarise(cells: Collection[Cell]) -> Summary:
-    """The summary of the cells of a command."""
+    """Return the summary of the cells of a command."""
     return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
 
 
 def find_shared(cells: Collection[Cell]) -> set[str]:
-    """The ids of the questions that several cells ask."""
+    """Return the ids of the questions that several cells ask."""
     if isinstance(cells, StreamedCells):
         return cells.shared
     finder = SharedQuestions()

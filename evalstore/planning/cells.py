@@ -17,7 +17,7 @@ Subject = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that answers, with what a plan needs to know of it."""
+    """A model that answers, with the facts that a plan needs."""
 
     id: str
     model: str
@@ -63,7 +63,7 @@ class Cell:
 
     file: str
     index: int
-    """Of the case in its file."""
+    """The index of the case in its file."""
     case: Case
     prompt: str | None
     candidate: Candidate
@@ -77,20 +77,20 @@ class Cell:
 
     @property
     def question(self) -> Question:
-        """The first question to the candidate."""
+        """Return the first question to the candidate."""
         return ask_of(self.case, self.prompt, self.candidate)
 
     @property
     def wanted(self) -> int:
-        """How many answers the cell needs."""
+        """Return how many answers the cell needs."""
         return self.attempts * len(self.questions)
 
     def wanted_of(self, question: str) -> int:
-        """How many answers to one question the cell needs."""
+        """Return how many answers to one question the cell needs."""
         return self.attempts * self.questions.count(question)
 
     def asked(self) -> Iterator[tuple[str, int, int]]:
-        """Each question once: its id, the number of its conversation, how many answers it needs."""
+        """Yield each question once: its id, the number of its conversation, and of its answers."""
         if len(self.questions) == 1:
             yield self.questions[0], 0, self.attempts
             return
@@ -100,7 +100,7 @@ class Cell:
             yield id, first[id], self.attempts * count
 
     def subjects(self, answers: Mapping[str, Sequence[str]]) -> Iterator[Subject]:
-        """The subjects that have all their answers: one session each, or several judged together.
+        """Yield the subjects that have all answers: single sessions, or several judged together.
 
         `answers` are the ids of sessions by question, those that count first.
         """
@@ -130,13 +130,13 @@ class SkippedPair:
 
 
 def ask_of(case: Case, prompt: str | None, candidate: Candidate, number: int = 0) -> Question:
-    """The question that a conversation of a case puts to a candidate, with a system prompt."""
+    """Return the question of a conversation of a case to a candidate, with a system prompt."""
     temperature = candidate.temperature if case.temperature is None else case.temperature
     return Question(case.tests[number], prompt, candidate.model, temperature, case.seed)
 
 
 def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, ...]:
-    """The ids of the questions of all conversations of a case."""
+    """Return the ids of the questions of all conversations of a case."""
     if len(case.tests) == 1:
         return (hashing.question_id(ask_of(case, prompt, candidate)),)
     known = {
@@ -155,7 +155,7 @@ def build_cells(
     attempts: int | None = None,
     most: int | None = None,
 ) -> tuple[list[Cell], list[SkippedPair]]:
-    """The cells of every selected case, for each candidate and system prompt that suit it.
+    """Return the cells of every selected case, for each candidate and system prompt that suit it.
 
     `attempts` overrides files and settings. With `most`, only the first so many of the cases
     that have a candidate.
@@ -219,12 +219,12 @@ def generate_cells(
 
 
 def _recorded(model: str) -> Candidate:
-    """The candidate of answers that a test file contains."""
+    """Return the candidate of answers that a test file contains."""
     return Candidate(RECORDED, model, None)
 
 
 def _judges_of(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
-    """The judges of a case; an evaluator with several names judges once."""
+    """Return the judges of a case; an evaluator with several names judges once."""
     by_evaluator: dict[str, Judge] = {}
     for judge in judges:
         if _is_judge_of(judge, file, case):
@@ -235,7 +235,7 @@ def _judges_of(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Jud
 
 @lru_cache(maxsize=1024)
 def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
-    """The judge with each of these prompts, or with its own when there are none."""
+    """Return the judge with each of these prompts, or with its own when there are none."""
     voices = [Evaluator(judge.model, prompt, judge.temperature) for prompt in prompts]
     return tuple(
         replace(judge, prompt=prompt, evaluator=hashing.evaluator_id(voice))
@@ -250,5 +250,5 @@ def _is_judge_of(judge: Judge, file: CaseFile, case: Case) -> bool:
 
 
 def limit_of(cell: Cell) -> int | None:
-    """The token limit of an answer: the test's, else the settings'."""
+    """Return the token limit of an answer: the test's, else the settings'."""
     return cell.candidate.limit if cell.case.limit is None else cell.case.limit

@@ -41,18 +41,18 @@ class Untrusted:
 
     @property
     def command(self) -> str:
-        """The command that trusts the file."""
+        """Return the command that trusts the file."""
         options = "--network " if self.network and not self.runs else ""
         return f"evalstore trust {options}{shlex.quote(self.typed)}"
 
     @property
     def words(self) -> str:
-        """Why checks of the file are not run, or the model not called, as a message."""
+        """Return why checks of the file are not run, or the model not called, as a message."""
         return f"{self.fact}, so {'it is not called' if self.runs else 'its checks wait'}"
 
     @property
     def fact(self) -> str:
-        """That the file is not trusted, as a message."""
+        """Return a message that the file is not trusted."""
         if self.runs and self.was_trusted:
             return f"what {self.path} runs ({self.runs}) has changed since you trusted it"
         if self.runs:
@@ -80,15 +80,15 @@ class CodeTrust:
 
     @property
     def named(self) -> list[Untrusted]:
-        """The files that are not trusted, sorted, each once."""
+        """Return the files that are not trusted, sorted, each once."""
         return sorted(set(self.untrusted.values()), key=lambda file: (file.path, file.network))
 
     def allows(self, sha256: str, network: bool) -> bool:
-        """Whether a file of this hash may run."""
+        """Return whether a file of this hash may run."""
         return self._trusted().allows(sha256, network=network)
 
     def allows_application(self, application: Application) -> bool:
-        """Whether an application may run as it is."""
+        """Return whether an application may run as it is."""
         return self._trusted().allows_application(application.digest)
 
     def note_models(self, ids: Iterable[str]) -> None:
@@ -98,7 +98,7 @@ class CodeTrust:
                 self.untrusted[f"model {id}"] = untrusted
 
     def find_untrusted(self, id: str) -> Untrusted | None:
-        """The model file of an application that is not trusted; None for any other model."""
+        """Return the model file of an application that is not trusted; None for any other model."""
         model = self._reading.models.get(id)
         if model is None or model.application is None:
             return None
@@ -113,7 +113,7 @@ class CodeTrust:
         return Untrusted(path, typed, True, was_trusted, shorten(application.code))
 
     def find_blocked(self, cells: Iterable[Cell]) -> set[str]:
-        """Ids of the evaluation versions that run a file which is not trusted."""
+        """Return ids of the evaluation versions that run a file which is not trusted."""
         return {
             cell.case.evaluation or ""
             for cell in cells
@@ -129,7 +129,7 @@ class CodeTrust:
                         self._note(text, cell.file)
 
     def look_at(self, files: Iterable[tuple[str, CaseFile]]) -> list[tuple[str, Untrusted]]:
-        """Pairs of a test file and a file that it runs and that is not trusted."""
+        """Return pairs of a test file and a file that it runs and that is not trusted."""
         by_text: dict[tuple[str, str], Untrusted] = {}
         for path, file in files:
             for text in file.runs:
@@ -154,7 +154,7 @@ class CodeTrust:
         return self._answers[text]
 
     def _was_trusted(self, path: str, code: CodeFile) -> bool:
-        """Whether a file was trusted, but with other content than this check has."""
+        """Return whether a file was trusted, but with other content than this check has."""
         version = self._reading.blobs.get(code.id)
         now = digest(version.data) if version else None
         place = os.path.realpath(self._workspace.root / path)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.planning.reasons import Reason
 
 _CHARACTERS = 4
-"""Of a token, on average."""
+"""Characters of a token, on average."""
 _SHORTEST, _LONGEST = 40, 300
 """Bounds for the tokens of an answer without stored relatives: as many as in its question."""
 _VERDICT = 60
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
     usd: float | None
     """None when a price is not known."""
     guess: int | None
-    """Guessed tokens of an answer, on average; None when all answers have stored relatives."""
+    """The mean guessed tokens of an answer; None when all answers have stored relatives."""
 
 
 def estimate(
@@ -91,7 +91,7 @@ def estimate(
 
 
 def _guess(shown: int, cell: Cell) -> int:
-    """The guessed tokens of an answer to so many tokens."""
+    """Return the guessed tokens of an answer to so many tokens."""
     tokens = min(max(shown, _SHORTEST), _LONGEST)
     limit = limit_of(cell)
     return tokens if limit is None else min(tokens, limit)
@@ -110,5 +110,5 @@ class _Lengths:
         )
 
     def shown(self, test: str, prompt: str | None) -> int:
-        """The tokens of a test with a system prompt."""
+        """Return the tokens of a test with a system prompt."""
         return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS

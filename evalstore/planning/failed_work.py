@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
-    """The newest failure of each of the plan's questions that no later run has answered."""
+    """Return the newest failure of each of the plan's questions that no later run has answered."""
     asked = [ask.question_id for ask in plan.asks]
     failures = project.store.find_failed(asked)
     if not failures:
@@ -40,7 +40,7 @@ def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
 
 
 def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
-    """The newest failure of each judgement that no later run has made."""
+    """Return the newest failure of each judgement that no later run has made."""
     failures = project.store.find_failed_judgements()
     if not failures:
         return failures
@@ -62,7 +62,7 @@ def _beginnings(project: Project) -> list[int]:
 
 
 def _start(begun: Sequence[int], success: int | None) -> int:
-    """When the run of a success began; in that run the success may precede a failure."""
+    """Return when the run of a success began; in that run the success may precede a failure."""
     if success is None:
         return 0
     return max((number for number in begun if number <= success), default=success)
@@ -82,7 +82,7 @@ def only_tried(
     answers: AgeLimit,
     judgements: AgeLimit,
 ) -> tuple[list[Cell], FailedWork]:
-    """The cells with failed calls or undecided judgements; raises if there are none."""
+    """Return the cells with failed calls or undecided judgements; raises if there are none."""
     if selection.refresh:
         raise EvalstoreError(
             "'--retry-errors' and '--refresh' cannot be combined",
@@ -134,7 +134,7 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
 
 
 def busy_cells(plan: Plan) -> list[Cell]:
-    """The cells for which the plan has a question or a judgement."""
+    """Return the cells for which the plan has a question or a judgement."""
     asked = {ask.question_id for ask in plan.asks}
     judged = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)

@@ -33,7 +33,7 @@ _ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases
 
 
 def subset_of(selection: SelectionOptions) -> Subset:
-    """The subset that the command line names; raises `EvalstoreError` for invalid options."""
+    """Return the subset that the command line selects; raises `EvalstoreError`."""
     if selection.seed is not None and selection.sample is None:
         raise EvalstoreError("'--seed' has no effect without '--sample'", hint="add '--sample N'")
     shard = None if selection.shard is None else read_shard(selection.shard)
@@ -41,13 +41,13 @@ def subset_of(selection: SelectionOptions) -> Subset:
 
 
 def is_plain(selection: SelectionOptions) -> bool:
-    """Whether a selection depends neither on earlier runs nor on a sample or shard."""
+    """Return whether a selection depends neither on earlier runs nor on a sample or shard."""
     others = selection.sample is not None or selection.shard is not None or selection.changed
     return not (others or selection.last_failed or selection.retry_errors)
 
 
 def take_subset(cases: Sequence[Placed], subset: Subset) -> list[Placed]:
-    """The cases of a subset; raises `NothingSelectedError` for an empty shard."""
+    """Return the cases of a subset; raises `NothingSelectedError` for an empty shard."""
     taken = subset.take(cases)
     if cases and not taken and subset.shard:
         number, count = subset.shard
@@ -67,7 +67,7 @@ _SECOND = 1_000_000
 def bounds_of(
     selection: SelectionOptions, settings: Settings, *, judge_only: bool, begun: float = math.inf
 ) -> tuple[AgeLimit, AgeLimit]:
-    """The age limits of answers and of judgements; raises `EvalstoreError` for an invalid age.
+    """Return the age limits of answers and of judgements; raises `EvalstoreError`.
 
     Options of the command line limit answers, those of `judge` judgements; the settings limit
     answers. `begun` is when the run began: its own results count even when it refreshes.
@@ -91,7 +91,7 @@ def _bound(age: str, subject: str) -> AgeLimit:
 
 
 def stands_until(plan: Plan, settings: Settings) -> float:
-    """The time at which the oldest answer becomes too old, so that the plan changes."""
+    """Return the time at which the oldest answer becomes too old, so that the plan changes."""
     age = read_age(settings.max_age) if settings.max_age else None
     return math.inf if age is None or plan.oldest is None else plan.oldest + age * _SECOND
 
@@ -100,7 +100,7 @@ def stands_until(plan: Plan, settings: Settings) -> float:
 
 
 def only_changed(project: Project, cases: Sequence[Placed]) -> list[Placed]:
-    """The cases that are not in the snapshot of the newest run.
+    """Return the cases that are not in the snapshot of the newest run.
 
     Raises `NothingSelectedError` when there are none.
     """
@@ -136,7 +136,7 @@ def _contents(files: Sequence[CaseFile]) -> set[_Content]:
 
 
 def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that did not pass in the newest run that has them.
+    """Return the cells that did not pass in the newest run that has them.
 
     Raises `NothingSelectedError` when there are none.
 
@@ -165,7 +165,7 @@ def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _has_failed(result: Result) -> bool:
-    """Whether a result is not a pass; an answered case without an evaluation has not failed."""
+    """Return whether a result has failed; an answered case without an evaluation has not."""
     if result.verdict is None:
         return result.evaluation is not None or len(result.sessions) < result.wanted
     return result.verdict != "pass"

@@ -23,14 +23,14 @@ class KnownCase(NamedTuple):
 
 
 class KnownCases:
-    """The cases of the newest runs; what has been read stays in memory."""
+    """The cases of the newest runs; everything that was read stays in memory."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._runs: list[Run] | None = None
         self._trees: dict[str, dict[str, str]] = {}
         self._pairs: dict[str, dict[str, str]] = {}
-        """By snapshot: the path that each test file had in it."""
+        """The path that each test file had, by snapshot."""
         self._files: dict[str, CaseFile] = {}
         """By node."""
         self._rows: dict[str, RowIndex] = {}
@@ -38,13 +38,13 @@ class KnownCases:
 
     @property
     def runs(self) -> list[Run]:
-        """The newest runs, newest first."""
+        """Return the newest runs, newest first."""
         if self._runs is None:
             self._runs = list(self._project.store.find_recent_runs())
         return self._runs
 
     def _tree(self, root: str) -> dict[str, str]:
-        """The entries of a snapshot."""
+        """Return the entries of a snapshot."""
         if root not in self._trees:
             self._trees[root] = read_tree(root, self._project.store.load_nodes)
             missing = set(self._trees[root].values()) - self._files.keys()
@@ -52,7 +52,7 @@ class KnownCases:
         return self._trees[root]
 
     def find(self, file: str, case: Case) -> Iterator[KnownCase]:
-        """The versions of a case in earlier runs, newest first; equal snapshots count once."""
+        """Yield the versions of a case in earlier runs, newest first; equal snapshots only once."""
         seen: set[tuple[str, tuple[RunCandidate, ...]]] = set()
         for run in self.runs:
             path = self.path_in(run.snapshot, file)
@@ -66,13 +66,13 @@ class KnownCases:
                 yield KnownCase(old, run)
 
     def _rows_of(self, node: str) -> RowIndex | None:
-        """The rows of a stored test file; None when the store does not have it."""
+        """Return the rows of a stored test file; None when the store does not have it."""
         if node not in self._rows and node in self._files:
             self._rows[node] = RowIndex(self._files[node])
         return self._rows.get(node)
 
     def path_in(self, root: str, file: str) -> str | None:
-        """The path of a test file in a snapshot; None when it is not there."""
+        """Return the path of a test file in a snapshot; None when it is not there."""
         if root not in self._pairs:
             self._pairs[root] = pair_with_workspace(self._project, self._tree(root), self._files)
         return self._pairs[root].get(file)

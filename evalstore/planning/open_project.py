@@ -120,7 +120,7 @@ def open_workspace(location: Location) -> WorkspaceFolder:
 
 
 def store_path(workspace: WorkspaceFolder, location: Location) -> Path:
-    """The path of the store; raises `OutsideError` when the workspace may not use it."""
+    """Return the path of the store; raises `OutsideError` when the workspace may not use it."""
     text = location.store or workspace.settings.store
     if re.match(r"[a-z][a-z0-9+]+://", text):
         raise EvalstoreError(

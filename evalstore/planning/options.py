@@ -35,9 +35,9 @@ class Location:
     directory: Path
     config: Path | None = None
     store: str | None = None
-    """Instead of the settings' store."""
+    """The path of the store in place of that of the settings."""
     was_seen: bool = False
-    """Whether the store was open before; then none is created when it is gone."""
+    """Whether the store was open before; if it is gone, no other one is created."""
     allow_outside: bool = False
     """Whether the workspace, or an import, may use files outside of itself."""
     overrides: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class SelectionOptions:
 
     @property
     def narrows(self) -> bool:
-        """Whether some cases may be left out."""
+        """Return whether some cases may be left out."""
         return replace(self, models=(), evaluators=(), attempts=None) != replace(
             SelectionOptions(),
             refresh=self.refresh,
@@ -98,7 +98,7 @@ _ALL_CASES = (*_ALL_THE_SAME, "evaluators", "attempts", "offline")
 
 
 def is_partial(selection: Mapping[str, Json]) -> bool:
-    """Whether a run with this selection was not about all cases."""
+    """Return whether a run with this selection was not about all cases."""
     return any(name not in _ALL_THE_SAME for name in selection)
 
 
@@ -125,12 +125,12 @@ _OPTIONS = {
 
 
 def leaves_out(selection: Mapping[str, Json]) -> bool:
-    """Whether a run with this selection left out some cases or candidates."""
+    """Return whether a run with this selection left out some cases or candidates."""
     return any(name not in _ALL_CASES for name in selection)
 
 
 def describe_selection(selection: Mapping[str, Json]) -> str:
-    """The selection of a run as on its command line; empty when it selects all cases."""
+    """Return the selection of a run as on its command line; empty when it selects all cases."""
     if not is_partial(selection):
         return ""
     words = [shlex.quote(path) for path in selection.get("paths", ())]
@@ -174,7 +174,7 @@ class RunOptions:
     max_time: float | None = None
     """Seconds"""
     yes: bool = False
-    """Do not ask for confirmation, whatever the cost."""
+    """Do not ask for confirmation of any cost."""
     agreed: ApprovedPlan | None = None
     """The plan that the user has approved; a run that would do more does nothing."""
     exit_first: bool = False

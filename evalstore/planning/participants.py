@@ -34,7 +34,7 @@ class Participants:
         self._prices: dict[str, Price | None] = {}
 
     def candidates(self, selection: SelectionOptions) -> list[Candidate]:
-        """The models that answer; empty when there are none."""
+        """Return the models that answer; empty when there are none."""
         candidates = []
         for participant in self._participants(
             self.settings.candidates, selection.models, "candidates"
@@ -69,7 +69,7 @@ class Participants:
         return candidates
 
     def judges(self, selection: SelectionOptions) -> list[Judge]:
-        """The models that judge, one entry for each version of their evaluator prompt."""
+        """Return the models that judge, one entry for each version of their evaluator prompt."""
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
         judges: list[Judge] = []
@@ -119,11 +119,11 @@ class Participants:
                 self._keep_evaluator(Evaluator(judge.model, judge.prompt, judge.temperature))
 
     def is_trusted(self, model: Model) -> bool:
-        """Whether what a model runs on this machine may run; nothing runs for most models."""
+        """Return whether a model's application may run; always true for models without one."""
         return model.application is None
 
     def find_model(self, id: str, part: str) -> Model:
-        """The model of a model file, of a litellm name, or of a candidate's name."""
+        """Return the model of a model file, of a litellm name, or of a candidate's name."""
         named = {} if id in self.reading.models else self._names_of_candidates()
         return find_model(self.reading, named.get(id, id), part)
 
@@ -131,7 +131,7 @@ class Participants:
         return {candidate.name: candidate.id for candidate in self.settings.candidates}
 
     def price_of(self, id: str) -> Price | None:
-        """The price of a model today; None when it is not known."""
+        """Return the price of a model today; None when it is not known."""
         if id not in self._prices:
             model = self.find_model(id, "price")
             self._prices[id] = find(model, self.reading.currencies, today())
@@ -167,7 +167,7 @@ class Participants:
 
 
 def find_model(reading: Reading, id: str, part: str) -> Model:
-    """The model of a model file, or of a litellm name; raises `EvalstoreError`."""
+    """Return the model of a model file, or of a litellm name; raises `EvalstoreError`."""
     if id == RECORDED and part != "evaluators":
         return Model(id, ProviderFile(RECORDED, SCRIPTED), RECORDED)
     model = reading.models.get(id) or bare_model(id, is_known_kind)

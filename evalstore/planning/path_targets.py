@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
-"""How commands print a row."""
+"""Matches a row as commands print it."""
 
 
 def find_targets(
@@ -29,7 +29,7 @@ def find_targets(
     files: Mapping[str, CaseFile],
     paths: tuple[str, ...],
 ) -> tuple[Target, ...]:
-    """The targets of paths relative to the current folder, the workspace, or its tests folder.
+    """Return the targets of paths relative to the current folder, the workspace or its tests.
 
     `tests` are all test files; `files` has the cases of those without errors. Raises
     `EvalstoreError` for a path without test files, and `NothingSelectedError` for an unknown
@@ -72,7 +72,7 @@ def _named(
 def _with_row(
     target: Target, tests: Collection[str], files: Mapping[str, CaseFile], text: str
 ) -> Target:
-    """The target with the full label of its row; a part of a label is enough if it is unique."""
+    """Return the target with the full label of its row, of which a unique part is enough."""
     if target.row is None:
         return target
     file = files.get(target.path)
@@ -94,7 +94,7 @@ def _with_row(
 
 
 def name_file(location: Location, workspace: WorkspaceFolder, file: str) -> str:
-    """The name in the workspace of a path to a test file; a missing file keeps its name."""
+    """Return the name in the workspace of a path to a test file; a missing file keeps its name."""
     for base in (location.directory, workspace.root, workspace.folder("tests")):
         if (base / file).is_file():
             return workspace.name_of((base / file).absolute())

@@ -39,12 +39,12 @@ class PlannedAsk:
 
     @property
     def question_id(self) -> str:
-        """The id of the question."""
+        """Return the id of the question."""
         return self.cell.questions[self.number]
 
     @property
     def question(self) -> Question:
-        """The question."""
+        """Return the question."""
         return ask_of(self.cell.case, self.cell.prompt, self.cell.candidate, self.number)
 
 
@@ -62,17 +62,17 @@ class PlannedJudgement:
 
     @property
     def subject(self) -> str | None:
-        """The id of the subject; None when it has not been asked yet."""
+        """Return the id of the subject; None when it has not been asked yet."""
         return hashing.subject_of(self.sessions) if self.sessions else None
 
     @property
     def evaluator(self) -> str:
-        """Id of the evaluator."""
+        """Return the id of the evaluator."""
         return self.judge.evaluator if self.judge else CHECKS
 
     @property
     def place(self) -> tuple[tuple[str, ...], str | None, str]:
-        """The questions, the evaluation version and the evaluator, which identify the judgement."""
+        """Return the questions, evaluation version and evaluator that identify the judgement."""
         return self.cell.questions, self.cell.case.evaluation, self.evaluator
 
 
@@ -91,7 +91,7 @@ class Plan:
     votes: dict[str, list[Vote]] = field(default_factory=dict)
     """Id of a subject -> its stored votes that may count in this command."""
     passed_over: set[str] = field(default_factory=set)
-    """Ids of the stored votes that do not."""
+    """Ids of the stored votes that do not count in this command."""
     oldest: int | None = None
     """When the oldest of the sessions that count started."""
     left_asks: int = 0
@@ -112,43 +112,43 @@ class Plan:
 
     @property
     def questions(self) -> set[str]:
-        """The ids of all questions."""
+        """Return the ids of all questions."""
         return {id for cell in self.cells for id in cell.questions}
 
     def subjects(self) -> Iterator[str]:
-        """The ids of the subjects that can be judged already."""
+        """Yield the ids of the subjects that can be judged already."""
         for cell in self.cells:
             if cell.case.evaluation is not None:
                 yield from map(hashing.subject_of, cell.subjects(self.sessions))
 
     def todo(self) -> Iterator[object]:
-        """The ids of the questions to ask, and the places of the judgements to make."""
+        """Yield the ids of the questions to ask, and the places of the judgements to make."""
         yield from (ask.question_id for ask in self.asks)
         yield from (judgement.place for judgement in self.judgements)
 
     @property
     def ask_count(self) -> int:
-        """How many answers a run would ask for."""
+        """Return how many answers a run would ask for."""
         return sum(ask.count for ask in self.asks if not ask.cell.case.recorded)
 
     @property
     def recorded_count(self) -> int:
-        """How many answers a run would take from test files."""
+        """Return how many answers a run would take from test files."""
         return sum(ask.count for ask in self.asks if ask.cell.case.recorded)
 
     @property
     def judge_count(self) -> int:
-        """How many judgements a run would make at most: failed checks can save those of models."""
+        """Return the most judgements that a run would make; failed checks can save some."""
         return sum(judgement.count for judgement in self.judgements)
 
     @property
     def reused(self) -> int:
-        """How many stored answers count."""
+        """Return how many stored answers count."""
         return sum(len(sessions) for sessions in self.sessions.values())
 
 
 def counts(sample: Sample, limit: int | None) -> bool:
-    """Whether a stored answer counts: one that was cut off only if the limit is not higher now."""
+    """Return whether a stored answer counts; one that was cut off counts unless the limit rose."""
     return sample.limit is None or (limit is not None and limit <= sample.limit)
 
 
@@ -260,7 +260,7 @@ def _add_judgements(plan: Plan, missing: _Missing) -> None:
 
 
 def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
-    """How many subjects a cell will have when all its questions are answered."""
+    """Return how many subjects a cell will have when all its questions are answered."""
     if len(cell.questions) == 1:
         question = cell.questions[0]
         have = len(plan.sessions.get(question, ())) + asked.get(question, 0)
@@ -278,7 +278,7 @@ def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
 def _why_again(
     judgement: PlannedJudgement, stored: Iterable[Vote], bound: AgeLimit, again: Collection[Verdict]
 ) -> str:
-    """Why the vote that a judgement replaces does not count; empty if there is none."""
+    """Return why the vote that a judgement replaces does not count; empty if there is none."""
     why = ""
     for vote in stored:
         if (vote.evaluation, vote.evaluator) != (
@@ -300,7 +300,7 @@ def _article(verdict: Word) -> str:
 def missing_judgements(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool = False
 ) -> Iterator[tuple[Judge | None, int]]:
-    """The judgements that a subject lacks: each judge (None: the checks) with how many.
+    """Yield the judgements that a subject lacks: each judge (None: the checks) with how many.
 
     Which models judge depends on the verdict of the checks, so models are included when the
     checks are made, or with `before_checks`. Judges that may not be called in this command are
@@ -334,7 +334,7 @@ def _lacking(
 
 
 def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
-    """Whether a model must judge a subject and the case has no evaluator."""
+    """Return whether a model must judge a subject and the case has no evaluator."""
     if cell.judges or "models" not in cell.case.judged_by:
         return False
     votes = _decided_first(cell, stored)
@@ -347,7 +347,7 @@ def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
 
 
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes on a subject that count: of its evaluation version, by people and its judges.
+    """Return the votes on a subject that count: by people and by the judges of the case.
 
     The last label of each person counts, unless it removes the label. Of too many other votes,
     `pass` and `fail` count before `undecided` and `error`, then the oldest: a repeated judgement
@@ -364,7 +364,7 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
 
 
 def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes of the cell's evaluation version, in the order in which they count.
+    """Return the votes of the cell's evaluation version, in the order in which they count.
 
     Of each person only the last label is included, and none when it removes the label.
     """

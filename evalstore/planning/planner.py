@@ -50,7 +50,7 @@ class Scope:
 
 
 def select(project: Project, selection: SelectionOptions) -> Selection:
-    """The criteria of the command line and the settings.
+    """Return the criteria of the command line and the settings.
 
     Raises `EvalstoreError` for a path without test files.
     """
@@ -93,14 +93,14 @@ def require_sound(
         raise WorkspaceError(project.reading.problems)
 
 
-def lay_out(
+def resolve_scope(
     project: Project,
     selection: SelectionOptions,
     *,
     judge_only: bool = False,
     begun: float = math.inf,
 ) -> Scope:
-    """The scope of a command; `judge_only` is for `judge`. `begun` is when the run began."""
+    """Return the scope of a command (`judge` with `judge_only`); `begun` is when the run began."""
     candidates, judges = project.candidates(selection), project.judges(selection)
     answers, judgements = history_filters.bounds_of(
         selection, project.settings, judge_only=judge_only, begun=begun
@@ -129,7 +129,7 @@ def lay_out(
 
 
 def _nearest_tag(project: Project, selection: SelectionOptions) -> str | None:
-    """A hint about the first selected tag that no case has."""
+    """Return a hint about the first selected tag that no case has."""
     files = files_of(project.reading).values()
     known = {tag for file in files for case in file.cases for tag in case.tags}
     unknown = next((tag for tag in selection.tags if tag not in known), None)
@@ -143,7 +143,7 @@ def _choose(
     candidates: list[Candidate],
     judges: list[Judge],
 ) -> tuple[Collection[Cell], list[SkippedPair], list[Placed] | None]:
-    """The selected cells, the skipped pairs, and the selected cases.
+    """Return the selected cells, the skipped pairs, and the selected cases.
 
     The cases are None when the cells are those of the subset already.
     """
@@ -187,7 +187,7 @@ def _choose(
 def _take_subset(
     cases: list[Placed], cells: Collection[Cell], skipped: list[SkippedPair], subset: Subset
 ) -> tuple[list[Cell], list[SkippedPair]]:
-    """The cells and pairs of the cases in a subset; cases without any are not counted."""
+    """Return the cells and pairs of the cases in a subset; cases without any are not counted."""
     has_cell = {(pair.file, pair.row) for pair in skipped}
     has_cell |= {(cell.file, cell.case.row) for cell in cells}
     cases = [placed for placed in cases if (placed[0], placed[1].row) in has_cell]
@@ -199,15 +199,15 @@ def _take_subset(
 
 
 def make_plan(project: Project, selection: SelectionOptions, *, judge_only: bool = False) -> Plan:
-    """The plan of `run`; with `judge_only`, the plan of `judge`."""
-    scope = lay_out(project, selection, judge_only=judge_only)
+    """Return the plan of `run`; with `judge_only`, the plan of `judge`."""
+    scope = resolve_scope(project, selection, judge_only=judge_only)
     plan = plan_cells(project, scope, [*scope.cells])
     plan.skipped = scope.skipped
     return plan
 
 
 def plan_cells(project: Project, scope: Scope, cells: Sequence[Cell]) -> Plan:
-    """The plan of some cells of a scope."""
+    """Return the plan of some cells of a scope."""
     plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells))
     samples = project.store.find_samples(plan.questions)
     plan_asks(plan, samples, scope.answers)
@@ -254,7 +254,7 @@ def _require_judges(project: Project, cells: Summary, judges: list[Judge]) -> No
 
 
 def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...]) -> bool:
-    """Whether a model of the command line or of the settings answers a case.
+    """Return whether a model of the command line or of the settings answers a case.
 
     Raises `EvalstoreError` when there are no candidates.
     """
@@ -278,7 +278,7 @@ def _make_cells(
     selection: SelectionOptions,
     most: int | None,
 ) -> tuple[Collection[Cell], list[SkippedPair]]:
-    """The cells of the selected cases; those of files that are not in memory are streamed."""
+    """Return the cells of the selected cases; those of files not in memory are streamed."""
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if are_stored and most is None:

@@ -36,18 +36,18 @@ class Price:
 
     @property
     def is_any(self) -> bool:
-        """Whether anything has a price other than 0."""
+        """Return whether anything has a price other than 0."""
         return any((self.per_call, self.per_hour, self.per_input_token, self.per_output_token))
 
     def covers(self, usage: Usage) -> bool:
-        """Whether all tokens that have a price were counted."""
+        """Return whether all tokens that have a price were counted."""
         return not (
             (self.per_input_token and usage.input_tokens is None)
             or (self.per_output_token and usage.output_tokens is None)
         )
 
     def cost(self, usage: Usage, seconds: float = 0.0) -> Cost:
-        """The cost of a call with this usage."""
+        """Return the cost of a call with this usage."""
         cached = usage.cached_tokens or 0 if self.per_cached_token is not None else 0
         fresh = max((usage.input_tokens or 0) - cached, 0)
         usd = (
@@ -60,7 +60,7 @@ class Price:
         return Cost(round(usd, 10), self.describe())
 
     def describe(self) -> Json:
-        """The price as it is stored: in USD, with the rate it was converted at."""
+        """Return the price as it is stored: in USD, with the rate it was converted at."""
         described = {
             "source": self.source,
             "currency": self.currency,
@@ -80,7 +80,7 @@ class Price:
 
 
 def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | None:
-    """The price of a model on a day (`YYYY-MM-DD`); None when it is not known."""
+    """Return the price of a model on a day (`YYYY-MM-DD`); None when it is not known."""
     in_force = [cost for cost in model.costs if cost.valid_from <= day]
     if in_force:
         cost = in_force[-1]
@@ -112,7 +112,7 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
 def find_unpriced(
     model: Model, currencies: Mapping[str, Currency], day: str
 ) -> Iterator[tuple[ModelCost, str]]:
-    """The prices of a model that have no rate on a day or later, each with the first such day.
+    """Yield the prices of a model without a rate on a day or later, with the first such day.
 
     A price that was replaced before that day needs no rate.
     """
@@ -131,7 +131,7 @@ def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float 
 
 
 def sum_usage(replies: Sequence[Reply]) -> Usage:
-    """The sum of the tokens of several replies."""
+    """Return the sum of the tokens of several replies."""
 
     def total(values: list[int | None]) -> int | None:
         known = [value for value in values if value is not None]

@@ -40,15 +40,15 @@ class Project(Participants):
         """Kind -> the names and numbers of versions by id."""
 
     def is_trusted(self, model: Model) -> bool:
-        """Whether what a model runs on this machine may run; nothing runs for most models."""
+        """Return whether a model's application may run; always true for models without one."""
         return model.application is None or self.code.allows_application(model.application)
 
     def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
-        """The id of the tree of the current cases, and its nodes."""
+        """Return the id of the tree of the current cases, and its nodes."""
         return build_tree(self.reading.nodes)
 
     def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
-        """The targets of paths on the command line; raises as `find_targets`."""
+        """Return the targets of paths on the command line; raises as `find_targets`."""
         return find_targets(
             self.location, self.workspace, self.reading.tests, self.reading.files, paths
         )
@@ -63,12 +63,12 @@ class Project(Participants):
         reading.problems = [problem for problem in reading.problems if problem.file not in files]
 
     def name_of_version(self, kind: str, id: str) -> str | None:
-        """The current name of a version in the files; None when it has none."""
+        """Return the current name of a version in the files; None when it has none."""
         place = self.place_of_version(kind, id)
         return place[0] if place else None
 
     def place_of_version(self, kind: str, id: str) -> tuple[str, int] | None:
-        """The current name of a version, and its number among the versions of that name."""
+        """Return the current name of a version, and its number among the versions of that name."""
         if kind not in self._places:
             places = self._places.setdefault(kind, {})
             for name, ids in self.reading.names.get(f"{kind}s", {}).items():
@@ -78,5 +78,5 @@ class Project(Participants):
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:
-    """The cases by file, in order of the paths."""
+    """Return the cases by file, in order of the paths."""
     return dict(sorted(reading.files.items()))

@@ -40,7 +40,7 @@ _NAMED = (
     "evaluator prompt ",
     CODE_CHANGED,
 )
-"""Beginnings of differences that need no other words."""
+"""Beginnings of differences that are shown as they are."""
 _FEW_PROMPTS = 8
 """The most system prompts of a case that are searched without a set."""
 
@@ -73,7 +73,7 @@ class Explainer:
         self.find = self._versions.find
 
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
-        """Every question with its reason."""
+        """Return every question with its reason."""
         failed = failed_questions(self.project, plan) if self._known.runs else {}
         reasons: list[tuple[PlannedAsk, Reason]] = []
         for batch in in_batches(plan.asks):
@@ -82,7 +82,7 @@ class Explainer:
         return reasons
 
     def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
-        """Every judgement with its reason."""
+        """Return every judgement with its reason."""
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
         reasons: list[tuple[PlannedJudgement, Reason]] = []
         for batch in in_batches(plan.judgements):
@@ -97,7 +97,7 @@ class Explainer:
     # --- contents
 
     def _compared(self, ask: PlannedAsk) -> Iterator[tuple[str, str | None]]:
-        """The versions that the reason of a question probably needs, by kind and id."""
+        """Yield the versions that the reason of a question probably needs, by kind and id."""
         case = ask.cell.case
         for known in self._known.find(ask.cell.file, case):
             old = known.case
@@ -113,7 +113,7 @@ class Explainer:
             return
 
     def _judged(self, judgement: PlannedJudgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
-        """The versions that the reason of a judgement probably needs, by kind and id."""
+        """Yield the versions that the reason of a judgement probably needs, by kind and id."""
         votes = plan.votes.get(judgement.subject, ()) if judgement.subject else ()
         now = judgement.cell.case.evaluation
         if judgement.subject and not votes:
@@ -159,7 +159,7 @@ class Explainer:
         return Reason("new test")
 
     def _differences(self, ask: PlannedAsk, known: KnownCase) -> Reason | None:
-        """The first difference from a relative; None when there is none."""
+        """Return the first difference from a relative; None when there is none."""
         case, cell, number = known.case, ask.cell, ask.number
         model = known.run.find_candidate(cell.candidate.id)
         relative = self._relative(cell, case, model)
@@ -205,12 +205,12 @@ class Explainer:
         return None
 
     def _recorded(self, case: Case) -> str:
-        """The recorded answers of a case, joined."""
+        """Return the recorded answers of a case, joined."""
         version = self.find("model", case.recorded) if case.recorded else None
         return "\n".join(version["options"]["answers"]) if version else ""
 
     def _prompts_of(self, case: Case) -> Collection[str | None]:
-        """The system prompts of an earlier case, as a set when they are many."""
+        """Return the system prompts of an earlier case, as a set when they are many."""
         if len(case.prompts) <= _FEW_PROMPTS:
             return case.prompts
         if id(case) not in self._prompts:
@@ -262,7 +262,7 @@ class Explainer:
         return self._judged_otherwise(judgement) or Reason("not judged yet")
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
-        """The difference from the nearest relative that this candidate answered; None if equal."""
+        """Return the difference from the nearest answered relative; None if they are equal."""
         for old in self._relatives(judgement):
             name = self.project.name_of_version
             differences = list(differ_cases(old, judgement.cell.case, self.find, name))
@@ -271,7 +271,7 @@ class Explainer:
         return None
 
     def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
-        """The case of a judgement in runs in which the candidate answered it, newest first."""
+        """Yield the case of a judgement in runs with an answer of the candidate, newest first."""
         cell = judgement.cell
         for known in self._known.find(cell.file, cell.case):
             ids = [candidate.id for candidate in known.run.candidates]
@@ -281,7 +281,7 @@ class Explainer:
                 yield replace(known.case, prompts=cell.case.prompts)
 
     def _evaluation_before(self, judgement: PlannedJudgement, newest: str) -> str:
-        """The previous evaluation version of the case, else the newest that judged the session."""
+        """Return the previous evaluation version of the case, else the newest of the session."""
         for known in self._known.find(judgement.cell.file, judgement.cell.case):
             if known.case.evaluation and known.case.evaluation != judgement.cell.case.evaluation:
                 return known.case.evaluation
@@ -314,5 +314,5 @@ def _reason(differences: list[Difference], subject: str, relative: str | None = 
 
 
 def _at(ids: Sequence[T], number: int) -> T:
-    """The id with this number, else the last."""
+    """Return the id with this number, else the last."""
     return ids[min(number, len(ids) - 1)]

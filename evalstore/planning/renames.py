@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 def known_ids(
     files: Mapping[str, CaseFile], folder: str, leaves: Mapping[str, str]
 ) -> dict[str, str]:
-    """The ids of these test files by path; `files` are all leaves by id."""
+    """Return the ids of these test files by path; `files` are all leaves by id."""
     return {path: files[leaf].id or default_id(path, folder) for path, leaf in leaves.items()}
 
 
 def stored_ids(
     store: Store, folder: str, files: dict[str, CaseFile], leaves: Mapping[str, str]
 ) -> dict[str, str]:
-    """The ids of the test files of a snapshot by path; leaves that are read go into `files`."""
+    """Return the ids of the test files of a snapshot by path; leaves are added to `files`."""
     files |= store.load_case_files(set(leaves.values()) - files.keys())
     return known_ids(files, folder, leaves)
 
@@ -38,7 +38,7 @@ def stored_ids(
 def same_leaf(
     was: Mapping[str, CaseFile], now: Mapping[str, CaseFile], leaf: str, others: Iterable[str]
 ) -> str | None:
-    """The first of other leaves that has the same cases as a leaf; None when there is none."""
+    """Return the first of other leaves with the same cases as a leaf; None if there is none."""
     if not is_tree(now[leaf]):
         return None
     return find_same(leaf, now[leaf], {id: was[id] for id in others if is_tree(was[id])})
@@ -47,7 +47,7 @@ def same_leaf(
 def pair_with_workspace(
     project: Project, was: Mapping[str, str], files: dict[str, CaseFile] | None = None
 ) -> dict[str, str]:
-    """The path that each test file of the workspace had in a snapshot with these entries.
+    """Return the path that each test file of the workspace had in a snapshot with these entries.
 
     Leaves of the snapshot that are read are put into `files`.
     """
@@ -71,7 +71,7 @@ class Renames:
     _known: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def follow(self, run: Run, results: Iterable[Result], files: Iterable[str]) -> list[Result]:
-        """The results of a run; those of `files` that had other paths are renamed."""
+        """Return the results of a run; those of `files` that had other paths are renamed."""
         listed = list(results)
         if set(files) <= {result.file for result in listed}:
             return listed
@@ -79,7 +79,7 @@ class Renames:
         return [replace(result, file=names.get(result.file, result.file)) for result in listed]
 
     def _names(self, root: str) -> dict[str, str]:
-        """The current path of each test file, by its earlier path, where they differ."""
+        """Return the current path of each test file, by its earlier path, where they differ."""
         if root not in self._known:
             was = read_tree(root, self.project.store.load_nodes)
             pairs = pair_with_workspace(self.project, was)
@@ -88,7 +88,7 @@ class Renames:
 
 
 def name_in_newest_run(project: Project, file: str) -> str:
-    """The path of a test file of the workspace in the newest run; else its current path."""
+    """Return the path of a test file of the workspace in the newest run; else its current path."""
     runs = project.store.find_runs(limit=1)
     if not runs or file not in project.reading.nodes:
         return file
@@ -97,7 +97,7 @@ def name_in_newest_run(project: Project, file: str) -> str:
 
 
 def name_in_workspace(project: Project, file: str) -> str:
-    """The current path of a test file of the newest run; else its path in that run."""
+    """Return the current path of a test file of the newest run; else its path in that run."""
     runs = project.store.find_runs(limit=1)
     if not runs or file in project.reading.nodes:
         return file
@@ -109,7 +109,7 @@ def name_in_workspace(project: Project, file: str) -> str:
 def follow_file(
     store: Store, runs: Iterable[Run], file: str, folder: str
 ) -> Iterator[tuple[str, str | None]]:
-    """For each run, newest first: the path that a test file had then, and its leaf, if any.
+    """Yield the path of a test file in each run, newest first, and its leaf, if any.
 
     `file` is its path in the newest run that has it.
     """
@@ -132,7 +132,7 @@ def follow_file(
 
 
 def _name_before(store: Store, root: str, newer: str, file: str, folder: str) -> str | None:
-    """The path in an older snapshot of a file that was renamed after it."""
+    """Return the path in an older snapshot of a file that was renamed after it."""
     was = read_tree(root, store.load_nodes, unlike=newer)
     now = read_tree(newer, store.load_nodes, unlike=root)
     files: dict[str, CaseFile] = {}

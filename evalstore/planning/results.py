@@ -35,14 +35,14 @@ class CellResult:
 
     @property
     def pending(self) -> bool:
-        """Whether an answer or a judgement is missing."""
+        """Return whether an answer or a judgement is missing."""
         return self.verdict is None and (
             self.cell.case.evaluation is not None or len(self.sessions) < self.cell.wanted
         )
 
     @property
     def word(self) -> str | None:
-        """The verdict, or `pending`; None for an answered case without an evaluation."""
+        """Return the verdict, or `pending`; None for an answered case without an evaluation."""
         return self.verdict or ("pending" if self.pending else None)
 
 
@@ -52,7 +52,7 @@ def compute_results(
     new_sessions: Mapping[str, Sequence[Sample]] | None = None,
     new_votes: Mapping[str, Sequence[Vote]] | None = None,
 ) -> list[CellResult]:
-    """The verdict of every cell, from stored and new sessions and votes."""
+    """Return the verdict of every cell, from stored and new sessions and votes."""
     new_sessions, new_votes = new_sessions or {}, new_votes or {}
     results = []
     for cell in plan.cells:
@@ -82,14 +82,14 @@ def compute_results(
 def _answers(
     question: str, most: int, plan: Plan, new: Mapping[str, Sequence[Sample]]
 ) -> list[str]:
-    """The ids of the sessions of a question that count."""
+    """Return the ids of the sessions of a question that count."""
     stored = plan.sessions.get(question, ())
     fresh = sorted(new.get(question, ()), key=lambda sample: sample[:2])
     return [*stored, *(sample.id for sample in fresh)][:most]
 
 
 def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
-    """Whether a subject lacks no judgement."""
+    """Return whether a subject lacks no judgement."""
     if any(vote.human for vote in votes):
         return True
     if "checks" in cell.case.judged_by:
@@ -130,7 +130,7 @@ class LeafBuilder:
         return ResultBuilder(self._reading.nodes[file], load, collect(self._contents))
 
     def take_contents(self) -> dict[str, tuple[str, str]]:
-        """The nodes since the last call, by id: kind and canonical JSON."""
+        """Return the nodes since the last call, by id: kind and canonical JSON."""
         taken = dict(self._contents)
         self._contents.clear()
         return taken
@@ -158,7 +158,7 @@ def _describe(result: CellResult) -> Json:
 
 
 def as_result(result: CellResult) -> Result:
-    """The result of a cell in the form in which runs are compared."""
+    """Return the result of a cell in the form in which runs are compared."""
     cell = result.cell
     return Result(
         file=cell.file,
@@ -179,6 +179,6 @@ def as_result(result: CellResult) -> Result:
 
 
 def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
-    """The feedback of the votes of these cells, by id; votes without feedback are left out."""
+    """Return the feedback of the votes of these cells by id; votes without it are left out."""
     ids = [vote.id for result in results for vote in result.votes]
     return store.find_feedback(ids)

@@ -17,7 +17,7 @@ class RowIndex:
             self._by_row.setdefault(case.row, number)
 
     def find(self, case: Case) -> Case | None:
-        """The case with the same values, else with the same label, else the only case."""
+        """Return the case with the same values, else with the same label, else the only case."""
         number = self._by_key.get(case.key, self._by_row.get(case.row))
         if number is None and len(self._cases) == 1 and not case.row:
             number = 0

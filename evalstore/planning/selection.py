@@ -27,7 +27,7 @@ class Target:
     row: str | None = None
 
     def covers(self, file: str) -> bool:
-        """Whether the file is the target or lies in it."""
+        """Return whether the file is the target or lies in it."""
         return self.path in ("", ".") or file == self.path or file.startswith(self.path + "/")
 
 
@@ -45,7 +45,7 @@ class Selection:
     """Words with `and`, `or`, `not` and brackets; a word matches a part of `file::row`."""
 
     def matcher(self) -> Callable[[str, Case], bool]:
-        """A function that returns whether a case is selected."""
+        """Return a function that returns whether a case is selected."""
         by_name = compile_name(self.name) if self.name else None
         lists = [
             tag_list
@@ -72,7 +72,7 @@ class Selection:
         )
 
     def covers_file(self, file: str) -> bool:
-        """Whether a path of the command line covers this file; True when there is none."""
+        """Return whether a path of the command line covers this file; True when there is none."""
         return not self.targets or any(target.covers(file) for target in self.targets)
 
 
@@ -89,11 +89,11 @@ class Subset:
 
     @property
     def is_all(self) -> bool:
-        """Whether every case is in it."""
+        """Return whether every case is in it."""
         return (self.sample, self.shard, self.limit) == (None, None, None)
 
     def take(self, cases: Sequence[Placed]) -> list[Placed]:
-        """The cases of the subset, in their order."""
+        """Return the cases of the subset, in their order."""
         taken = list(cases)
         if self.sample is not None:
             drawn = {(path, case.row) for path, case in sorted(taken, key=self._lot)[: self.sample]}
@@ -104,18 +104,18 @@ class Subset:
         return taken[: self.limit]
 
     def _lot(self, placed: Placed) -> tuple[int, str, str]:
-        """The sort key of a draw; with it a new case replaces at most one other."""
+        """Return the sort key of a draw; with it a new case replaces at most one other."""
         path, case = placed
         return _hash(str(self.seed), path, case.key), path, case.row
 
 
 def _hash(*texts: str) -> int:
-    """A hash of the texts that is the same on every machine."""
+    """Return a hash of the texts that is the same on every machine."""
     return int(hashing.hash_content(canonical_json(texts)), 16)
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """The number and the count of shards in `i/n`; raises `EvalstoreError`."""
+    """Return the number and the count of shards in `i/n`; raises `EvalstoreError`."""
     match = _SHARD.fullmatch(text.strip())
     number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
@@ -127,7 +127,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def suits(case: Case, required: Iterable[str], prohibited: Iterable[str]) -> bool:
-    """Whether a case has the tags that a model requires, and none that it prohibits."""
+    """Return whether a case has the tags that a model requires, and none that it prohibits."""
     tags = set(case.tags)
     required = set(required)
     return (not required or bool(tags & required)) and not tags & set(prohibited)

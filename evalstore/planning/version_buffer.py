@@ -34,7 +34,7 @@ class VersionBuffer:
         self._nodes: dict[str, bytes] = {}
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
-        """The cases of files by their nodes, from the store or from memory."""
+        """Return the cases of files by their nodes, from the store or from memory."""
         if self._store is not None:
             return self._store.find_case_files(ids)
         return restore_case_files(self._load(id for id in ids if id in self._nodes), self._load)

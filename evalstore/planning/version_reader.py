@@ -36,7 +36,7 @@ class VersionReader:
         self._read: dict[str, Json] = {}
 
     def find(self, kind: str, id: str | None) -> Json:
-        """A content, which stays in memory; None when it is not available."""
+        """Return a content, which stays in memory; None when it is not available."""
         if id is None:
             return None
         if id not in self._read:
@@ -44,7 +44,7 @@ class VersionReader:
         return self._read[id]
 
     def load(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of those of these versions that are available."""
+        """Return the contents of those of these versions that are available."""
         unique_ids = list(dict.fromkeys(ids))
         contents = self._load_fresh(unique_ids)
         stored = [id for id in unique_ids if id not in contents]
@@ -57,12 +57,12 @@ class VersionReader:
         return contents
 
     def require(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of these versions; raises `StoreError` when one is missing."""
+        """Return the contents of these versions; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
         return require(self.load(kind, unique_ids), unique_ids, kind)
 
     def measure(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
-        """The lengths, in characters, of those of these contents that are available."""
+        """Return the lengths, in characters, of those of these contents that are available."""
         unique_ids = list(dict.fromkeys(ids))
         fresh = {
             id: len(versions[id][1])
@@ -108,7 +108,7 @@ class VersionReader:
 
 
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in batches that are small enough to keep all their contents in memory."""
+    """Yield items in batches that are small enough to keep all their contents in memory."""
     remaining = iter(items)
     while batch := list(islice(remaining, _AT_ONCE)):
         yield batch

@@ -1,7 +1,7 @@
 """An application that can be a model: a Python function or a program, with its files.
 
 The user trusts an application as a whole: what is started, the bytes of its files, and the
-variables of the environment that it is handed. All of that is in `Application.digest`.
+names of the environment variables that it gets. All of that is in `Application.digest`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ PYTHON, COMMAND = "python", "command"
 APPLICATIONS = (PYTHON, COMMAND)
 """The kinds of providers that are applications."""
 _MARK = b"\0evalstore application\0"
-"""Begins what is hashed for trust, so that no file that Python could run has the same hash."""
+"""The start of the hashed text, so that its hash differs from that of any file with Python code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What runs for a model, as it was read from the files of a workspace."""
+    """The program or function of a model, as it was read from the files of a workspace."""
 
     kind: str
     """One of `APPLICATIONS`."""
@@ -29,9 +29,9 @@ class Application:
     arguments: tuple[str, ...]
     """The path and the name of the function, or the words of the command line."""
     files: Mapping[str, bytes] = field(repr=False)
-    """By their paths, which count from the folder of the workspace."""
+    """The contents of the files by their paths relative to the workspace."""
     variables: tuple[str, ...] = ()
-    """Names of the variables of the environment that it is handed, sorted."""
+    """The names of the environment variables that it gets, sorted."""
     hashes: Mapping[str, str] = field(init=False, repr=False)
     """The SHA-256 of each file, by path."""
 
@@ -44,7 +44,7 @@ class Application:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of everything that a user trusts; identifies the application."""
+        """Return the SHA-256 of everything that a user trusts; identifies the application."""
         trusted = {
             "kind": self.kind,
             "arguments": list(self.arguments),
@@ -56,5 +56,5 @@ class Application:
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """Return the bytes of all files."""
         return sum(map(len, self.files.values()))

@@ -26,10 +26,10 @@ from evalstore.values import Json
 
 _PROGRAM = Path(__file__).parent / "worker" / "application.py"
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-"""The variables of the environment that every application is handed."""
+"""The environment variables that every application gets."""
 _AT_ONCE = 2**16
 _POLL = 0.05
-"""Seconds between two looks whether a process has ended."""
+"""Seconds between two checks of whether a process has ended."""
 _GRACE = 1.0
 """Seconds that a process has to end after it has closed its pipes."""
 _LAST_LINES = 5
@@ -45,7 +45,7 @@ class ApplicationError(Exception):
     def __init__(
         self, message: str, *, retry: bool = False, timeout: bool = False, stops: bool = False
     ) -> None:
-        """`retry`: another try may help; `stops`: no other call can succeed."""
+        """With `retry` another try may succeed; with `stops` no other call can succeed."""
         super().__init__(message)
         self.retry = retry
         self.timeout = timeout
@@ -119,9 +119,10 @@ class _Process:
             self._input.write_eof()
 
     async def read(self, most: int, *, until_line: bool = False) -> bytes:
-        """What the process writes: one line, or everything until it ends.
+        """Return what the process writes: one line, or everything until it ends.
 
-        Without a line end the process has ended. Raises `ApplicationError` beyond `most` bytes.
+        A line without a line end means that the process has ended. Raises `ApplicationError` for
+        more than `most` bytes.
         """
         received = bytearray()
         has_ended = False
@@ -148,11 +149,11 @@ class _Process:
 
     @property
     def status(self) -> int | None:
-        """The exit status; None while it runs."""
+        """Return the exit status; None while it runs."""
         return self._process.poll() if self._process else None
 
     async def ended(self, seconds: float = math.inf) -> int | None:
-        """The exit status of a process that has closed its output; None if it does not end."""
+        """Return the exit status of a process whose output is closed; None if it keeps running."""
         until = time.monotonic() + seconds
         while self.status is None and time.monotonic() < until:
             await asyncio.sleep(_POLL)
@@ -177,7 +178,7 @@ class _Process:
 
 
 class _FunctionProcess(_Process):
-    """A process in which a Python function is loaded, for one call after the other."""
+    """A process that has loaded a Python function, for one call after the other."""
 
     def __init__(
         self, application: Application, environment: Mapping[str, str], longest: int
@@ -186,7 +187,7 @@ class _FunctionProcess(_Process):
         self._path, self._function = application.arguments
         self._longest = longest
         self._number = 0
-        """Of the newest request: a reply to another one is none."""
+        """The number of the newest request; a reply with another number is ignored."""
 
     async def load(self) -> None:
         """Start the process and load the file; raises `ApplicationError` and `OSError`."""
@@ -197,9 +198,9 @@ class _FunctionProcess(_Process):
             raise self._error(reply, stops=not reply["transient"])
 
     async def ask(self, request: Json) -> Json:
-        """What the function returned; raises `ApplicationError`.
+        """Return the result of the function; raises `ApplicationError`.
 
-        After an exception of the function the process can be used again: `is_fit`.
+        After an exception of the function the process can be used again (`is_fit`).
         """
         self.is_fit = False
         reply = await self._exchange(request)
@@ -237,7 +238,7 @@ class _FunctionProcess(_Process):
 
 
 class ApplicationCalls:
-    """Calls one application, as often at the same time as the caller likes.
+    """Calls one application; any number of calls may run at the same time.
 
     The processes of a Python function are kept for further calls; a program is started for each.
     """
@@ -249,7 +250,7 @@ class ApplicationCalls:
         longest: int,
         secrets: Sequence[str] = (),
     ) -> None:
-        """`longest` is the most bytes of an answer, as JSON.
+        """`longest` is the most bytes of an answer as JSON.
 
         `secrets`, the longest first, are replaced in messages.
         """
@@ -261,7 +262,7 @@ class ApplicationCalls:
         self._busy: set[_Process] = set()
 
     async def call(self, request: Json) -> tuple[Json, float]:
-        """The answer to a request, and the seconds that it took; raises `ApplicationError`.
+        """Return the answer to a request and its duration in seconds; raises `ApplicationError`.
 
         The answer of a program is a text. When the call is cancelled, its process is ended.
         """
@@ -343,7 +344,7 @@ class ApplicationCalls:
 
 
 def _how(status: int | None) -> str:
-    """How a process ended, as the end of a sentence."""
+    """Describe how a process ended, as the end of a sentence."""
     if status is None:
         return " by closing its output"
     if status < 0:
@@ -353,9 +354,10 @@ def _how(status: int | None) -> str:
 
 
 def _last_lines(errors: bytes, secrets: Sequence[str]) -> str:
-    """The last lines of an output without secrets.
+    """Return the last lines of an output without secrets.
 
-    They are covered before anything is cut. What may begin with a part of a secret is cut.
+    Secrets are replaced before the text is shortened. A beginning that may be a part of a secret
+    is cut off.
     """
     for secret in secrets:
         errors = errors.replace(secret.encode(), b"*" * len(secret.encode()))

@@ -13,11 +13,11 @@ class ColumnNames(Protocol):
 
     @property
     def known(self) -> Set[str]:
-        """The names in templates."""
+        """Return the names in templates."""
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """From names as written to names in templates, where they differ."""
+        """Return the names in templates by the names as written, where they differ."""
 
 
 class FixedNames(NamedTuple):
@@ -28,7 +28,7 @@ class FixedNames(NamedTuple):
 
 
 class DataItem(dict[str, Json]):
-    """A row: its values by the names of their columns, also found by the names as written.
+    """A row: its values by the names of their columns, or by the names as written.
 
     In templates `item.items` is the column `items`, if the file has one; see
     `evalstore.files.jinja_environment`. In Python `item.items` is always the method.
@@ -41,21 +41,21 @@ class DataItem(dict[str, Json]):
         self.__columns = columns
 
     def __missing__(self, name: str) -> Json:
-        """The value by the name as written."""
+        """Return the value by the name as written."""
         known = self.__columns.aliases.get(name)
         if known is None or not dict.__contains__(self, known):
             raise KeyError(name)
         return dict.__getitem__(self, known)
 
     def __contains__(self, name: object) -> bool:
-        """Whether this row has a value for the column of that name."""
+        """Return whether this row has a value for the column of that name."""
         if dict.__contains__(self, name):
             return True
         known = self.__columns.aliases.get(name) if isinstance(name, str) else None
         return known is not None and dict.__contains__(self, known)
 
     def get(self, name: str, default: Json = None) -> Json:
-        """The value of a column by either of its names."""
+        """Return the value of a column by either of its names."""
         try:
             return self[name]
         except KeyError:
@@ -63,6 +63,6 @@ class DataItem(dict[str, Json]):
 
 
 def columns_of(item: DataItem) -> ColumnNames:
-    """The names of the columns of a row; not a method, which templates could reach."""
-    columns: ColumnNames = getattr(item, "_DataItem__columns")  # noqa: B009 - mypy knows it by no name
+    """Return the names of the columns of a row; not a method, which templates could call."""
+    columns: ColumnNames = getattr(item, "_DataItem__columns")  # noqa: B009 - mypy does not know the mangled name
     return columns

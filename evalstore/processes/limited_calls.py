@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 CPU_SECONDS = 2.0
 """Processor time that one computation may take."""
 _FILE_SECONDS, _CALL_SECONDS = 10.0, 0.02
-"""Processor time that those of one file may take together: so much, and so much more for each."""
+"""Processor time that all computations of one file may take: a base, and more for each."""
 MEMORY = 768
 """MiB of address space of the process, of which the imported packages take about 200."""
 LONGEST_RESULT = 40_000_000
 """Characters of the result of one computation, as JSON."""
 _SECONDS = 8.0
-"""Time that one computation may take: a busy machine gives it less processor time."""
+"""Elapsed time that one computation may take; more, because a busy machine is slower."""
 _SOURCE = """
 import importlib
 import sys
@@ -49,8 +49,8 @@ importlib.import_module({module!r})
 """
 
 
-class LimitReached(Exception):  # noqa: N818 - the caller says what has reached it
-    """A computation took more time or memory than it may; the message completes "it …"."""
+class LimitReached(Exception):  # noqa: N818 - the caller names what exceeded it
+    """A computation exceeded its limit of time or memory; the message completes "it …"."""
 
 
 def call(
@@ -62,12 +62,11 @@ def call(
 ) -> Json:
     """Call a function of a module of this package; arguments and result are JSON.
 
-    Raises `LimitReached` when it takes more processor time than `cpu_seconds` (`CPU_SECONDS`
-    unless they are given), more memory than `MEMORY`, when its result is too long, or when all
-    computations of a file (`limited_together`) take too much time; and `NotRunError` when the
-    process cannot be had, or the machine is too busy for it. With `strict` that is also so where
-    the shell allows less than these limits. The function must not raise: it returns what went
-    wrong.
+    Raises `LimitReached` when it takes more processor time than `cpu_seconds` (default:
+    `CPU_SECONDS`) or more memory than `MEMORY`, when its result is too long, or when all
+    computations of a file (`limited_together`) take too much time. Raises `NotRunError` when the
+    process cannot be started or the machine is too busy; with `strict` also when the shell allows
+    less than these limits. The function must not raise exceptions: it returns its errors.
     """
     from evalstore.processes.pool import CodeError
 
@@ -124,7 +123,7 @@ def _workers() -> Workers:
 
 @cache
 def _code(module: str, strict: bool) -> Code:
-    """The program of a process, which loads the module before its time is taken."""
+    """Return the program of a process, which loads the module before its time is taken."""
     from evalstore.processes.pool import Code
 
     root = str(Path(__file__).parent.parent.parent)
@@ -136,11 +135,11 @@ def _code(module: str, strict: bool) -> Code:
 
 
 def encode_names(values: Mapping[str, Json]) -> Json:
-    """Values by name as JSON, among them rows of data with the names of their columns."""
+    """Return values by name as JSON; rows of data have the names of their columns."""
     items = {name: value for name, value in values.items() if isinstance(value, DataItem)}
     columns = {name: columns_of(item) for name, item in items.items()}
     return {
-        "values": {**values, **{name: dict(one) for name, one in items.items()}},
+        "values": {**values, **{name: dict(row) for name, row in items.items()}},
         "items": {
             name: [sorted(names.known), dict(names.aliases)] for name, names in columns.items()
         },
@@ -148,7 +147,7 @@ def encode_names(values: Mapping[str, Json]) -> Json:
 
 
 def decode_names(document: Json) -> dict[str, Json]:
-    """The inverse of `encode_names`."""
+    """Return the inverse of `encode_names`."""
     values: dict[str, Json] = document["values"]
     for name, (known, aliases) in document["items"].items():
         values[name] = DataItem(values[name], FixedNames(frozenset(known), aliases))

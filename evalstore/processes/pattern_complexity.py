@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _MOST_REPEATS = 100
-"""A bounded repetition up to this number is bounded enough."""
+"""The most repetitions that count as bounded."""
 _MOST_CHOICES = 10**9
 _MOST_TRIES = 100_000_000
-"""Ways to try that take a fraction of a second."""
+"""The number of ways that are tried in a fraction of a second."""
 _COUNTED = re.compile(r"\{(\d*),?(\d*)\}")
 _ODD = re.compile(
     r"\(\?(?:#|[a-zA-Z0-9-]*[xV])|(?<=.)\(\?[a-zA-Z]+[:)]|\{(?!\d*(?:,\d*)?\})", re.DOTALL
@@ -55,7 +55,7 @@ class PatternCost(NamedTuple):
 
 
 def is_small(pattern: str) -> bool:
-    """Whether a pattern is compiled to little, however long it takes to match."""
+    """Return whether the compiled pattern is small, however long it takes to match."""
     if len(pattern) > _LONGEST or _RECURSION.search(pattern):
         return False
     size = 1
@@ -66,12 +66,12 @@ def is_small(pattern: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def ways_of(pattern: str) -> PatternCost | None:
-    """The bounds of the ways that a pattern tries; None when they are unknown."""
+    """Return the bounds of the ways that a pattern tries; None when they are unknown."""
     if len(pattern) > _LONGEST or _ODD.search(pattern):
         return None
     groups = [_Group()]
     last = _Group()
-    """What a quantifier would repeat."""
+    """The group that a quantifier would repeat."""
     for token in _TOKEN.finditer(pattern):
         if token["back"] or token["costly"] or token["fuzzy"]:
             return None
@@ -79,7 +79,7 @@ def ways_of(pattern: str) -> PatternCost | None:
             groups.append(_Group())
         elif token["close"]:
             if len(groups) == 1:
-                return None  # it is not a pattern
+                return None  # not a pattern
             last = groups.pop()
             groups[-1].take(last)
         elif token["choice"]:
@@ -112,7 +112,7 @@ def ways_of(pattern: str) -> PatternCost | None:
 
 
 def is_cheap_pattern(pattern: str, size: int) -> bool:
-    """Whether a pattern tries few ways to match a text of this size, and is quickly compiled."""
+    """Return whether a pattern tries few ways on a text of this size, and compiles quickly."""
     ways = ways_of(pattern)
     return ways is not None and ways.choices * max(size, 10) ** ways.unbounded <= _MOST_TRIES
 
@@ -133,16 +133,16 @@ class _Group:
         return self.before + self._choices
 
     def multiply(self, choices: int) -> None:
-        """Something with so many choices stands beside what was there."""
+        """Add a part with this many choices."""
         self._choices *= choices
 
     def choose(self) -> None:
-        """Another alternative begins."""
+        """Begin another alternative."""
         self.before += self._choices
         self._choices = 1
 
     def take(self, inner: _Group) -> None:
-        """Take over what a group inside of this one has."""
+        """Add the repetitions and choices of a group inside of this one."""
         self.repeats += inner.repeats
         self.unbounded += inner.unbounded
         self.multiply(inner.choices)

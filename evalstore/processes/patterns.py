@@ -31,7 +31,7 @@ def compiled(pattern: str, flags: frozenset[str] = frozenset()) -> regex.Pattern
 
 
 def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | None:
-    """Why something is not a regular expression; None when it is one.
+    """Return why a pattern is not a regular expression; None when it is valid.
 
     A pattern that may be large when it is compiled is tried with limits of time and memory first.
     """
@@ -45,7 +45,7 @@ def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | 
 
 
 def compile_problem(pattern: str, flags: Iterable[str]) -> str | None:
-    """Why a pattern cannot be compiled; None when it can."""
+    """Return why a pattern cannot be compiled; None when it can."""
     import regex
 
     try:
@@ -58,7 +58,7 @@ def compile_problem(pattern: str, flags: Iterable[str]) -> str | None:
 
 
 def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bool:
-    """Whether a pattern is found in a text; raises `LimitReached`."""
+    """Return whether a pattern is found in a text; raises `LimitReached`."""
     if is_cheap_pattern(pattern, len(text)):
         with suppress(TimeoutError):
             return compiled(pattern, flags).search(text, timeout=SECONDS) is not None
@@ -67,5 +67,5 @@ def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bo
 
 
 def search(pattern: str, text: str, flags: Iterable[str]) -> bool:
-    """Whether a pattern is found in a text, without limits of time."""
+    """Return whether a pattern is found in a text, without limits of time."""
     return compiled(pattern, frozenset(flags)).search(text) is not None

@@ -28,13 +28,13 @@ from evalstore.errors import NotRunError
 from evalstore.values import Json
 
 LOAD_SECONDS = 60.0
-"""How long starting a process and loading its file may take, beside the check's own time."""
+"""Seconds for starting a process and loading its file, in addition to the check's own time."""
 _PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """The environment variables that a check can read."""
 _AT_ONCE = 2**16
 _MOST_STARTS = 3
-"""Failures to start, one after the other, until a file is abandoned for this run."""
+"""The consecutive failures to start after which a file is not started again in this run."""
 
 
 _ENDED = "the run has ended"
@@ -57,7 +57,7 @@ class Code:
     longest: int = 200_000
     """The most characters of a returned value, as JSON."""
     strict: bool = True
-    """Whether it is not run when the limits of the shell are lower."""
+    """Whether an error is raised instead of running it when the limits of the shell are lower."""
 
 
 def _not_run(path: str, why: str) -> NotRunError:
@@ -75,9 +75,9 @@ class Workers:
     def call(
         self, code: Code, request: Json, seconds: float, cpu_seconds: float | None = None
     ) -> Json:
-        """What a function of a file returned; raises `CodeError` or `NotRunError`.
+        """Return the result of a function of a file; raises `CodeError` or `NotRunError`.
 
-        It may take so many `seconds`, and as much processor time unless less is named.
+        It may take `seconds`, and as much processor time unless `cpu_seconds` is lower.
         """
         with self._lock:
             if self._closed:
@@ -95,7 +95,7 @@ class Workers:
 
 
 class _Worker:
-    """One process, or none while it is not needed."""
+    """A process for one file, which is started when it is needed."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
@@ -107,7 +107,7 @@ class _Worker:
         """Whether the process has not judged anything yet."""
         self._failed_starts = 0
         self._number = 0
-        """Of the newest request: a reply to another one is none."""
+        """The number of the newest request; a reply with another number is ignored."""
 
     def call(self, request: Json, seconds: float, cpu_seconds: float) -> Json:
         with self._lock:
@@ -127,7 +127,7 @@ class _Worker:
         raise CodeError(f"{place}: {reply.get('error', 'no verdict')}")
 
     def _ask(self, request: Json, seconds: float) -> Json:
-        """The reply to a request; a process that ran out of resources is replaced once."""
+        """Return the reply to a request; a process that ran out of resources is replaced once."""
         for _ in range(2):
             if self._process is None:
                 self._start(seconds)
@@ -175,7 +175,7 @@ class _Worker:
         )
 
     def _set_up(self, seconds: float) -> None:
-        """Have the process give up what a check may not have; nothing of the check runs yet."""
+        """Have the process drop its rights and set its limits, before the check is loaded."""
         setup = {
             "path": self._code.path,
             "memory": self._code.memory,
@@ -195,7 +195,7 @@ class _Worker:
             raise _not_run(self._code.path, reply["lacks"])
 
     def _exchange(self, request: Json, seconds: float) -> Json:
-        """Send a line and read one, within so many seconds."""
+        """Send a line and read one, within this many seconds."""
         process = self._process
         assert process
         assert process.stdin
@@ -240,14 +240,14 @@ class _Worker:
         return reply
 
     def _ended(self) -> CodeError | NotRunError:
-        """The error for a process that ended or was killed."""
+        """Return the error for a process that ended or was killed."""
         assert self._process
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         code = self._process.returncode
         if code in (-signal.SIGPROF, -signal.SIGXCPU):
             return CodeError(f"{self._code.path} used more processor time than its check may")
-        if code == -signal.SIGKILL:  # nothing tells the system from a check that does so itself
+        if code == -signal.SIGKILL:  # sent by the system, or by the check itself
             words = _ENDED if self._closed else "the system ended its process, as when memory lacks"
             return _not_run(self._code.path, words)
         if code is not None and code < 0:

@@ -29,9 +29,9 @@ def open_provider(
 ) -> Provider:
     """Open the client of a provider.
 
-    `parameters` are for litellm alone, beside the address and the key. `responses` is the
-    script of the kind `scripted`. A base URL or a key that no call could use is an
-    `EvalstoreError`; everything a server says comes later, as a `ProviderError` of `ask`.
+    `parameters` are further parameters for litellm, apart from the address and the key.
+    `responses` is the script of the kind `scripted`. Raises `EvalstoreError` for a base URL or a
+    key that no call could use. Errors of the server are raised later, by `ask`.
     """
     if kind == SCRIPTED:
         from evalstore.providers.scripted import ScriptedProvider
@@ -76,7 +76,7 @@ def open_provider(
 
 
 def _check_url(base_url: str | None) -> str | None:
-    """The base URL without a slash at its end."""
+    """Return the base URL without a slash at its end; raises `EvalstoreError` if it is invalid."""
     if base_url is None:
         return None
     if secret := find_secret(base_url):
@@ -92,7 +92,7 @@ def _check_url(base_url: str | None) -> str | None:
 
 
 def _check_key(api_key: str | None) -> str | None:
-    """The key without blanks around it; none when nothing is left."""
+    """Return the key without surrounding blanks; None when it is empty."""
     api_key = (api_key or "").strip()
     if not api_key.isprintable():
         raise EvalstoreError(

@@ -1,7 +1,7 @@
 """A provider that asks an application: a Python function or a program of the workspace.
 
-A request goes out in OpenAI's chat format. What comes back is a text, or a mapping with `text`,
-`tool_calls`, `usage` and `cost`. Nothing is started unless the user trusts exactly what would run.
+A request has OpenAI's chat format. The answer is a text, or a mapping with `text`, `tool_calls`,
+`usage` and `cost`. An application is started only if the user trusts exactly what would run.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _KEYS = (
 )
 """The keys of a mapping that an application may return."""
 _ANSWERS = ("text", "content", "tool_calls", "refusal")
-"""Those of which it must have one."""
+"""Keys of which such a mapping must have at least one."""
 _USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 _MOST_COST = 1e9
 
 
 class ApplicationProvider:
-    """Calls one application; `close` ends its processes."""
+    """A provider that calls one application; `close` ends its processes."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ApplicationProvider:
         untrusted: str | None,
         supports_structured_outputs: bool = True,
     ) -> None:
-        """`untrusted` says why it must not run; None if the user trusts it."""
+        """`untrusted` is the reason why it must not run; None if the user trusts it."""
         self._application = application
         self._untrusted = untrusted
         self._structured = supports_structured_outputs
@@ -54,7 +54,7 @@ class ApplicationProvider:
         self._calls = ApplicationCalls(application, environment, MAX_ANSWER, self._secrets)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one call; a process that is late is ended."""
+        """Make one call; a process that exceeds the timeout is ended."""
         if self._untrusted is not None:
             raise ProviderError("unsupported", self._untrusted, stops_model=True)
         document = encode_call(request, supports_structured_outputs=self._structured)
@@ -81,7 +81,7 @@ class ApplicationProvider:
 
 
 def encode_call(request: Request, *, supports_structured_outputs: bool = True) -> Json:
-    """The messages and the options of a call, in OpenAI's chat format."""
+    """Return the messages and the options of a call in OpenAI's chat format."""
     options = encode_request(request, supports_structured_outputs=supports_structured_outputs)
     del options["model"]
     options.pop("tool_choice", None)
@@ -94,7 +94,7 @@ def encode_call(request: Request, *, supports_structured_outputs: bool = True) -
 
 
 def read_output(text: str) -> Json:
-    """What a program wrote: a mapping with an answer, a JSON text, else the text as it is."""
+    """Parse a program's output: a mapping with an answer or a JSON text, else the plain text."""
     text = text.strip()
     try:
         document = json.loads(text)
@@ -107,9 +107,9 @@ def read_output(text: str) -> Json:
 
 
 def decode_answer(answer: Json, seconds: float, *, has_form: bool = False) -> Reply:
-    """The reply in what an application returned; raises `ProviderError`.
+    """Return the reply that an application returned; raises `ProviderError`.
 
-    With `has_form` JSON was asked for: then a mapping of other keys is the answer itself.
+    `has_form` means that JSON was requested: a mapping with other keys is then the answer itself.
     """
     if has_form and isinstance(answer, dict) and not any(name in answer for name in _ANSWERS):
         answer = json.dumps(answer, ensure_ascii=False)
@@ -144,7 +144,7 @@ def decode_answer(answer: Json, seconds: float, *, has_form: bool = False) -> Re
 
 
 def _as_call(call: Json) -> Json:
-    """A tool call in OpenAI's form; `{name, arguments}` is the short one."""
+    """Return a tool call in OpenAI's form; `{name, arguments}` is accepted as a short form."""
     if isinstance(call, dict) and "function" not in call and "name" in call:
         return {"function": {"name": call["name"], "arguments": call.get("arguments")}}
     return call
@@ -159,7 +159,7 @@ def _as_usage(usage: Json) -> Json:
 
 
 def _read_cost(cost: Json) -> float | None:
-    """A cost in USD."""
+    """Return a cost in USD."""
     if cost is None:
         return None
     is_number = isinstance(cost, int | float) and not isinstance(cost, bool)

@@ -1,8 +1,7 @@
 """The protocol of all providers of language models.
 
-A provider makes exactly one call for each `ask` and never retries: attempts are
-counted by `execute`. It raises `ProviderError` and nothing else; neither a message nor
-a reply ever holds its key.
+A provider makes exactly one call for each `ask` and never retries: `execution` counts the
+attempts. It raises only `ProviderError`, and neither a message nor a reply contains its key.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ FAILED_FINISH = frozenset(
         "timeout",
     }
 )
-"""Finish reasons, in lower case, of an answer that the provider did not finish."""
+"""Finish reasons, in lower case, that mean that the provider did not finish the answer."""
 
 
 class ProviderError(Exception):
-    """A call without an answer.
+    """A call that brought no answer.
 
     `kind` is a short class for the log: `status`, `connection`, `timeout`,
     `malformed`, `context` (the conversation is longer than the model takes),
@@ -64,9 +63,9 @@ class Provider(Protocol):
     """A client for models: an endpoint with its key, a library, or a script."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one call; `timeout` is in seconds for the whole of it."""
+        """Make one call; `timeout` limits the whole call, in seconds."""
         ...
 
     async def close(self) -> None:
-        """Close the connections; the provider is not used afterwards."""
+        """Close the connections; the provider must not be used afterwards."""
         ...

@@ -25,12 +25,12 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def is_secret_option(name: str) -> bool:
-    """Whether an option or a header of this name holds a key or a password."""
+    """Return whether an option or a header of this name holds a key or a password."""
     return _SECRET_OPTION.search(name) is not None
 
 
 def find_secret(url: str) -> str | None:
-    """A description of a secret in a base URL, which does not repeat it; None without one."""
+    """Describe a secret in a base URL without repeating it; None if there is none."""
     if "@" in url:
         return "a user name or a password"
     _, _, rest = url.partition("?")
@@ -41,7 +41,7 @@ def find_secret(url: str) -> str | None:
 
 
 def split_base_url(url: str) -> SplitResult | None:
-    """The parts of an absolute HTTP URL with a plain host; None if it is not one."""
+    """Return the parts of an absolute HTTP URL with a plain host; None if it is not one."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -53,7 +53,7 @@ def split_base_url(url: str) -> SplitResult | None:
 
 
 def host_of(url: str) -> str:
-    """The host of a base URL, with the port unless it is the usual one: `localhost:8000`.
+    """Return the host of a base URL, with the port unless it is the usual one: `localhost:8000`.
 
     Raises `ValueError` for a text that is not a base URL.
     """
@@ -66,7 +66,7 @@ def host_of(url: str) -> str:
 
 
 def normalise_host(text: str) -> str | None:
-    """A host as `host_of` writes it, with or without a port; None if it is not one."""
+    """Return a host as `host_of` writes it, with or without a port; None if it is not one."""
     try:
         parts = urlsplit(f"//{text.strip().lower()}")
         host, port = parts.hostname, parts.port
@@ -81,11 +81,11 @@ def normalise_host(text: str) -> str | None:
 
 
 def covers(allowed: str, host: str) -> bool:
-    """Whether a host is the allowed one; without a port, every port of it is allowed."""
+    """Return whether a host is the allowed one; without a port, every port of it is allowed."""
     return host == allowed or re.fullmatch(re.escape(allowed) + r":\d+", host) is not None
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, with or without a port, is this machine by its name or address."""
+    """Return whether a host, with or without a port, is this machine by its name or address."""
     match = re.fullmatch(r"\[?(.*?)\]?(:\d+)?", host)
     return match is not None and _LOOPBACK.fullmatch(match[1]) is not None

@@ -1,7 +1,7 @@
-"""OpenAI's chat completions format: our requests in it, and replies out of it.
+"""Encodes requests in OpenAI's chat completions format, and decodes its replies.
 
-What cannot be said in this format is refused before anything is sent: a model must
-never be asked less than the test says.
+A request that this format cannot express is refused before anything is sent, so that a model is
+never asked less than the test requires.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ AUDIO_FORMATS = {
 }
 
 SHORTEST_KEY = 8
-"""A key shorter than this may be a word of an answer, as `none` or `test`."""
+"""A shorter key may be an ordinary word of an answer, such as `none` or `test`."""
 
 _THINKING = ("<think>", "</think>")
 _MOST_TOKENS = 10**9
 _MOST_LEVELS = 100
-"""Levels of nested arguments; deeper ones stay text, for no reader has to expect them."""
+"""The most levels of nested arguments; deeper ones stay text, which every reader can handle."""
 
 TEXT_PARTS = frozenset({"text", "output_text"})
 PASSED_OVER = frozenset({"thinking", "redacted_thinking", "reasoning", "reference"})
@@ -58,7 +58,7 @@ def encode_request(
     supports_structured_outputs: bool = True,
     limit_name: str = "max_tokens",
 ) -> Body:
-    """The body of a call; settings that are not given are left to the provider.
+    """Return the body of a call; settings without a value are left to the provider.
 
     `limit_name` is the field for the limit of output tokens. Provider options come
     last and may replace any field; their tools join those of the test.
@@ -87,7 +87,7 @@ def encode_request(
 
 
 def encode_message(message: OutgoingMessage) -> Body:
-    """One turn; its content is a plain text unless files are shown in it."""
+    """Return a message; its content is plain text unless the message contains files."""
     files = [part for part in message.parts if isinstance(part, FilePart)]
     named: Body = {"name": message.name} if message.name else {}
     if not files:
@@ -102,7 +102,7 @@ def encode_message(message: OutgoingMessage) -> Body:
 
 
 def encode_part(part: Text | FilePart) -> Body:
-    """A text, or a file with its bytes inside."""
+    """Return a text, or a file with its bytes, as a part of a message."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     if part.media_type == ADDRESS:
@@ -124,7 +124,7 @@ def encode_part(part: Text | FilePart) -> Body:
 
 
 def encode_tool(tool: ToolVersion) -> Body:
-    """A function the model may call."""
+    """Return the definition of a function that the model may call."""
     function = {
         "name": tool.name,
         "description": tool.description,
@@ -134,7 +134,7 @@ def encode_tool(tool: ToolVersion) -> Body:
 
 
 def encode_response_format(request: Request, supports_structured_outputs: bool) -> Body | None:
-    """The shape of the answer to ask for, or none.
+    """Return the format to request for the answer; None if none is requested.
 
     `strict` is off: OpenAI's strict mode takes only schemas without optional properties
     and answers 400 to all others, the judge's own among them. Servers that constrain
@@ -149,7 +149,7 @@ def encode_response_format(request: Request, supports_structured_outputs: bool) 
 
 
 def dump(body: Body) -> bytes:
-    """The body as JSON; what JSON or UTF-8 cannot hold is refused."""
+    """Return the body as JSON; raises `ProviderError` for values that JSON or UTF-8 cannot hold."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as problem:
@@ -169,10 +169,10 @@ def decode_reply(
     api_key: str | None = None,
     wait: float = 0.0,
 ) -> Reply:
-    """The reply in the body of a successful answer, with `***` for the key it was asked with.
+    """Return the reply in the body of a successful answer, with `***` in place of the key.
 
-    `request_id` is the one from the headers: it is what the provider's support asks
-    for, so it wins over the id in the body.
+    `request_id` is the id from the headers. It takes precedence over the id in the body, because
+    the provider's support asks for it.
     """
     match document:
         case {"choices": [{"message": dict(message)} as choice, *_]}:
@@ -202,7 +202,7 @@ def decode_reply(
 
 
 def without_thinking(reply: Reply) -> Reply:
-    """The reply without the `<think>` block in front, in which Ollama leaves reasoning."""
+    """Return the reply without a leading `<think>` block, in which Ollama leaves the reasoning."""
     text = reply.text
     if text is None or not text.lstrip().startswith(_THINKING[0]):
         return reply
@@ -211,7 +211,7 @@ def without_thinking(reply: Reply) -> Reply:
 
 
 def redact(reply: Reply, secret: str) -> Reply:
-    """The reply with `***` wherever it repeats a secret: replies are stored and shown."""
+    """Return the reply with `***` in place of a secret, because replies are stored and shown."""
     return replace(
         reply,
         text=_hide(reply.text, secret),
@@ -237,9 +237,9 @@ def _hide(value: Json, secret: str) -> Json:
 
 
 def _finish_reason(choice: Body) -> str | None:
-    """Why the answer ends; raises when it ends because the provider failed.
+    """Return the finish reason; raises `ProviderError` when the provider failed.
 
-    OpenRouter and litellm put the model's own word beside theirs.
+    OpenRouter and litellm report the model's own finish reason beside theirs.
     """
     for name in ("finish_reason", "native_finish_reason"):
         require_finished(_text_field(choice, name))
@@ -247,7 +247,7 @@ def _finish_reason(choice: Body) -> str | None:
 
 
 def _text_field(fields: Body, name: str) -> str | None:
-    """A text, or None when there is none; any other value is not an answer."""
+    """Return the text of a field, None when it is missing; raises `ProviderError` otherwise."""
     value = fields.get(name)
     if value and not isinstance(value, str):
         raise malformed(f"the field '{name}' in the server's answer is not text")
@@ -255,9 +255,9 @@ def _text_field(fields: Body, name: str) -> str | None:
 
 
 def _content(message: Body) -> str | None:
-    """The text of a message, which some servers send in parts.
+    """Return the text of a message, which some servers send in parts.
 
-    An answer of which a part is not text is refused: it is not judged by the rest of it.
+    Raises `ProviderError` when a part is not text: an incomplete answer must not be judged.
     """
     for name in OTHER_MEDIA:
         if message.get(name):
@@ -282,7 +282,7 @@ def _part(part: Json) -> str:
 
 
 def _not_text(kind: str) -> ProviderError:
-    """An answer in another medium: the next one would be no different."""
+    """Return the error for an answer in another medium, which another try would repeat."""
     return ProviderError(
         "malformed", f"the server's answer holds '{clean(kind)[:60]}', and only text can be judged"
     )
@@ -296,7 +296,7 @@ def _tool_call(call: Json) -> ToolCall:
 
 
 def _arguments(arguments: Json) -> Json:
-    """Arguments as JSON; as the text they are when they could not be stored as JSON."""
+    """Return arguments as JSON; as the original text when they cannot be stored as JSON."""
     if arguments is None or arguments == "":
         return {}
     try:
@@ -312,7 +312,7 @@ def _arguments(arguments: Json) -> Json:
 
 
 def _is_deeper(value: Json, levels: int) -> bool:
-    """Whether a value has more levels of mappings and lists than these."""
+    """Return whether a value has more than `levels` levels of mappings and lists."""
     if not isinstance(value, dict | list):
         return False
     parts = value.values() if isinstance(value, dict) else value
@@ -320,7 +320,7 @@ def _is_deeper(value: Json, levels: int) -> bool:
 
 
 def _usage(usage: Json) -> Usage:
-    """The tokens a server counted; a count that no call can have does not count."""
+    """Return the tokens that a server counted; impossible counts are ignored."""
 
     def count(*path: str) -> int | None:
         value = usage
@@ -338,7 +338,7 @@ def _usage(usage: Json) -> Usage:
 
 
 def _text(value: Json) -> str | None:
-    """A text that can be stored as UTF-8: half a surrogate pair becomes U+FFFD."""
+    """Return a text that can be stored as UTF-8: a lone surrogate becomes U+FFFD."""
     if not isinstance(value, str):
         return None
     if value.isascii():
@@ -347,10 +347,10 @@ def _text(value: Json) -> str | None:
 
 
 def malformed(message: str) -> ProviderError:
-    """An answer that makes no sense; the next one may."""
+    """Return the error for an unreadable answer; another try may succeed."""
     return ProviderError("malformed", message, retry=True)
 
 
 def unsupported(message: str) -> ProviderError:
-    """A request that cannot be sent."""
+    """Return the error for a request that cannot be sent."""
     return ProviderError("unsupported", message)

@@ -1,7 +1,7 @@
 """The environment variables of providers, and those that a `.env` file may set.
 
-litellm reads the environment of the process by itself. What a `.env` file says is handed to it
-as parameters of a call instead, from a list of names: nothing else of such a file has an effect.
+litellm reads the environment of the process by itself. Variables of a `.env` file are passed to it
+as parameters of a call instead, and only those on a list: other variables have no effect.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ AMBIENT = {
     "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
     "watsonx": "WATSONX_API_KEY",
 }
-"""Beginnings of names of litellm's providers that take credentials also from elsewhere than a key,
-such as a login of this machine; each with the variable that names them in a grant."""
+"""Prefixes of litellm's providers that also use credentials other than a key, such as a login of
+this machine; each with the variable for which the user gives consent."""
 _AZURE_LOGINS = ("AZURE_AD_TOKEN", "AZURE_CLIENT_SECRET", "AZURE_PASSWORD")
-"""litellm sends what these give even beside a key."""
+"""Variables of Azure logins, which litellm uses even when there is a key."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _AWS = {
@@ -100,13 +100,13 @@ _PARAMETERS = {
 files and other hosts. A later name wins over an earlier one."""
 _HIDDEN = ("_key", "_token", "_secret")
 _IN_ADDRESS = frozenset({"aws_region_name", "vertex_location", "vertex_project", "tenant_id"})
-"""Parameters that become a part of an address."""
+"""Parameters that become part of an address."""
 
 _CREDENTIAL_NAME = re.compile(r"(^|_)(KEY|APIKEY|KEY_ID|TOKEN|SECRET|PASSWORD)$")
 
 
 def is_provider_variable(name: str) -> bool:
-    """Whether a `.env` file may set this variable: a key, or what belongs to a provider."""
+    """Return whether a `.env` file may set this variable: a key, or what belongs to a provider."""
     return (
         _CREDENTIAL_NAME.search(name) is not None
         or name.endswith(_BASE_ENDS)
@@ -115,7 +115,7 @@ def is_provider_variable(name: str) -> bool:
 
 
 def usual_variables(kind: str, names: Iterable[str]) -> list[str]:
-    """Those of the names under which litellm looks for the key of a kind, the likeliest first."""
+    """Return those of `names` in which litellm looks for the key of a kind, the likeliest first."""
     name = litellm_name(kind)
     start = re.sub(r"[_-]", "", name).upper()
     known = _ALIASES.get(name, ())
@@ -141,12 +141,12 @@ def usual_variables(kind: str, names: Iterable[str]) -> list[str]:
 
 
 def is_usual(kind: str, variable: str) -> bool:
-    """Whether a variable is one under which litellm looks for the key of a kind."""
+    """Return whether a variable is one under which litellm looks for the key of a kind."""
     return bool(usual_variables(kind, (variable,)))
 
 
 def find_base(kind: str, values: Mapping[str, str]) -> tuple[str, str] | None:
-    """The variable that says where a kind of provider is, and its value."""
+    """Return the variable with the base URL of a kind of provider, and its value."""
     start = re.sub(r"[_-]", "", litellm_name(kind)).upper()
     for name in sorted(values):
         if name.endswith(_BASE_ENDS) and values[name].strip():
@@ -157,7 +157,7 @@ def find_base(kind: str, values: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def find_parameters(kind: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Parameters for litellm of a kind of provider, beside its key and its address."""
+    """Return litellm's parameters for a kind of provider, apart from its key and its address."""
     parameters = {
         parameter: values[variable].strip()
         for start, known in _PARAMETERS.items()
@@ -173,7 +173,7 @@ def find_parameters(kind: str, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_ambient(kind: str, user: Mapping[str, str]) -> str | None:
-    """The variable that names credentials which a kind takes from elsewhere than a key.
+    """Return the variable for credentials of a kind that are not a key; None if it has none.
 
     `user` are the variables of the process.
     """
@@ -184,5 +184,5 @@ def find_ambient(kind: str, user: Mapping[str, str]) -> str | None:
 
 
 def secret_values(parameters: Mapping[str, str]) -> list[str]:
-    """The values of parameters that no message may hold."""
+    """Return the values of parameters that no message may contain."""
     return [value for name, value in parameters.items() if name.endswith(_HIDDEN)]

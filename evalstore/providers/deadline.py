@@ -1,4 +1,4 @@
-"""How long a call may take."""
+"""Limits the duration of a call."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from evalstore.providers.base import ProviderError
 
 _SLEPT = 1.0
-"""Seconds. A timer that is later than that was held up by more than other work."""
+"""Seconds. A timer that fires later than this was delayed because the process slept."""
 
 
 @asynccontextmanager
 async def deadline(timeout: float) -> AsyncIterator[None]:
-    """Give what happens inside `timeout` seconds, then raise a `ProviderError`.
+    """Limit the block to `timeout` seconds; raises `ProviderError` when they have passed.
 
-    While this process sleeps (a laptop that is closed, a process that is stopped) no time
-    passes: an answer that came in the meantime is read.
+    Time in which this process sleeps (a closed laptop, a stopped process) does not count, so that
+    an answer that arrived in the meantime is read.
     """
     loop = asyncio.get_running_loop()
     scope = asyncio.timeout(None)

@@ -20,7 +20,7 @@ from evalstore.providers.base import FAILED_FINISH, RETRY_STATUS, STOP_STATUS, P
 from evalstore.values import Json
 
 _SHORTEST_SECRET = 8
-"""Characters; what is shorter may be any word."""
+"""The fewest characters of a secret; a shorter text may be any word."""
 MESSAGE_LIMIT = 500
 """Characters of a message that are kept."""
 
@@ -36,10 +36,10 @@ FORMAT_WORDS = re.compile(
     r"|output.?(format|config)|guided|constrained|grammar|\bschema\b",
     re.IGNORECASE,
 )
-"""What servers name when they refuse the form of the answer that was asked for."""
+"""Words with which servers refuse the requested format of the answer."""
 
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-"""Variables whose values never appear in a message: libraries read keys by themselves."""
+"""Variables whose values never appear in a message; libraries read keys by themselves."""
 
 
 def status_error(
@@ -51,11 +51,10 @@ def status_error(
     source: str = "the server",
     formed: bool = False,
 ) -> ProviderError:
-    """The error for an answer with this status and this body, parsed or as text.
+    """Return the error for an answer with this status and this body, parsed or as text.
 
-    `formed` says that the request asked for a form, which the server may have refused.
-    A proxy that can no longer change the status of 200 puts the real one into `code`,
-    as OpenRouter does.
+    `formed` means that the request asked for a format, which the server may have refused. A proxy
+    that has already sent the status 200 puts the real status into `code`, as OpenRouter does.
     """
     message, codes = describe_error(body)
     real = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
@@ -79,19 +78,19 @@ def status_error(
 
 
 def require_finished(reason: str | None) -> None:
-    """Raise `ProviderError` for a finish reason that says that the provider failed."""
+    """Raise `ProviderError` for a finish reason of a provider that failed."""
     if reason is not None and reason.casefold() in FAILED_FINISH:
         words = f"the provider broke off its answer: finish reason '{reason}'"
         raise ProviderError("malformed", words, retry=True)
 
 
 def refuses_form(message: str) -> bool:
-    """Whether an error is about the requested structured output."""
+    """Return whether an error is about the requested structured output."""
     return FORMAT_WORDS.search(message) is not None
 
 
 def find_error(document: Json) -> Json | None:
-    """The error in an answer that came with the status of a success."""
+    """Return the error in an answer with a success status; None if there is none."""
     match document:
         case {"error": error} if error:
             return error
@@ -101,7 +100,7 @@ def find_error(document: Json) -> Json | None:
 
 
 def describe_error(body: Json) -> tuple[str, list[Json]]:
-    """The message of a server's error, with its codes and parameter."""
+    """Return the message of a server's error, with its codes and parameter."""
     if isinstance(body, dict) and body.get("error"):
         body = body["error"]
     if not isinstance(body, dict):
@@ -114,7 +113,7 @@ def describe_error(body: Json) -> tuple[str, list[Json]]:
 
 
 def _as_text(body: Json) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text as it is, anything else as JSON."""
     if isinstance(body, str):
         return body
     try:
@@ -124,9 +123,9 @@ def _as_text(body: Json) -> str:
 
 
 def find_retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds a server asks us to wait, by `retry-after-ms` or `Retry-After`.
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After`; None without them.
 
-    The latter is a number of seconds or a date (RFC 9110, 10.2.3); names are in lower case.
+    The latter is a number of seconds or a date (RFC 9110, 10.2.3). Names are in lower case.
     """
     if (wait := _seconds(headers.get("retry-after-ms"))) is not None:
         return wait / 1000
@@ -154,9 +153,9 @@ def _bounded(seconds: float) -> float:
 
 
 def find_secrets(api_key: str | None, *more: str) -> tuple[str, ...]:
-    """The key, `more` secrets, and every value of the environment that looks like one.
+    """Return the key, `more` secrets, and every value of the environment that looks like one.
 
-    The longest first.
+    They are sorted by length, the longest first.
     """
     hidden = {value for name, value in os.environ.items() if SECRET_NAME.search(name)}
     secrets = {value for value in (*hidden, *more) if len(value) >= _SHORTEST_SECRET}
@@ -166,7 +165,7 @@ def find_secrets(api_key: str | None, *more: str) -> tuple[str, ...]:
 
 
 def forms_of_secrets(secrets: Iterable[str]) -> tuple[str, ...]:
-    """The texts by which an output may repeat secrets, the longest first.
+    """Return the texts by which an output may repeat secrets, the longest first.
 
     They are the secrets, their long lines, and both as strings in JSON.
     """
@@ -181,7 +180,7 @@ def forms_of_secrets(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_key_of(provider: str) -> str | None:
-    """The key a library takes for this provider from the environment when it is given none."""
+    """Return the key that a library reads from the environment when none is passed to it."""
     start = provider.replace("_", "").upper()
     names = (name for name in sorted(os.environ) if name.endswith("_API_KEY"))
     matching = (name for name in names if name.replace("_", "").startswith(start))
@@ -189,7 +188,7 @@ def find_key_of(provider: str) -> str | None:
 
 
 def clean(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text in one printable line of bounded length, with `***` for each secret."""
+    """Return a text as one printable line of bounded length, with `***` for each secret."""
     for secret in secrets:
         text = text.replace(secret, "***")
     text = " ".join(text[: 8 * MESSAGE_LIMIT].split())

@@ -1,10 +1,10 @@
-"""The kinds of providers: those with OpenAI's protocol, and litellm's names of the others."""
+"""The kinds of providers: those with OpenAI's protocol, and litellm's names for the others."""
 
 from __future__ import annotations
 
 SCRIPTED = "scripted"
 OLLAMA = ("ollama", "ollama_chat")
-"""Names of Ollama."""
+"""The kinds that are Ollama."""
 
 OPENAI_COMPATIBLE: dict[str, str | None] = {
     "openai": "https://api.openai.com/v1",
@@ -15,7 +15,7 @@ OPENAI_COMPATIBLE: dict[str, str | None] = {
     "hosted_vllm": None,
     "openai-compatible": None,
 }
-"""Services our own client talks to, with their base URLs; None: it must be given."""
+"""Services that our own client calls, with their base URLs; None if it must be configured."""
 
 LITELLM_NAMES = {
     "ollama_chat": "ollama",
@@ -26,5 +26,5 @@ LITELLM_NAMES = {
 
 
 def litellm_name(kind: str) -> str:
-    """The name litellm has for a kind of provider."""
+    """Return litellm's name for a kind of provider."""
     return LITELLM_NAMES.get(kind, kind)

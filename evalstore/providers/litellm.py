@@ -1,7 +1,7 @@
 """Calls all other providers through litellm.
 
-litellm takes seconds to import, so it is imported at the first call, and in a thread,
-because other providers may be waiting for answers. The only module that knows it.
+litellm takes seconds to import, so it is imported at the first call, and in a thread, because
+other providers may be waiting for answers. No other module imports it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ SETTINGS = {
     "LITELLM_LOG": "ERROR",
 }
 NO_KEY = "none"
-"""The key for a host that the workspace names, when there is none: without one litellm would take
-a key of the environment there."""
+"""The key for a host that the workspace names without a key: litellm would otherwise send a key of
+the environment there."""
 
 NOT_OPTIONS = frozenset(
     {
@@ -62,22 +62,22 @@ NOT_OPTIONS = frozenset(
         "timeout",
     }
 )
-"""Names litellm takes for itself: they would change who answers, or how often it is asked."""
+"""Names that litellm reserves: they would change which model answers, or how often it is asked."""
 _REDIRECTS = re.compile(
     r"^(aws|azure|s3|gcs|custom|hf|oci|langfuse|langsmith)?_|^model_(list|alias_map)$"
     r"|(^|_)(api|base|url|uri|endpoint|host|proxy|credentials?|secret|token|password|tenant"
     r"|callbacks?|ssl|oidc|oauth|deployment|account|arn|mock|client|litellm|fallbacks?)(_|$)",
     re.IGNORECASE,
 )
-"""Names of options that could take a request, or what it is signed with, somewhere else."""
+"""Names of options that could send a request, or its credentials, somewhere else."""
 _PLACES = frozenset({"aws_region_name", "region_name", "vertex_location", "vertex_project"})
-"""Options that become a part of a host's name: plain words only."""
+"""Options that become part of a host name: only plain words are allowed."""
 _PLACE = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HEADERS = frozenset({"host", "authorization", "forwarded", "x-forwarded-host"})
 
 
 def find_refused(options: Mapping[str, Json]) -> str | None:
-    """An option that could send a request or a credential elsewhere; None if there is none."""
+    """Return an option that could send a request or a credential elsewhere; None without one."""
     for name, value in options.items():
         if name in _PLACES:
             if isinstance(value, str) and _PLACE.fullmatch(value):
@@ -113,7 +113,7 @@ def load_litellm() -> Any:
 
 @cache
 def confine_clients() -> None:
-    """Let no client that litellm makes follow a redirect or read an answer without a limit.
+    """Keep clients that litellm creates from following redirects and reading unlimited answers.
 
     Our own client does neither. A redirect would take the conversation, and a key in a header
     such as `x-api-key`, to a host that the user has not named. litellm has no setting for it.
@@ -139,7 +139,7 @@ def _confined(create: Callable[..., Any], read: Callable[[Any], Any]) -> Callabl
 
 
 async def _aread(response: Any) -> None:
-    """Read an answer, as `httpx.Response.aread`, up to the limit."""
+    """Read an answer as `httpx.Response.aread` does, up to the limit."""
     content = AnswerContent()
     async for chunk in response.aiter_bytes():
         content.append(chunk)
@@ -154,10 +154,10 @@ def _read(response: Any) -> None:
 
 
 class LitellmProvider:
-    """One of litellm's providers, by litellm's name for it.
+    """A provider that litellm calls, by litellm's name for it.
 
-    Without a base URL and a key litellm looks for a key in the environment. `parameters` are
-    what it is told beside them, such as a region.
+    Without a base URL and a key, litellm looks for a key in the environment. `parameters` are
+    further parameters, such as a region.
     """
 
     def __init__(
@@ -178,11 +178,11 @@ class LitellmProvider:
         self._litellm: Any = None
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one call; `timeout` is in seconds for the whole of it."""
+        """Make one call; `timeout` limits the whole call, in seconds."""
         if refused := find_refused(request.provider_options):
             raise unsupported(f"the provider option '{refused}' cannot be used")
         if "://" in request.code:
-            # Some of its providers would take that for the address.
+            # Some of its providers would use it as the address.
             raise unsupported("the name of the model is an address: use 'baseURL' of a provider")
         body = encode_request(
             request, supports_structured_outputs=self._supports_structured_outputs
@@ -232,7 +232,7 @@ class LitellmProvider:
             raise self._failure(problem, formed="response_format" in body) from None
 
     def _failure(self, problem: Exception, *, formed: bool) -> ProviderError:
-        """The error for an exception of litellm, by its status more than by its class."""
+        """Return the error for an exception of litellm, by its status rather than its class."""
         litellm = self._litellm
         body = find_server_message(problem)
         words = clean(describe_error(body)[0], self._secrets)
@@ -250,7 +250,7 @@ class LitellmProvider:
         if status == 200:
             return malformed(words)
         if status is None or (status == 500 and not headers):
-            # litellm makes up a status of 500 for whatever went wrong before an answer.
+            # litellm reports a status of 500 for any error that occurs before an answer.
             return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
         return status_error(
             200 if known is None else known,
@@ -264,7 +264,7 @@ class LitellmProvider:
 
 
 def _find_own(problem: BaseException | None) -> ProviderError | None:
-    """The error of ours that litellm has wrapped; None when it is not one."""
+    """Return the `ProviderError` that litellm has wrapped; None if there is none."""
     for _ in range(20):
         if problem is None or isinstance(problem, ProviderError):
             return problem
@@ -273,7 +273,7 @@ def _find_own(problem: BaseException | None) -> ProviderError | None:
 
 
 def find_server_message(problem: Exception) -> Json:
-    """What the server said, without the names litellm puts before it: JSON or text."""
+    """Return the server's message without litellm's prefixes, as JSON or text."""
     body = getattr(problem, "body", None)
     if isinstance(body, dict):
         return body
@@ -286,10 +286,10 @@ def find_server_message(problem: Exception) -> Json:
 
 
 def as_document(response: Any) -> Body:
-    """A response of litellm in the shape the server sent it.
+    """Return a response of litellm in the form in which the server sent it.
 
-    litellm takes a finish reason it does not know, an error among them, for `stop`, and
-    keeps the original beside it.
+    litellm replaces an unknown finish reason, such as that of an error, with `stop`, and keeps
+    the original beside it.
     """
     try:
         document: Body = response.model_dump(warnings=False)
@@ -309,5 +309,5 @@ def as_document(response: Any) -> Body:
 
 
 def lower_names(headers: Mapping[Any, Any]) -> dict[str, str]:
-    """Headers as texts, with their names in lower case."""
+    """Return headers as texts, with their names in lower case."""
     return {str(name).lower(): str(value) for name, value in headers.items()}

@@ -1,7 +1,7 @@
-"""A lean client for servers that speak OpenAI's chat completions.
+"""A lean client for servers with OpenAI's chat completions protocol.
 
-It exists beside litellm because it starts at once and takes a twentieth of the time
-for a call. The only module that knows aiohttp.
+It exists beside litellm because it loads quickly and needs a twentieth of litellm's time for a
+call.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class OpenAICompatibleProvider:
         self._api_key = api_key
         self._secrets = find_secrets(api_key)
         self._supports_structured_outputs = supports_structured_outputs
-        # OpenAI's reasoning models refuse the old name, which is all others know.
+        # OpenAI's reasoning models refuse the old name, which all other models need.
         self._limit_name = "max_completion_tokens" if kind == "openai" else "max_tokens"
         self._thinks_aloud = kind in OLLAMA
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one call; `timeout` is in seconds for the whole of it."""
+        """Make one call; `timeout` limits the whole call, in seconds."""
         body = encode_request(
             request,
             supports_structured_outputs=self._supports_structured_outputs,
@@ -82,7 +82,7 @@ class OpenAICompatibleProvider:
         return without_thinking(reply) if self._thinks_aloud else reply
 
     async def close(self) -> None:
-        """Give back connections; the provider is not used afterwards."""
+        """Close the connections; the provider must not be used afterwards."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -113,7 +113,7 @@ class OpenAICompatibleProvider:
             raise ProviderError("connection", words, retry=True) from problem
 
     def _read(self, answer: HttpAnswer, *, formed: bool) -> Json:
-        """The document in a successful answer; any other answer raises what it means."""
+        """Return the document in a successful answer; raises `ProviderError` for any other."""
         successful = 200 <= answer.status < 300
         try:
             document: Json = json.loads(answer.body)
@@ -135,7 +135,7 @@ class OpenAICompatibleProvider:
 
 
 async def read_bounded(content: aiohttp.StreamReader) -> bytes:
-    """The whole of an answer; one that is too large to be an answer is an error."""
+    """Read a whole answer; raises `ProviderError` when it is too large."""
     answer = AnswerContent()
     async for chunk in content.iter_any():
         answer.append(chunk)

@@ -1,9 +1,9 @@
 """Providers of installed packages: the entry point group `evalstore.providers`.
 
-An entry point is named as the kind of provider, and names a class that is made with `model`
-(and `provider`) if it takes them. It is a `Provider`, and asked as any other is; or a service in
-LangBiTe's manner, with `execute_prompt(prompt) -> text`, where `temperature` and `tokens` are set
-before a call on services that have such attributes.
+The name of an entry point is the kind of provider. It refers to a class, which is called with
+`model` (and `provider`) if it has such parameters. The instance is a `Provider`, or a service as
+in LangBiTe, with `execute_prompt(prompt) -> text`; `temperature` and `tokens` are set before a
+call on services that have such attributes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class PluggedProvider:
         self._services: dict[str, Any] = {}
         self._providers: dict[str, Provider] = {}
         self._is_provider: bool | None = None
-        """None: the class is not loaded yet."""
+        """None until the class is loaded."""
         self._busy = asyncio.Lock()
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """The reply of a provider, or the text of a service; a late service is left to itself."""
+        """Return a provider's reply, or a service's text; a late service is not stopped."""
         began = time.monotonic()
         if self._is_provider is None:  # what a package loads may take long
             async with deadline(timeout):
@@ -56,7 +56,7 @@ class PluggedProvider:
         return replace(Reply(text), finish_reason="stop", latency=time.monotonic() - began)
 
     def _load(self) -> Any:
-        """The class that the entry point names; raises `ProviderError` when it cannot be loaded."""
+        """Load the class that the entry point names; raises `ProviderError`."""
         try:
             return plugged_in()[self._kind].load()
         except Exception as error:
@@ -105,7 +105,7 @@ class PluggedProvider:
         return self._services[code]
 
     async def close(self) -> None:
-        """Close the providers; of services nothing is open."""
+        """Close the providers; services have nothing to close."""
         for provider in self._providers.values():
             await provider.close()
 
@@ -120,7 +120,7 @@ def _make(factory: Callable[..., Any], attributes: Mapping[str, str]) -> Any:
 
 
 def _construct(factory: Callable[..., Any], arguments: Mapping[str, str]) -> Any:
-    """An instance, made with those of the arguments that its class takes."""
+    """Return an instance, created with those of the arguments that its class accepts."""
     try:
         known = inspect.signature(factory).parameters
     except ValueError:
@@ -129,7 +129,7 @@ def _construct(factory: Callable[..., Any], arguments: Mapping[str, str]) -> Any
 
 
 def _as_prompt(request: Request) -> str:
-    """A request as one text; raises for turns, files, tools and structured output."""
+    """Return a request as one text; raises `ProviderError` if it is more than a text."""
     for feature, is_used in (
         ("tools", request.tools or request.provider_options.get("tools")),
         ("a schema", request.schema is not None),

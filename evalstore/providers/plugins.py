@@ -1,4 +1,4 @@
-"""The services that installed packages add as providers, by the name of their entry point."""
+"""Finds the providers of installed packages, by the name of their entry point."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ GROUP = "evalstore.providers"
 
 @cache
 def plugged_in() -> Mapping[str, EntryPoint]:
-    """The services by kind; none is loaded."""
+    """Return the entry points by kind, without loading them."""
     return {point.name: point for point in entry_points(group=GROUP)}

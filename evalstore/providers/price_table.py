@@ -1,8 +1,8 @@
-"""Prices and capabilities, from the table that comes with litellm.
+"""Reads prices and capabilities from the table that comes with litellm.
 
-The table is a file beside the installed package, so that it is read without importing
-litellm and says the same for as long as its version stays. It forgets models that were
-retired: a price is to be stored with what it priced.
+The table is a file of the installed package, so it is read without importing litellm, and stays
+the same until another version is installed. Newer tables lack retired models, so a price must be
+stored with the call that it applies to.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ CAPABILITIES = {
 
 @dataclass(frozen=True, slots=True)
 class TablePrice:
-    """What a token costs, in USD, without the surcharges some models have for long requests."""
+    """The prices of a token in USD, without the surcharges of some models for long requests."""
 
     input_per_token: float
     output_per_token: float
     cached_per_token: float | None
-    """For input tokens that came from the provider's cache; None: as any other."""
+    """The price of an input token from the provider's cache; None if it costs as much as others."""
     source: str
     """The table and its version."""
 
 
 def find_price(kind: str, code: str) -> TablePrice | None:
-    """The price of a model at this kind of provider; None: not known, which is not free."""
+    """Return the price of a model at this kind of provider; None if it is unknown, not free."""
     entry = _find_entry(kind, code)
     if entry is None:
         return None
@@ -64,17 +64,17 @@ def find_price(kind: str, code: str) -> TablePrice | None:
 
 
 def find_capabilities(kind: str, code: str) -> frozenset[str] | None:
-    """What a model takes and does beyond text; None: the table does not know the model.
+    """Return the capabilities of a model beyond text; None if the table does not have the model.
 
-    Of `tools`, `structured`, `image`, `pdf`, `audio` and `reasoning`. The table has gaps:
-    a missing word is a reason for a warning, not for skipping a test.
+    These are some of `tools`, `structured`, `image`, `pdf`, `audio` and `reasoning`. The table is
+    incomplete: a missing capability is a reason for a warning, not for skipping a test.
     """
     support = find_support(kind, code)
     return None if support is None else frozenset(word for word, can in support.items() if can)
 
 
 def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
-    """The same with what the table says a model lacks; a word it says nothing of is missing."""
+    """Return whether a model has each of the capabilities that the table mentions."""
     entry = _find_entry(kind, code)
     if entry is None:
         return None
@@ -86,7 +86,7 @@ def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
 
 
 def is_known_provider(kind: str) -> bool:
-    """Whether there is a client for this kind of provider."""
+    """Return whether there is a client for this kind of provider."""
     return (
         kind == SCRIPTED
         or kind in OPENAI_COMPATIBLE
@@ -96,7 +96,7 @@ def is_known_provider(kind: str) -> bool:
 
 
 def is_listed(kind: str, code: str) -> bool:
-    """Whether the table has a model; also for a provider of which it has none at all."""
+    """Return whether the table has a model; True for a provider without any model in the table."""
     if kind in plugged_in() or _find_entry(kind, code) is not None:
         return True
     name = litellm_name(kind)
@@ -106,7 +106,7 @@ def is_listed(kind: str, code: str) -> bool:
 
 
 def _find_entry(kind: str, code: str) -> Mapping[str, Json] | None:
-    """The entry of a model, listed with its provider's name in front or without it."""
+    """Return the entry of a model, which may be listed with its provider's name in front."""
     name, table = litellm_name(kind), _table()
     for key in (f"{name}/{code}", code):
         entry = table.get(key)
@@ -116,7 +116,7 @@ def _find_entry(kind: str, code: str) -> Mapping[str, Json] | None:
 
 
 def _belongs(provider: str, name: str) -> bool:
-    """Whether an entry's provider is this one, or a part of it: `vertex_ai-language-models`."""
+    """Return whether an entry's provider is this one or a part, as `vertex_ai-language-models`."""
     return provider == name or provider.startswith((f"{name}-", f"{name}_"))
 
 
@@ -133,7 +133,7 @@ def _table() -> Mapping[str, Mapping[str, Json]]:
 
 @cache
 def _litellm_providers() -> frozenset[str]:
-    """Names from the table, from the list of endpoints, and from the source of litellm's enum."""
+    """Return the names in the table, in the list of endpoints and in litellm's enum."""
     source = _find_file("types/utils.py")
     enum = source.read_text(encoding="utf-8").partition("class LlmProviders(")[2] if source else ""
     return frozenset(
@@ -144,7 +144,7 @@ def _litellm_providers() -> frozenset[str]:
 
 
 def _read(name: str) -> dict[str, Json]:
-    """A JSON file of litellm; empty when there is none."""
+    """Return a JSON file of litellm; empty when it is missing."""
     file = _find_file(name)
     if file is None:
         return {}
@@ -153,7 +153,7 @@ def _read(name: str) -> dict[str, Json]:
 
 
 def _find_file(name: str) -> Path | None:
-    """A file of litellm, found without importing it."""
+    """Return the path of a file of litellm, without importing it; None when it is missing."""
     spec = find_spec("litellm")
     if spec is None or not spec.origin:
         return None

@@ -1,8 +1,8 @@
 """Reads the rate limits in the headers of an answer, and how long to wait.
 
 OpenAI, OpenRouter, Groq and many others send `x-ratelimit-remaining-requests` and
-`x-ratelimit-reset-requests` (a length such as `6m0s`), and the same for tokens; Anthropic
-sends `anthropic-ratelimit-requests-remaining` and `-reset` (a date, RFC 3339); others the
+`x-ratelimit-reset-requests` (a duration such as `6m0s`), and the same for tokens. Anthropic
+sends `anthropic-ratelimit-requests-remaining` and `-reset` (a date, RFC 3339). Others send the
 same without the last word, in seconds or as seconds since 1970.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 LONGEST = 15.0
-"""Seconds. Whether `reset` means the next call or all of them differs: a refusal says more."""
+"""Seconds. Providers differ in whether `reset` is the time of the next call or of all calls."""
 
 _NAMES = (
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
@@ -27,9 +27,9 @@ _LENGTH = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?"
 
 
 def find_wait(headers: Mapping[str, str]) -> float:
-    """Seconds until there is room for another call.
+    """Return the seconds until another call is allowed.
 
-    Names are in lower case, or found in any.
+    The names of the headers are in lower case, or the mapping ignores case.
     """
     if not any("ratelimit" in name.lower() for name in headers):
         return 0.0
@@ -51,7 +51,7 @@ def _is_used_up(remaining: str | None) -> bool:
 
 
 def _seconds(reset: str) -> float:
-    """A length, a number of seconds, or a time to come; 0 when it cannot be read."""
+    """Return the seconds in a duration, a number or a future time; 0 when it cannot be read."""
     now = datetime.now(UTC).timestamp()
     try:
         number = float(reset)
@@ -62,7 +62,7 @@ def _seconds(reset: str) -> float:
             number /= 1000
         if number > 1e9:
             number -= now
-    return min(max(number, 0.0), LONGEST) if number == number else 0.0  # NaN is not itself
+    return min(max(number, 0.0), LONGEST) if number == number else 0.0  # not for NaN
 
 
 def _length(text: str) -> float:

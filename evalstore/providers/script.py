@@ -1,7 +1,7 @@
-"""The entries of a script: what a scripted model answers to which message.
+"""Reads the entries of a script, each an answer with its condition.
 
 An entry is a mapping with the fields of `ScriptEntry`, in camelCase, and exactly one of
-`answer`, `toolCalls` and `error`. `check_responses` lists whatever else it may be.
+`answer`, `toolCalls` and `error`. `check_responses` lists all other problems.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ _SHOWN = 60
 """Characters of a pattern in a message."""
 
 RETRIED_KINDS = frozenset({"connection", "timeout", "malformed"})
-"""Kinds of error another try may cure; a status says by itself whether it is one."""
+"""Kinds of errors after which another try may succeed; for a status, its number decides."""
 
 ERROR_KINDS = RETRIED_KINDS | {"status", "context", "unsupported"}
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptEntry:
-    """One answer and when it is given."""
+    """An answer and the condition under which it is given."""
 
     when: str | None
-    """The last message, or a regular expression found in all of them; None: it always matches."""
+    """The last message, or a regular expression for all messages; None if it always matches."""
     answer: str | None
     tool_calls: tuple[ToolCall, ...]
     error: Json
     times: int | None
-    """How often it is given; None: without end."""
+    """How often it is given; None if there is no limit."""
     usage: Usage | None
     latency: float
     finish_reason: str | None
     model: str | None
 
     def matches(self, messages: Sequence[OutgoingMessage]) -> bool:
-        """Whether this entry answers the conversation."""
+        """Return whether this entry answers the conversation."""
         if self.when is None or self.when == messages[-1].text.strip():
             return True
         text = "\n\n".join(message.text for message in messages)
@@ -57,12 +57,12 @@ class ScriptEntry:
             raise ProviderError("unsupported", words, stops_model=True) from None
 
     def is_cheap(self, size: int) -> bool:
-        """Whether the pattern is matched quickly in messages of so many characters."""
+        """Return whether the pattern is matched quickly in messages of so many characters."""
         return self.when is None or is_cheap_pattern(self.when, size)
 
 
 def read_entry(response: Mapping[str, Json]) -> ScriptEntry:
-    """The entry a well-formed mapping describes."""
+    """Return the entry that a well-formed mapping describes."""
     answer = response.get("answer")
     usage = response.get("usage")
     return ScriptEntry(
@@ -91,7 +91,7 @@ def read_entry(response: Mapping[str, Json]) -> ScriptEntry:
 
 
 def as_error(error: Json) -> ProviderError:
-    """The error that an entry describes: a server's status, or a failure of a kind."""
+    """Return the error that an entry describes: a server's status, or a failure of a kind."""
     fields = error if isinstance(error, Mapping) else {}
     status = error if isinstance(error, int) else fields.get("status")
     message = error if isinstance(error, str) else fields.get("message", "")
@@ -108,7 +108,7 @@ def as_error(error: Json) -> ProviderError:
 
 
 def check_responses(responses: Sequence[Json]) -> list[tuple[int, str]]:
-    """What is wrong with a script: the index of an entry and a message, for each problem."""
+    """Return the problems of a script: for each, the index of an entry and a message."""
     return [
         (index, problem)
         for index, response in enumerate(responses)
@@ -197,7 +197,7 @@ ERROR_FIELDS: dict[str, Kind] = {
 
 
 def _check_fields(mapping: Mapping[Json, Json], fields: Mapping[str, Kind]) -> Iterator[str]:
-    """Problems with the names and the values of a mapping."""
+    """Yield problems with the names and the values of a mapping."""
     for name, value in mapping.items():
         if name not in fields:
             near = get_close_matches(str(name), fields, n=1)

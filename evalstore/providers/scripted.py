@@ -1,7 +1,7 @@
-"""A provider without a model: answers come from a script, for examples and tests.
+"""A provider whose answers come from a script, for examples and tests.
 
-A script takes the same path as every other provider, with its failures, latencies and
-token counts, and without a network. The first entry that matches is given.
+It behaves like any other provider, with failures, latencies and token counts, but needs no
+network. The first entry that matches is the answer.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from evalstore.values import Json, OutgoingMessage, Reply, Request, Usage
 __all__ = ["ScriptedProvider", "check_responses"]
 
 CHARACTERS_PER_TOKEN = 4
-"""The usual estimate for English; a script counts tokens by it."""
+"""The usual estimate for English, by which a script counts tokens."""
 
 
 class ScriptedProvider:
-    """A script and how often each of its entries has been given in this process."""
+    """A provider with a script, which counts how often each entry was given in this process."""
 
     def __init__(self, responses: Sequence[Mapping[str, Json]]) -> None:
         if problems := check_responses(responses):
@@ -35,7 +35,7 @@ class ScriptedProvider:
         self._lock = threading.Lock()
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Give the first entry that matches; its latency is slept, and counts."""
+        """Return the first entry that matches, after its latency; raises `ProviderError`."""
         messages = request.messages
         size = sum(len(message.text) for message in messages)
         if all(entry.is_cheap(size) for entry in self._entries):
@@ -50,10 +50,10 @@ class ScriptedProvider:
         return as_reply(entry, request)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
     def _take(self, messages: Sequence[OutgoingMessage]) -> ScriptEntry:
-        """The first entry that matches and is not used up; taking it counts."""
+        """Take the first entry that matches and is not used up, and count its use."""
         with self._lock:
             for index, entry in enumerate(self._entries):
                 used_up = entry.times is not None and self._given[index] >= entry.times
@@ -65,7 +65,7 @@ class ScriptedProvider:
 
 
 def as_reply(entry: ScriptEntry, request: Request) -> Reply:
-    """The reply that an entry describes, cut off at the request's limit of tokens."""
+    """Return the reply that an entry describes, cut off at the request's limit of tokens."""
     text, finish_reason = entry.answer, "tool_calls" if entry.tool_calls else "stop"
     if text is not None and request.max_output_tokens is not None:
         limit = request.max_output_tokens * CHARACTERS_PER_TOKEN
@@ -82,7 +82,7 @@ def as_reply(entry: ScriptEntry, request: Request) -> Reply:
 
 
 def estimate_usage(request: Request, answer: str) -> Usage:
-    """Tokens by the length of the texts; the same request always costs the same."""
+    """Return tokens by the length of the texts; equal requests have equal costs."""
     return Usage(
         input_tokens=count_tokens("".join(message.text for message in request.messages)),
         output_tokens=count_tokens(answer),
@@ -90,5 +90,5 @@ def estimate_usage(request: Request, answer: str) -> Usage:
 
 
 def count_tokens(text: str) -> int:
-    """About how many tokens a text has."""
+    """Return about how many tokens a text has."""
     return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN

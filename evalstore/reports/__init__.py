@@ -1,1 +1,1 @@
-"""What has been found, put so that a person can read it: rates, intervals, differences. Pure."""
+"""Compares results and computes pass rates, intervals and differences, without reading files."""

@@ -24,7 +24,7 @@ _OPTIONS = ("temperature", "seed", "limit")
 
 
 def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case]]:
-    """Each case of the newer version with its earlier version, or None."""
+    """Yield each case of the newer version with its earlier version, or None."""
     by_key = {case.key: case for case in was.cases}
     by_row = {case.row: case for case in was.cases}
     for case in now.cases:
@@ -32,7 +32,7 @@ def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case
 
 
 def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """The differences between two versions of a case; `was` is None for a new case."""
+    """Yield the differences between two versions of a case; `was` is None for a new case."""
     if was is None:
         yield Difference(f"row {now.row or now.key} is new")
     elif was != now:
@@ -40,7 +40,7 @@ def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator
 
 
 def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
-    """The cases that are gone, and the differences in the settings of a test file."""
+    """Yield the cases that are gone, and the differences in the settings of a test file."""
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     for case in was.cases:
         if case.key not in kept and case.row not in kept:
@@ -50,7 +50,7 @@ def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
 
 
 def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
-    """The kinds and ids of the versions that `differ_cases` compares."""
+    """Yield the kinds and ids of the versions that `differ_cases` compares."""
     for kind, old, new in (
         ("test", was.tests, now.tests),
         ("evaluation", (was.evaluation,), (now.evaluation,)),
@@ -63,7 +63,7 @@ def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
 
 
 def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Difference]:
-    """The differences between two versions of a case, except for labels and plain tags."""
+    """Yield the differences between two versions of a case, except for labels and plain tags."""
     if was.tests != now.tests:
         yield from differ_conversations(was.tests, now.tests, find, name)
     if set(was.tests) == set(now.tests):
@@ -84,7 +84,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
 def differ_conversations(
     was: Sequence[str], now: Sequence[str], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """The differences between the conversations of a case, with their repetitions.
+    """Yield the differences between the conversations of a case, with their repetitions.
 
     `was` and `now` are the ids of the test versions; a repeated conversation has several entries.
     """
@@ -115,7 +115,7 @@ def differ_conversations(
 def _differ_prompts(
     subject: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """New and removed prompts; a removed and a new one in the same place are one edit."""
+    """Yield new and removed prompts; a removed and a new one in the same place are one edit."""
     if was == now:
         return
     before_all, now_all = set(was), set(now)
@@ -137,7 +137,7 @@ def _differ_prompts(
 
 
 def _differ(field: str, was: Case | CaseFile, now: Case | CaseFile) -> Iterator[Difference]:
-    """The difference in one field, if there is one."""
+    """Yield the difference in one field, if there is one."""
     old, new = (getattr(version, field.replace(" ", "_")) for version in (was, now))
     if old != new:
         yield Difference(field, _as_text(old), _as_text(new))
@@ -150,6 +150,6 @@ def _as_text(value: Json) -> str | None:
 
 
 def _recorded(case: Case, find: Find) -> str | None:
-    """The recorded answers of a case, joined; None when it has none."""
+    """Return the recorded answers of a case, joined; None when it has none."""
     version = find("model", case.recorded) if case.recorded else None
     return "\n".join(version["options"]["answers"]) if version else None

@@ -23,7 +23,7 @@ class Pair:
 
     @property
     def either(self) -> Result:
-        """The newer result, else the older one."""
+        """Return the newer result, else the older one."""
         result = self.now or self.was
         assert result is not None
         return result
@@ -38,14 +38,14 @@ class Comparison:
     fixed: list[Pair] = field(default_factory=list)
     """Did not pass before, but does now."""
     changed: list[Pair] = field(default_factory=list)
-    """Another verdict that is neither of these, or another answer with the same verdict."""
+    """Otherwise another verdict, or another answer with the same verdict."""
     new: list[Pair] = field(default_factory=list)
     gone: list[Pair] = field(default_factory=list)
     unchanged: list[Pair] = field(default_factory=list)
 
     @property
     def pairs(self) -> list[Pair]:
-        """Pairs judged on both sides."""
+        """Return pairs judged on both sides."""
         return [
             pair
             for group in (self.broke, self.fixed, self.changed, self.unchanged)
@@ -54,12 +54,12 @@ class Comparison:
         ]
 
     def rates(self) -> tuple[Rate, Rate]:
-        """The pass rates of both sides over the pairs."""
+        """Return the pass rates of both sides over the pairs."""
         pairs = self.pairs
         return _rate([pair.was for pair in pairs]), _rate([pair.now for pair in pairs])
 
     def change(self) -> RateChange:
-        """The change of the pass rate over the pairs, with its p-value and interval."""
+        """Return the change of the pass rate over the pairs, with its p-value and interval."""
         files: dict[str, FileSum] = {}
         for pair in self.pairs:
             assert pair.was
@@ -71,7 +71,7 @@ class Comparison:
         return change_of(files.values())
 
     def swapped(self) -> Comparison:
-        """The same pairs with the sides exchanged."""
+        """Return the same pairs with the sides exchanged."""
         return Comparison(
             *(
                 [Pair(pair.now, pair.was) for pair in group]
@@ -150,7 +150,7 @@ Place = tuple[str, str, str, Any]
 
 
 def _by(row: str, prompt: str) -> Callable[[Result], Place]:
-    """The function from a result to its place, by these attributes of row and system prompt."""
+    """Return the function from a result to its place, by attributes of row and system prompt."""
     return lambda result: (result.file, result.model, getattr(result, row), getattr(result, prompt))
 
 
@@ -169,7 +169,7 @@ class ResultIndex:
                     self._places[prompt, _by(row, prompt)(result)] = result
 
     def find(self, result: Result, prompts: Collection[str | None]) -> Result | None:
-        """The result of the same cell; `prompts` are the current system prompts of its case."""
+        """Return the result of the same cell; `prompts` are the case's current system prompts."""
         for prompt in ("prompt", "prompt_number"):
             for row in ("key", "row"):
                 match = self._places.get((prompt, _by(row, prompt)(result)))
@@ -180,7 +180,7 @@ class ResultIndex:
 
 
 def change_of_tests(was: Result, now: Result) -> list[str]:
-    """The changes of the test versions of a case and of how often each is asked, in words."""
+    """Return, in words, the changes of the tests of a case and of how often each is asked."""
     old, new = Counter(was.tests), Counter(now.tests)
     if old.keys() != new.keys():
         return ["test changed"]
@@ -195,7 +195,7 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
 
 
 def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
-    """How a pair changed; without `answers` another answer with the same verdict does not count."""
+    """Return how a pair changed; without `answers`, only the verdict counts."""
     was, now = pair.was, pair.now
     if was is None:
         return "new"

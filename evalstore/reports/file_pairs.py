@@ -1,4 +1,4 @@
-"""Pairs the test files of two trees of cases: by id, by path, by content.
+"""Pairs the test files of two trees of cases by id, path and content.
 
 The id of a test file is the `id` of its frontmatter, else its path without the suffix. A file
 that is gone while a new one has the same content was renamed.
@@ -21,7 +21,7 @@ Same = Callable[[str, Collection[str]], str | None]
 def pair_files(
     was: Leaves, now: Leaves, ids_was: Ids, ids_now: Ids, same: Same = lambda _leaf, _others: None
 ) -> dict[str, str]:
-    """The earlier path of each test file, by its current path; new files are left out.
+    """Return the earlier path of each test file, by its current path; new files are left out.
 
     Files that are equal at the same path are not read. `same` is called for leaves that only one
     side has: under another scheme of nodes they may have the same content.
@@ -49,6 +49,6 @@ def pair_files(
 
 
 def _by_id(ids: Mapping[str, str]) -> dict[str, str]:
-    """The paths of files by their ids; an id of several files is left out."""
+    """Return the paths of files by their ids; an id of several files is left out."""
     counts = Counter(ids.values())
     return {id: path for path, id in ids.items() if counts[id] == 1}

@@ -30,7 +30,7 @@ class CallFacts(NamedTuple):
 
 
 class MeasuredResult(NamedTuple):
-    """A result with what is summed of it."""
+    """A result with the facts that are added up."""
 
     result: Result
     verdict: Verdict | None
@@ -74,36 +74,36 @@ class ResultGroup:
 
     @property
     def pass_rate(self) -> float | None:
-        """The share of the judged results that passed, 0..1; None when nothing was judged."""
+        """Return the share of judged results that passed, 0..1; None when nothing was judged."""
         return self.rate.rate
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the pass rate; None when nothing was judged."""
+        """Return the 95 % interval of the pass rate; None when nothing was judged."""
         return self.rate.interval
 
     @property
     def coverage(self) -> float | None:
-        """The share of the results that are judged."""
+        """Return the share of the results that are judged."""
         return self.rate.judged / self.results if self.results else None
 
     @property
     def flakiness(self) -> float | None:
-        """The share of the results whose attempts disagree; it grows with the attempts."""
+        """Return the share of the results whose attempts disagree; it grows with the attempts."""
         return self.flaky / self.attempted if self.attempted else None
 
     @property
     def cost(self) -> float | None:
-        """The cost of candidates and judges together."""
+        """Return the cost of candidates and judges together."""
         known = [number for number in (self.answering, self.judging) if number is not None]
         return sum(known) if known else None
 
     def per_100(self, cost: float | None) -> float | None:
-        """A cost for 100 sessions."""
+        """Return a cost for 100 sessions."""
         return None if cost is None or not self.sessions else 100 * cost / self.sessions
 
     def document(self) -> Json:
-        """As JSON."""
+        """Return the group as JSON."""
         return {
             "name": self.name,
             **self.rate.document(),
@@ -137,7 +137,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def flip_probability(passed: int, attempts: int) -> float:
-    """The probability that two of at least two attempts differ in passing.
+    """Return the probability that two of at least two attempts differ in passing.
 
     Unbiased: the mean over all ways to draw two of them.
     """
@@ -171,7 +171,7 @@ class GroupTotals:
     def group(
         self, key: tuple[str | None, ...], name: str, names: tuple[str, ...] = ()
     ) -> ResultGroup:
-        """The sums of the group."""
+        """Return the sums of the group."""
         answers, judgements = self._answers, self._judgements
         return ResultGroup(
             key=key,

@@ -41,7 +41,7 @@ class FileSum:
 
     pairs: int
     total: int
-    """How many more of them pass now than before."""
+    """The number of cells that pass now minus the number that passed before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class RateChange:
     """The p-value of the sign-flip test over files; 1 when only one file moved."""
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the change as JSON."""
         return {
             "pairs": self.pairs,
             "files": self.files,
@@ -79,24 +79,24 @@ class RateChange:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the p-value counts as a change."""
+        """Return whether the p-value counts as a change."""
         return self.p < ALPHA
 
     @property
     def finding(self) -> str:
-        """The result of the test at a level of 5 %, in words."""
+        """Return the result of the test at a level of 5 %, in words."""
         if self.moved == 0:
-            return "no file moved: no evidence of change"
+            return "no file moved: not significant"
         if self.moved == 1:
             return "one file moved: nothing follows for the others"
-        conclusion = "a change" if self.is_significant else "no evidence of change"
+        conclusion = "significant" if self.is_significant else "not significant"
         return (
             f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {conclusion}"
         )
 
     @property
     def points(self) -> str:
-        """The difference in percentage points, with its interval."""
+        """Return the difference in percentage points, with its interval."""
         if self.difference is None:
             return ""
         if self.low is None or self.high is None:
@@ -108,7 +108,7 @@ class RateChange:
 
 
 def change_of(files: Iterable[FileSum]) -> RateChange:
-    """The change of the paired cells of these files."""
+    """Return the change of the paired cells of these files."""
     sums = list(files)
     pairs = sum(file.pairs for file in sums)
     moved = sum(1 for file in sums if file.total)
@@ -140,7 +140,7 @@ def _interval(
 
 
 def sign_flip(sums: Sequence[float]) -> float:
-    """The two-sided p-value of the sign-flip test: exact, or from 20,000 random sign patterns.
+    """Return the two-sided p-value of the sign-flip test, exact or from 20,000 random patterns.
 
     It is the share of the sign patterns of `sums` whose total is at least as far from zero.
     When all sums have the same size it is the exact McNemar test. Patterns are drawn only when
@@ -163,7 +163,7 @@ def sign_flip(sums: Sequence[float]) -> float:
 
 
 def _totals(sizes: Sequence[int]) -> dict[int, float] | None:
-    """The probability of each total of the sizes with random signs; None for too many steps."""
+    """Return the probability of each total with random signs; None for too many steps."""
     shares, steps = {0: 1.0}, 0
     for size, count in sorted(Counter(sizes).items()):
         signs = _binomial(count)
@@ -180,7 +180,7 @@ def _totals(sizes: Sequence[int]) -> dict[int, float] | None:
 
 
 def _binomial(count: int) -> list[tuple[int, float]]:
-    """The probabilities of the numbers of heads of so many coins, without negligible ones."""
+    """Return the probabilities of the numbers of heads of coins, without negligible ones."""
     whole = math.lgamma(count + 1) - count * math.log(2)
     reach = 7 * math.sqrt(count) + 1
     numbers = range(max(0, math.ceil(count / 2 - reach)), min(count, int(count / 2 + reach)) + 1)
@@ -193,7 +193,7 @@ def _binomial(count: int) -> list[tuple[int, float]]:
 
 
 def _monte_carlo_p(sizes: Sequence[int], observed: int) -> float:
-    """The p-value from random sign patterns, the observed one included."""
+    """Return the p-value from random sign patterns, the observed one included."""
     source = random.Random(0)
     total, draws = sum(sizes), min(_DRAWS, max(1_000, _DRAWN // len(sizes)))
     hits = 0
@@ -207,7 +207,7 @@ def _monte_carlo_p(sizes: Sequence[int], observed: int) -> float:
 
 
 def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
-    """The 95 % score interval of (gained - lost) / pairs, one pair a file (Tango 1998)."""
+    """Return the 95 % score interval of (gained - lost) / pairs, one pair a file (Tango 1998)."""
     estimate = (gained - lost) / pairs
 
     def score(difference: float) -> float:
@@ -226,7 +226,7 @@ def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
 
 
 def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None:
-    """The 95 % interval of the mean difference, the pairs of a file clustered (Miller 2024).
+    """Return the 95 % interval of the mean difference, the pairs of a file clustered (Miller 2024).
 
     Student's t with one degree of freedom less than files; None for one file, and when all
     files have the same mean difference.
@@ -241,7 +241,7 @@ def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None
 
 
 def standard_error(files: Sequence[FileSum]) -> float | None:
-    """The standard error of the mean difference, clustered by file; None for one file."""
+    """Return the standard error of the mean difference, clustered by file; None for one file."""
     count, pairs = len(files), sum(file.pairs for file in files)
     if count < 2:
         return None
@@ -251,7 +251,7 @@ def standard_error(files: Sequence[FileSum]) -> float | None:
 
 
 def t_quantile(degrees_of_freedom: int) -> float:
-    """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.3, 26.7.4, 26.7.5)."""
+    """Return the 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.3, 26.7.4, 26.7.5)."""
     if degrees_of_freedom > 100:
         z = Z95
         return (
@@ -264,7 +264,7 @@ def t_quantile(degrees_of_freedom: int) -> float:
 
 
 def _t_central_probability(bound: float, degrees_of_freedom: int) -> float:
-    """The probability that Student's t lies between -bound and bound."""
+    """Return the probability that Student's t lies between -bound and bound."""
     angle = math.atan(bound / math.sqrt(degrees_of_freedom))
     square = math.cos(angle) ** 2
     odd = degrees_of_freedom % 2
@@ -278,7 +278,7 @@ def _t_central_probability(bound: float, degrees_of_freedom: int) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """The zero of a falling function, to the precision of a float."""
+    """Return the zero of a falling function, to the precision of a float."""
     for _ in range(100):
         middle = (low + high) / 2
         if function(middle) > 0:

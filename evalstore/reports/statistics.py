@@ -32,29 +32,29 @@ class Rate:
     low: float | None
     high: float | None
     effective: float | None = None
-    """How many independent verdicts have this interval."""
+    """The number of independent verdicts that would have this interval."""
     unresolved: int = 0
     """Undecided verdicts and errors, which count as judged and as not passed."""
     best_rate: float | None = None
-    """The rate if all that is unresolved were a pass."""
+    """The rate if all unresolved verdicts were passes."""
     best_high: float | None = None
     """The upper end of the interval of that rate."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The interval that is valid whatever the unresolved verdicts would be."""
+        """Return the interval that covers all outcomes of the unresolved verdicts."""
         high = self.high if self.best_high is None else self.best_high
         return None if self.low is None or high is None else (self.low, high)
 
     @property
     def text(self) -> str:
-        """The rate as a percentage, or `72.7 to 78.2%` when some verdicts are unresolved."""
+        """Return the rate as a percentage, or `72.7 to 78.2%` when some verdicts are unresolved."""
         if self.rate is None or not self.unresolved:
             return percent(self.rate)
         return f"{100 * self.rate:.1f} to {percent(self.best_rate)}"
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the pass rate as JSON."""
         return {
             "passed": self.passed,
             "judged": self.judged,
@@ -82,7 +82,7 @@ Questions = dict[tuple[str, str], Counts]
 
 @lru_cache(maxsize=4096)
 def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
-    """The counts with one more verdict, None for a missing one; equal counts are shared."""
+    """Return the counts with one more verdict, None for a missing one; equal counts are shared."""
     judged, passed, unresolved = counts
     return Counts(
         judged + (verdict is not None),
@@ -92,7 +92,7 @@ def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
 
 
 def wilson(passed: int, judged: int) -> Rate:
-    """The pass rate of independent verdicts (Wilson 1927, as in statsmodels)."""
+    """Return the pass rate of independent verdicts (Wilson 1927, as in statsmodels)."""
     if judged == 0:
         return Rate(0, 0, None, None, None)
     share = passed / judged
@@ -130,7 +130,7 @@ class Clusters:
         self._best.add(times, size, passed + unresolved)
 
     def effective_size(self, *, best: bool = False) -> float:
-        """How many independent verdicts have the variance of these; at least 1.
+        """Return how many independent verdicts have the variance of these; at least 1.
 
         `best` counts what is unresolved as passed. Without any variance it is the number of
         clusters.
@@ -160,7 +160,7 @@ class _Products:
 
 
 def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
-    """The pass rate of verdicts of several files, or of several questions of one file.
+    """Return the pass rate of verdicts of several files, or of several questions of one file.
 
     Both have the same verdicts. The answers to one question never count as more than one.
     """
@@ -178,7 +178,7 @@ def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
 
 
 def rate_of(questions: Questions) -> Rate:
-    """The pass rate of the verdicts on these questions."""
+    """Return the pass rate of the verdicts on these questions."""
     by_file: dict[str, Counter[Counts]] = {}
     for (file, _), counts in questions.items():
         by_file.setdefault(file, Counter())[counts] += 1
@@ -194,9 +194,9 @@ def rate_of(questions: Questions) -> Rate:
 
 
 def mcnemar(broke: int, fixed: int) -> float:
-    """The exact two-sided p-value of McNemar's test on paired verdicts.
+    """Return the exact two-sided p-value of McNemar's test on paired verdicts.
 
-    How likely a split at least as uneven is when breaking and fixing are equally likely.
+    It is the probability of a split at least this uneven if breaking and fixing are equally likely.
     """
     flips, fewer = broke + fixed, min(broke, fixed)
     if broke == fixed:

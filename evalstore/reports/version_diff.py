@@ -18,7 +18,7 @@ _BOUND = ("turns", "templates", "data")
 
 
 CODE_CHANGED = "the candidate's code changed"
-"""Begins the difference between two versions of a model that is an application."""
+"""The start of the difference between two versions of a model that is an application."""
 
 
 class Difference(NamedTuple):
@@ -30,7 +30,7 @@ class Difference(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether both values can be shown in one line."""
+        """Return whether both values can be shown in one line."""
         return len(self.was or "") + len(self.now or "") <= _INLINE
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
         return f"{self.what}: {shorten(self.was)} -> {shorten(self.now)}"
 
     def swapped(self) -> Difference:
-        """The difference with the sides exchanged."""
+        """Return the difference with the sides exchanged."""
         subject = self.what
         for old, new in ((" is new", " is gone"), (" is gone", " is new")):
             if subject.endswith(old):
@@ -54,7 +54,7 @@ Name = Callable[[str, str], str | None]
 
 
 def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
-    """Two texts in one short line each, cut so that their first difference is visible."""
+    """Return two texts in one short line each, cut so that their first difference is visible."""
     if was is None or now is None:
         return shorten(was, width), shorten(now, width)
     old, new = " ".join(was.split()), " ".join(now.split())
@@ -67,13 +67,13 @@ def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
 
 
 def shorten(text: str | None, width: int = _SHOWN) -> str:
-    """A text in one short line."""
+    """Return a text in one short line."""
     line = " ".join((text or "nothing").split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Difference]:
-    """The differences between two test versions."""
+    """Return the differences between two test versions."""
     return [
         *_messages(was.get("messages", []), now.get("messages", [])),
         *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
@@ -87,7 +87,7 @@ def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Differenc
 
 
 def differ_prompts(was: Json, now: Json) -> list[Difference]:
-    """The differences between two prompt versions."""
+    """Return the differences between two prompt versions."""
     return [
         *_messages(was.get("messages", []), now.get("messages", []), single="text"),
         *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
@@ -99,7 +99,7 @@ def _nowhere(_kind: str, _id: str) -> Json:
 
 
 def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Difference]:
-    """The differences between two evaluation versions."""
+    """Return the differences between two evaluation versions."""
     differences = list(
         _content("instructions changed:", was.get("instructions"), now.get("instructions"))
     )
@@ -120,7 +120,7 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
 
 
 def _in_check(was: Json, now: Json, find: Find) -> Difference:
-    """The first difference between two versions of a check, or between its prompts."""
+    """Return the first difference between two versions of a check, or between its prompts."""
     changes = (change for change in _paths(was, now) if not change[0].startswith(_BOUND))
     path, before, after = next(changes, ("which answers it looks at", None, None))
     path = path.removeprefix("given.")
@@ -136,7 +136,7 @@ def _in_check(was: Json, now: Json, find: Find) -> Difference:
 
 
 def differ_models(was: Json, now: Json) -> list[Difference]:
-    """The differences between two model versions."""
+    """Return the differences between two model versions."""
     old_files, new_files = (_files_of(version) for version in (was, now))
     changed = [
         Difference(f"{CODE_CHANGED}: {path}{_change_of(path, old_files, new_files)}")
@@ -151,7 +151,7 @@ def differ_models(was: Json, now: Json) -> list[Difference]:
 
 
 def _files_of(version: Json) -> dict[str, str]:
-    """The hashes of the files of an application, by path; empty for another model."""
+    """Return the hashes of the files of an application, by path; empty for another model."""
     options = version.get("options") if isinstance(version, dict) else None
     files = options.get("files") if isinstance(options, dict) else None
     return files if isinstance(files, dict) else {}
@@ -213,7 +213,7 @@ def _as_text(part: Json) -> str:
 
 
 def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
-    """The number, from 1, of the first line that differs, with the old and the new line."""
+    """Return the number, from 1, of the first line that differs, with the old and the new line."""
     old, new = was.split("\n"), now.split("\n")
     number = next(
         (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
@@ -240,7 +240,7 @@ def _one(value: str | None) -> list[str]:
 def _versions(
     kind: str, was: list[str], now: list[str], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """The differences between tools, paired by name, or between schemas, at most one each."""
+    """Yield the differences between tools, paired by name, or between schemas, at most one each."""
 
     def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
         versions: dict[str, tuple[str, Json]] = {}
@@ -274,7 +274,7 @@ def _versions(
 
 
 def _paths(was: Json, now: Json, path: str = "") -> Iterator[tuple[str, str | None, str | None]]:
-    """Every difference between two JSON values: path, old and new value."""
+    """Yield every difference between two JSON values: path, old and new value."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted({*was, *now}):
             place = f"{path}.{key}" if path else key
@@ -301,7 +301,7 @@ _MOST_LINES = 2_000
 
 
 def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
-    """A unified diff of two texts, line by line, without line ends.
+    """Return a unified diff of two texts, line by line, without line ends.
 
     Texts that differ in more than `_MOST_LINES` have one changed block.
     """

@@ -51,7 +51,7 @@ class _Opcode(NamedTuple):
 
 
 def compare_words(was: str, now: str) -> list[Stretch]:
-    """The stretches of both texts in reading order, the old one of a change first.
+    """Return the stretches of both texts in reading order, the old one of a change first.
 
     Those that are `same` or `old` are the old text; those that are `same` or `new` the new one.
     Very long texts are compared by lines first, and by words only where lines differ; what is
@@ -64,13 +64,13 @@ def compare_words(was: str, now: str) -> list[Stretch]:
 
 
 def compare_side_by_side(was: str, now: str) -> tuple[list[Pieces], list[Pieces]]:
-    """The lines of both texts, with the words that differ."""
+    """Return the lines of both texts, with the words that differ."""
     stretches = compare_words(was, now)
     return _lines(stretches, "old"), _lines(stretches, "new")
 
 
 def diff_lines(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]:
-    """The hunks in which two texts differ, each with some lines around it.
+    """Return the hunks in which two texts differ, each with some lines around it.
 
     Lines that replace others have the words that differ marked.
     """
@@ -97,7 +97,7 @@ def diff_lines(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]:
 
 
 def shared_ends(was: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
-    """How many elements two lists share at their start, and behind that at their end."""
+    """Return how many elements two lists share at their start, and behind that at their end."""
     shortest = min(len(was), len(now))
     start = 0
     while start < shortest and was[start] == now[start]:
@@ -142,7 +142,7 @@ def _compare_tokens(old: Sequence[str], new: Sequence[str], max_pairs: int) -> I
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str], max_pairs: int) -> list[_Opcode]:
-    """The ranges that are the same and those that differ, in turns.
+    """Return the ranges that are the same and those that differ, in turns.
 
     What is between the shared ends counts as one range that differs when it has more pairs.
     """
@@ -226,7 +226,7 @@ def _is_change(stretches: Sequence[Stretch], number: int) -> bool:
 
 
 def _lines(stretches: Iterable[Stretch], side: Kind) -> list[Pieces]:
-    """The lines of the text of one side."""
+    """Return the lines of the text of one side."""
     lines: list[list[TextPiece]] = [[]]
     for kind, text in stretches:
         if kind not in ("same", side):

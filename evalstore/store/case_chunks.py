@@ -3,7 +3,7 @@
 A file with few cases is one node. The cases of a longer one are cut into parts after rows whose
 key has certain digits in its digest (content-defined chunking), and the parts into nodes in the
 same way. So the tree depends on the cases alone, and an edited row changes a few small nodes,
-whatever the number of rows. The tree of the results has the same shape as that of the cases.
+independent of the number of rows. The tree of the results has the same shape as that of the cases.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_PART = 128
 """The most cases, or nodes, in one part."""
 _MIN_PART = 8
 _BOUNDARY_DIGITS = frozenset(f"{number:02x}" for number in range(8))
-"""The pairs of digits after which a part ends: one pair in 32."""
+"""The pairs of digits after which a part ends: one in 32 of all pairs."""
 T = TypeVar("T")
 
 Keep = Callable[[hashing.Description], str]
@@ -34,7 +34,7 @@ Keep = Callable[[hashing.Description], str]
 
 
 def collect(contents: dict[str, tuple[str, str]]) -> Keep:
-    """A function that adds descriptions to `contents`: by id, kind and canonical JSON."""
+    """Return a function that adds descriptions to `contents`: by id, kind and canonical JSON."""
 
     def keep(description: hashing.Description) -> str:
         id, content = hashing.identify(description)
@@ -53,7 +53,7 @@ class _Part(NamedTuple):
     size: int
     """How many cases are in it."""
     key: str
-    """Of the last case."""
+    """The key of the last case."""
 
 
 def build_case_tree(file: CaseFile, keep: Keep) -> str:
@@ -67,19 +67,19 @@ def build_case_tree(file: CaseFile, keep: Keep) -> str:
 
 
 def is_tree(file: CaseFile) -> bool:
-    """Whether the cases of a file are in several nodes."""
+    """Return whether the cases of a file are in several nodes."""
     return len(file.cases) > MAX_UNDIVIDED
 
 
 def find_same(node: str, file: CaseFile, others: Mapping[str, CaseFile]) -> str | None:
-    """The node among others with the same cases, which in an old store may have another id."""
+    """Return the node among others with the same cases; in an old store its id may differ."""
     if node in others or not is_tree(file):
         return node if node in others else None
     return next((id for id, other in others.items() if other == file), None)
 
 
 def has_parts(content: Json) -> bool:
-    """Whether a stored node of cases or results has parts."""
+    """Return whether a stored node of cases or results has parts."""
     return bool(content["scheme"] == SCHEME)
 
 
@@ -142,7 +142,7 @@ def _cut(parts: Iterable[_Part], level: int) -> Iterator[list[_Part]]:
 
 
 def _is_end(count: int, key: str, level: int) -> bool:
-    """Whether a part with so many items ends with this key."""
+    """Return whether a part with so many items ends with this key."""
     if count < _MIN_PART:
         return False
     digits = hashing.hash_bytes(key.encode())[2 * level : 2 * level + 2]

@@ -73,7 +73,7 @@ class StoredCases(Sequence[Case]):
 
 
 def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
-    """The case files of nodes, by id; the cases of a very long file are read when used."""
+    """Return the case files of nodes, by id; the cases of a very long file are read when used."""
     files: dict[str, CaseFile] = {}
     short = [
         (id, content)
@@ -98,7 +98,7 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
 
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
-    """The nodes below a node with parts that contain cases, in their order."""
+    """Yield the nodes below a node with parts that contain cases, in their order."""
     for id, inner in load_parts(node, content, load):
         if content["level"] == 1:
             yield inner
@@ -107,7 +107,7 @@ def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
 
 
 def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
-    """The cases of a node whose parts contain them."""
+    """Return the cases of a node whose parts contain them."""
     return tuple(
         case
         for _, part in load_parts(node, content, load)
@@ -118,7 +118,7 @@ def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
 def load_parts(
     node: str, content: Json, load: Load, places: Iterable[int] | None = None
 ) -> list[tuple[str, Json]]:
-    """The parts of a node of cases with their ids, or those at some places.
+    """Return the parts of a node of cases with their ids, or those at some places.
 
     Raises `StoreError` for a part that is missing or does not match the node.
     """
@@ -140,7 +140,7 @@ def load_parts(
 
 
 def _level_of(content: Json) -> int:
-    """How many levels of nodes are below a node."""
+    """Return how many levels of nodes are below a node."""
     return int(content["level"]) if has_parts(content) else 0
 
 
@@ -160,7 +160,7 @@ class ResultPart(NamedTuple):
 def iterate_result_parts(
     contents: Iterable[Json], load_cases: Load, load_results: Load
 ) -> Iterator[list[ResultPart]]:
-    """The nodes that contain results, among these nodes and below them, in batches.
+    """Yield the nodes that contain results, among these nodes and below them, in batches.
 
     They are in the order of files and cases. Raises `StoreError` for a node that is missing or
     does not match the node above it.
@@ -208,7 +208,7 @@ def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Ite
 
 
 def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:
-    """The items in lists of about the weight that is read together."""
+    """Yield the items in lists of about the weight that is read together."""
     group: list[T] = []
     weight = 0
     for item in items:

@@ -23,7 +23,7 @@ def harden(connection: sqlite3.Connection) -> None:
     """Disable on a connection what a file of unknown origin could exploit."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)  # no trigger runs
+    connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)  # no triggers run
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     if sys.version_info >= (3, 12):
@@ -31,7 +31,7 @@ def harden(connection: sqlite3.Connection) -> None:
 
 
 def is_on_read_only_media(path: Path) -> bool:
-    """Whether a store is read-only on disk: SQLite can read it only when opened as immutable."""
+    """Return whether the disk of a store is read-only, so that it must be opened as immutable."""
     log = Path(f"{path}-wal")
     return (
         path.is_file()
@@ -44,7 +44,7 @@ class Pool:
     """A pool of connections to one file; each is used by one thread at a time."""
 
     def __init__(self, path: Path, busy: int, *, immutable: bool = False) -> None:
-        """`busy`: milliseconds to wait for other writers; `immutable`: the file never changes."""
+        """`busy` is the milliseconds to wait for writers; an `immutable` file never changes."""
         self._path = path
         self._busy = busy
         self._immutable = immutable
@@ -54,7 +54,7 @@ class Pool:
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """A connection for a `with` block; what is not committed is rolled back.
+        """Return a connection for a `with` block; uncommitted changes are rolled back.
 
         Raises errors of sqlite3.
         """

@@ -279,12 +279,12 @@ SHAPES: dict[str, Shape] = {
         },
     ),
 }
-"""By kind."""
+"""The schema of each kind."""
 
 ITEMS: dict[str, Shape] = {"cases": _CASE, "cells": _CELL}
 """The items of long lists, by the name of the list in their content."""
 
 
 def make_validator(schema: Shape) -> SchemaValidator:
-    """A validator for a schema."""
+    """Return a validator for a schema."""
     return SchemaValidator(schema, _STRICT)

@@ -32,24 +32,24 @@ _LARGE = 16 * 2**20
 _MOST_VALUES = 8_000_000
 """The most values of a large content: more need gigabytes of memory."""
 _STRUCTURE = re.compile(r'[,\[{](?=["\d\[{\]}tfn-])')
-"""What precedes a value; inside a string it rarely does."""
+"""Matches the characters before a value, which are rare inside of strings."""
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 221_845_392_000_000_000
 """The years 1 and 9000, in microseconds since 1970: dates that Python can compute with."""
 
 
 def damaged(table: str, id: str, problem: str) -> StoreError:
-    """The error for a damaged row, or for a damaged table when `id` is empty."""
+    """Return the error for a damaged row, or for a damaged table when `id` is empty."""
     place = f"row {id} of the table '{table}'" if id else f"the table '{table}'"
     return StoreError(f"the store is damaged: {place}: {problem}", hint=HINT)
 
 
 def missing(kind: str, id: str) -> StoreError:
-    """The error for something that is missing although something else refers to it."""
+    """Return the error for something that is missing although something else refers to it."""
     return StoreError(f"the store is damaged: it has no {kind} {id}", hint=HINT)
 
 
 def require(values: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]:
-    """The same values; raises `StoreError` when one of the ids is missing."""
+    """Return the same values; raises `StoreError` when one of the ids is missing."""
     for id in ids:
         if id not in values:
             raise missing(kind, id)
@@ -60,7 +60,7 @@ def require(values: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]
 
 
 def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bool = False) -> Json:
-    """The content of a row; raises `StoreError` unless it matches its id and its kind.
+    """Return the content of a row; raises `StoreError` unless it matches its id and its kind.
 
     Without `kind`, every kind of the table is allowed. With `shown`, the depth of unknown fields
     is limited, too, because they are printed.
@@ -98,7 +98,7 @@ def verify(table: str, id: str, text: Any) -> None:
 
 
 def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]:
-    """The items of a list of a canonical content, decoded one by one.
+    """Yield the items of a list of a canonical content, decoded one by one.
 
     `name` is `cases` or `cells`. Raises `StoreError` at the first invalid item.
     """
@@ -116,20 +116,20 @@ def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]
 
 
 def decode_row(table: str, id: Any, content: Any) -> tuple[str, Json]:
-    """The id of a row, in digits, and its decoded content."""
+    """Return the id of a row, in digits, and its decoded content."""
     digits = as_digits(id)
     return digits, decode(table, digits, content)
 
 
 @cache
 def kinds_of(table: str) -> tuple[str, ...]:
-    """The kinds of content of a table."""
+    """Return the kinds of content of a table."""
     known = {**VERSIONS, **EVENTS}.items()
     return tuple(kind for kind, columns in known if columns.name == table)
 
 
 def is_of_kind(kind: str, content: Json) -> bool:
-    """Whether a content has the fields and types of its kind."""
+    """Return whether a content has the fields and types of its kind."""
     return bool(_validator_of(kind).isinstance_python(content))
 
 
@@ -194,21 +194,21 @@ def _words(error: Exception) -> str:
 
 
 def as_time(value: Any, table: str, id: str = "") -> int:
-    """A time in microseconds since 1970; raises `StoreError` for another value."""
+    """Return a time in microseconds since 1970; raises `StoreError` for another value."""
     if value.__class__ is int and _FIRST_TIME <= value <= _LAST_TIME:
         return int(value)
     raise damaged(table, id, "a time in it is not one")
 
 
 def as_count(value: Any, table: str, id: str = "") -> int | None:
-    """A whole number, or None; raises `StoreError` for another value."""
+    """Return a whole number, or None; raises `StoreError` for another value."""
     if value is None or value.__class__ is int:
         return None if value is None else int(value)
     raise damaged(table, id, "a number in it is not one")
 
 
 def as_number(value: Any, table: str, id: str = "") -> float | None:
-    """A finite number, or None; raises `StoreError` for another value."""
+    """Return a finite number, or None; raises `StoreError` for another value."""
     if value is None or value.__class__ is int:
         return None if value is None else value
     if value.__class__ is float and isfinite(value):
@@ -217,21 +217,21 @@ def as_number(value: Any, table: str, id: str = "") -> float | None:
 
 
 def as_text(value: Any, table: str, id: str = "") -> str:
-    """A text; raises `StoreError` for another value."""
+    """Return a text; raises `StoreError` for another value."""
     if value.__class__ is str:
         return str(value)
     raise damaged(table, id, "a text in it is not one")
 
 
 def as_blob(value: Any, table: str, id: str = "") -> bytes:
-    """Bytes; raises `StoreError` for another value."""
+    """Return bytes; raises `StoreError` for another value."""
     if value.__class__ is bytes:
         return bytes(value)
     raise damaged(table, id, "what should be bytes is not")
 
 
 def as_word(value: Any) -> Word:
-    """The verdict of an evaluation; raises `StoreError` for another value."""
+    """Return the verdict of an evaluation; raises `StoreError` for another value."""
     for word in WORDS:
         if word == value:
             return word

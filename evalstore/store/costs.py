@@ -25,7 +25,7 @@ class Spent(NamedTuple):
     usd: float | None
     """None when it was free or its price was not known."""
     seconds: float | None
-    """Of all its turns; None when it is not known."""
+    """The duration of all turns; None when it is not known."""
 
 
 class StoredJudgement(NamedTuple):
@@ -40,7 +40,7 @@ class CostQueries(Database):
     """The queries for costs and durations."""
 
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
-        """The cost and the duration of these sessions, by id."""
+        """Return the cost and the duration of these sessions, by id."""
         statement = (
             "SELECT id, started, json_extract(content, '$.model'), "
             "json_extract(content, '$.cost.usd'), CASE "
@@ -54,7 +54,7 @@ class CostQueries(Database):
             return dict(_spent(as_digits(id), *row) for id, *row in rows)
 
     def find_judgements(self, evaluations: Iterable[str]) -> dict[str, StoredJudgement]:
-        """These evaluations as votes, by id."""
+        """Return these evaluations as votes, by id."""
         statement = (
             "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
             "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
@@ -79,7 +79,7 @@ class CostQueries(Database):
         return judgements
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
-        """The sum of the known costs of these sessions, or judgements, in USD."""
+        """Return the sum of the known costs of these sessions, or judgements, in USD."""
         table = EVENTS[kind].name
         statement = f"SELECT sum(json_extract(content, '$.cost.usd')) FROM {table} WHERE id IN"
         with self._reading() as connection:

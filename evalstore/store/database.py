@@ -141,7 +141,7 @@ class Database:
                 migrations.upgrade(writing)
 
     def _version(self, connection: sqlite3.Connection) -> str | None:
-        """The migration of the store; None for an empty file."""
+        """Return the migration of the store; None for an empty file."""
         version = migrations.version_of(connection)
         if version is None and connection.execute(_COUNT).fetchone()[0]:
             version = migrations.version_of(connection)  # another process may just have created it
@@ -199,7 +199,7 @@ class Database:
 
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
-        """A transaction that writes, for the other modules of this package.
+        """Return a transaction that writes, for the other modules of this package.
 
         Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
@@ -224,7 +224,7 @@ class Database:
     # --- for `fsck`
 
     def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Every row of every table, as SQLite returns it, with the name of its table.
+        """Yield every row of every table, as SQLite returns it, with the name of its table.
 
         Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
         """
@@ -241,7 +241,7 @@ class Database:
                 connection.text_factory = str
 
     def database_problems(self) -> list[str]:
-        """The problems that SQLite's integrity check reports."""
+        """Return the problems that SQLite's integrity check reports."""
         with self._reading() as connection:
             problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
         return [] if problems == ["ok"] else problems
@@ -276,7 +276,7 @@ def refuse_foreign(path: str, foreign: Sequence[UnexpectedObject]) -> None:
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
-    """The device and inode of a file; None when there is none."""
+    """Return the device and inode of a file; None when there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -292,7 +292,7 @@ def select_each(
     *,
     as_value: Callable[[str], Any] = as_bytes,
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a statement that ends with `IN`, for these ids, as SQLite returns them.
+    """Yield the rows of a statement that ends with `IN`, for these ids, as SQLite returns them.
 
     `rest` follows the ids in the statement; `as_value` converts an id for the comparison.
     """
@@ -347,7 +347,7 @@ def _insert(
 
 
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
-    """The ids without repetitions, in lists that fit into one query."""
+    """Yield the ids without repetitions, in lists that fit into one query."""
     unique_ids = list(dict.fromkeys(ids))
     for start in range(0, len(unique_ids), _AT_ONCE):
         yield unique_ids[start : start + _AT_ONCE]

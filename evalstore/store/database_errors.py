@@ -56,12 +56,12 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 def is_locked(error: Exception) -> bool:
-    """Whether another program has locked the file."""
+    """Return whether another program has locked the file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
 def explain(error: Exception, path: str) -> StoreError:
-    """The `StoreError` for an error of the database at a path."""
+    """Return the `StoreError` for an error of the database at a path."""
     text = str(error)[:_LONGEST]
     if is_locked(error):
         return StoreLockedError(

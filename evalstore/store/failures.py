@@ -28,7 +28,7 @@ class FailureQueries(Database):
     """The queries for failures."""
 
     def find_failed(self, questions: Iterable[str]) -> dict[str, Failure]:
-        """The newest failure of each of these questions; questions without one are left out."""
+        """Return the newest failure of each of these questions that has one."""
         statement = "SELECT question, id, at, content FROM failures WHERE question IN"
         failures: dict[str, Failure] = {}
         with self._reading() as connection:
@@ -38,7 +38,7 @@ class FailureQueries(Database):
         return failures
 
     def find_failed_judgements(self) -> dict[Place, Failure]:
-        """The newest failure of each judgement."""
+        """Return the newest failure of each judgement."""
         query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
         failures: dict[Place, Failure] = {}
         with self._reading() as connection:
@@ -49,7 +49,7 @@ class FailureQueries(Database):
         return failures
 
     def find_failures(self, limit: int | None = None) -> list[LoggedFailure]:
-        """Failures, newest first."""
+        """Return failures, newest first."""
         query = "SELECT id, content FROM failures ORDER BY at DESC, id LIMIT ?"
         with self._reading() as connection:
             rows = connection.execute(query, (-1 if limit is None else limit,))
@@ -58,7 +58,7 @@ class FailureQueries(Database):
     def find_failures_of(
         self, questions: Iterable[str], subjects: Iterable[str]
     ) -> list[LoggedFailure]:
-        """The failures to answer these questions and to judge these sessions, newest first."""
+        """Return failures to answer these questions or judge these sessions, newest first."""
         statement = "SELECT id, content FROM failures WHERE"
         subject = "question IS NULL AND json_extract(content, '$.subject') IN"
         with self._reading() as connection:
@@ -68,7 +68,7 @@ class FailureQueries(Database):
         return sorted(failures, key=lambda logged: (-logged.failure.at, logged.id))
 
     def count_failures(self) -> int:
-        """How many failures there are."""
+        """Return how many failures there are."""
         with self._reading() as connection:
             return int(connection.execute("SELECT count(*) FROM failures").fetchone()[0])
 
@@ -79,13 +79,13 @@ def _logged(id: Any, text: Any) -> LoggedFailure:
 
 
 def _decoded(id: Any, text: Any, at: object) -> Failure:
-    """The failure of a row; raises `StoreError` when its column `at` is not a time."""
+    """Return the failure of a row; raises `StoreError` when its column `at` is not a time."""
     as_time(at, "failures", as_digits(id))
     return _logged(id, text).failure
 
 
 def failure_rows(failures: Sequence[Failure]) -> dict[str, dict[str, Any]]:
-    """The rows of failures by id."""
+    """Return the rows of failures by id."""
     rows = {}
     for failure in failures:
         id, content = hashing.identify(hashing.describe_failure(failure))

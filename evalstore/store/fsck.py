@@ -26,7 +26,7 @@ class Damage(NamedTuple):
 
 
 def check_store(store: Store) -> tuple[int, list[Damage]]:
-    """The number of checked rows, and all problems."""
+    """Return the number of checked rows, and all problems."""
     check = _Check()
     try:
         check.damages += [Damage("database", "", line) for line in store.database_problems()]
@@ -40,7 +40,7 @@ def check_store(store: Store) -> tuple[int, list[Damage]]:
 
 
 def _printable(text: str) -> str:
-    """A text that can be printed: a damaged one may have bytes that are not UTF-8."""
+    """Return a text that can be printed: a damaged one may have bytes that are not UTF-8."""
     return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
@@ -84,7 +84,7 @@ class _Check:
         self._targets += references
 
     def _kind_of(self, table: str) -> str:
-        """The kind to report for a row of a table whose content cannot be read."""
+        """Return the kind to report for a row of a table whose content cannot be read."""
         kinds = self._kinds[table]
         return next(iter(kinds)) if len(kinds) == 1 else "node"
 
@@ -123,7 +123,7 @@ class _WrongError(Exception):
 
 
 def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iterator[str]:
-    """Messages for columns that differ from the content that they repeat."""
+    """Yield messages for columns that differ from the content that they repeat."""
     expected: dict[str, Any] = {}
     if kind == "file":
         data = row["data"]
@@ -160,7 +160,7 @@ def _bytes(id: str | None) -> bytes | None:
 
 
 def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
-    """The ids that a content refers to."""
+    """Yield the ids that a content refers to."""
     if kind in ("session", "evaluator", "test"):
         yield from (
             content[name] for name in ("test", "prompt", "model", "schema") if name in content
@@ -200,7 +200,7 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_checks(checks: Any) -> Iterator[str]:
-    """The ids of schemas, prompts and files that checks refer to."""
+    """Yield the ids of schemas, prompts and files that checks refer to."""
     for check in checks:
         if isinstance(check.get("schema"), str):
             yield check["schema"]

@@ -10,7 +10,7 @@ _ID_BYTES = 16
 
 
 def as_bytes(value: str | None) -> bytes | None:
-    """An id as the database stores it; raises `StoreError` when it is not hexadecimal."""
+    """Return an id as the database stores it; raises `StoreError` when it is not hexadecimal."""
     if value is None:
         return None
     try:
@@ -23,14 +23,14 @@ def as_bytes(value: str | None) -> bytes | None:
 
 
 def as_digits(value: Any) -> str:
-    """The digits of an id of the database; raises `StoreError` when it is not an id."""
+    """Return the digits of an id of the database; raises `StoreError` when it is not an id."""
     if value.__class__ is not bytes or len(value) != _ID_BYTES:
         raise _no_id()
     return str(value.hex())
 
 
 def as_id(value: Any) -> bytes:
-    """An id of the database as bytes; raises `StoreError` when it is not an id."""
+    """Return an id of the database as bytes; raises `StoreError` when it is not an id."""
     if value.__class__ is not bytes or len(value) != _ID_BYTES:
         raise _no_id()
     return bytes(value)

@@ -19,26 +19,26 @@ class StoreState:
 
     path: Path
     size: int | None
-    """Bytes, its log included; None when there is no file."""
+    """The size in bytes, including the log; None when there is no file."""
     version: str | None = None
     """The migration of the store; None when it cannot be read or is empty."""
     writable: bool = False
     damage: str | None = None
-    """Why it cannot be read."""
+    """The reason why it cannot be read; None if it can."""
 
     @property
     def is_newer(self) -> bool:
-        """Whether a newer version of evalstore has written it."""
+        """Return whether a newer version of evalstore has written it."""
         return self.version is not None and self.version not in KNOWN
 
     @property
     def is_older(self) -> bool:
-        """Whether the next command will migrate it."""
+        """Return whether the next command will migrate it."""
         return self.version in KNOWN and self.version != HEAD
 
 
 def inspect_store(path: Path) -> StoreState:
-    """The state of the store at a path."""
+    """Return the state of the store at a path."""
     try:
         size = path.stat().st_size
     except OSError:

@@ -57,7 +57,7 @@ class Leases:
         self._seen: dict[str, tuple[int, float]] = {}
         """The id of another runner -> its beat, and when this beat was first seen."""
         self.others: dict[str, LeaseHolder] = {}
-        """By id, the live runners that held keys of the last `claim`."""
+        """The live runners that held keys of the last `claim`, by id."""
         self.stopped: dict[str, LeaseHolder] = {}
         """Key -> its holder, where its process has been stopped for `HUNG_SECONDS`."""
 
@@ -122,7 +122,7 @@ class Leases:
         return silence < HUNG_SECONDS or _is_stopped(runner.pid)
 
     def _silence(self, runner: LeaseHolder) -> float:
-        """For how many seconds the beat of a runner has been the same."""
+        """Return for how many seconds the beat of a runner has not changed."""
         now = self._monotonic()
         beat, since = self._seen.get(runner.id, (-1, now))
         if beat != runner.beat:
@@ -131,7 +131,7 @@ class Leases:
         return now - since
 
     def has(self, key: str) -> bool:
-        """Whether this run holds the lease on a key."""
+        """Return whether this run holds the lease on a key."""
         with self._store.writing() as connection:
             rows = select_each(connection, "SELECT runner FROM leases WHERE id IN", [key])
             return [as_digits(row[0]) for row in rows] == [self.runner.id]
@@ -176,7 +176,7 @@ def _remove(connection: sqlite3.Connection, runner: str) -> None:
 
 
 def _machine_id() -> str:
-    """Identifies the machine, its boot, and the namespace of process ids."""
+    """Return an id of the machine, its boot, and the namespace of process ids."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     space = Path("/proc/self/ns/pid")
     try:
@@ -186,7 +186,7 @@ def _machine_id() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """When a process began; empty when there is none, `?` when it cannot be determined."""
+    """Return when a process began; empty if there is none, `?` if it cannot be determined."""
     try:
         state, *rest = _stat(pid)
         return "" if state in "ZX" else rest[18]  # a zombie process is dead, too
@@ -207,7 +207,7 @@ def _start_time(pid: int) -> str:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal or a debugger; False when it is unknown."""
+    """Return whether a process is stopped by a signal or a debugger; False when it is unknown."""
     try:
         return _stat(pid)[0] in "Tt"
     except (OSError, IndexError):
@@ -215,6 +215,6 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of `/proc/PID/stat` from the state on."""
+    """Return the fields of `/proc/PID/stat` from the state on."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return stat.rpartition(")")[2].split()

@@ -25,14 +25,14 @@ KNOWN = ("0001", "0002", "0003")
 
 
 def migrations() -> Path:
-    """The folder of migrations: beside this package when installed, else in the checkout."""
+    """Return the folder of migrations: beside this package when installed, else in the checkout."""
     package = Path(__file__).parent.parent
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
 def version_of(connection: sqlite3.Connection) -> str | None:
-    """The migration of a store; None for one without tables."""
+    """Return the migration of a store; None for one without tables."""
     try:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.DatabaseError as error:
@@ -51,7 +51,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
-    """A writing transaction of SQLAlchemy on a connection of sqlite3.
+    """Return a writing transaction of SQLAlchemy on a connection of sqlite3.
 
     Errors of the database are raised as those of sqlite3. An interrupt closes the connection.
     """

@@ -2,7 +2,7 @@
 
 A tree is a leaf node with at most 16 entries, or a node with a child for each next digit of the
 path's digest. Its shape depends on its entries alone, so equal maps have equal ids, and a changed
-entry changes a few small nodes, whatever the size of the map.
+entry changes a few small nodes, independent of the size of the map.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Load = Callable[[Iterable[str]], Mapping[str, Json]]
 
 
 def build_tree(entries: Mapping[str, str]) -> tuple[str, dict[str, tuple[str, str]]]:
-    """The id of the tree of these entries, and the contents of all its nodes."""
+    """Return the id of the tree of these entries, and the contents of all its nodes."""
     contents: dict[str, tuple[str, str]] = {}
     digits = [(hashing.hash_bytes(path.encode()), path) for path in entries]
     return _build(sorted(digits), 0, entries, contents), contents
@@ -52,13 +52,13 @@ def _build(
 
 
 def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, str]:
-    """The entries of a tree; with `unlike`, without the subtrees that the other tree has, too."""
+    """Return the entries of a tree; with `unlike`, without subtrees that the other tree has."""
     [entries] = read_trees([(root, unlike)], load)
     return entries
 
 
 def read_trees(trees: Sequence[tuple[str, str | None]], load: Load) -> list[dict[str, str]]:
-    """The entries of several trees, read together; each is given with its `unlike`."""
+    """Return the entries of several trees, read together; each is given with its `unlike`."""
     entries: list[dict[str, str]] = [{} for _ in trees]
     levels = [([root], [unlike] if unlike else []) for root, unlike in trees]
     for _ in _levels(trees[0][0] if trees else ""):
@@ -75,7 +75,7 @@ def read_trees(trees: Sequence[tuple[str, str | None]], load: Load) -> list[dict
 
 
 def _unlike(level: list[str], other: list[str]) -> tuple[list[str], list[str]]:
-    """The nodes that only one of two trees has; empty when the first has no such nodes."""
+    """Return the nodes that only one of two trees has; empty when the first has no such nodes."""
     same = {*level} & {*other}
     own = [id for id in level if id not in same]
     return own, [id for id in other if id not in same] if own else []
@@ -88,7 +88,7 @@ def _below(level: list[str], nodes: Mapping[str, Json]) -> list[str]:
 
 
 def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
-    """The entry of a path in each of these trees that has it, by root.
+    """Return the entry of a path in each of these trees that has it, by root.
 
     Only the nodes on the way to it are loaded.
     """
@@ -112,6 +112,6 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
 
 
 def _levels(root: str) -> Iterator[int]:
-    """The levels of a tree; raises `StoreError` after the last, as a node contains itself."""
+    """Yield the levels of a tree; raises `StoreError` after the last, as a node contains itself."""
     yield from range(_DEEPEST + 1)
     raise damaged("nodes", root, "it is a tree in which a node contains itself")

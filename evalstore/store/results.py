@@ -46,7 +46,7 @@ def describe_cell(
     sessions: Iterable[str],
     evaluations: Iterable[str],
 ) -> Json:
-    """The JSON of a cell in a result tree; `case` is the number of its case in the file."""
+    """Return the JSON of a cell in a result tree; `case` is the number of its case in the file."""
     described = {
         "case": case,
         "prompt": prompt_number or None,
@@ -61,7 +61,7 @@ def describe_cell(
 
 
 def restore_cell(path: str, case: Case, cell: Json) -> Result:
-    """The result of a stored cell and its case."""
+    """Return the result of a stored cell and its case."""
     prompt = cell.get("prompt", 0)
     return Result(
         file=path,
@@ -94,7 +94,7 @@ class TaggedResult(NamedTuple):
 
 
 def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
-    """The files of a run by path, each with an iterator over its cells."""
+    """Yield the files of a run by path, each with an iterator over its cells."""
     entries = read_tree(run.results, store.load_nodes)
     shared = share_tuples()
     for path in sorted(entries):
@@ -124,7 +124,7 @@ def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[Tag
 
 
 def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
-    """The cells of a file whose results are in several nodes."""
+    """Yield the cells of a file whose results are in several nodes."""
     for parts in store.iterate_results([id]):
         files = store.load_case_files({part.content["cases"] for part in parts})
         for part in parts:
@@ -148,12 +148,12 @@ def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
 
 
 def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:
-    """The cells of a run; with `only`, of that file."""
+    """Return the cells of a run; with `only`, of that file."""
     return [result for batch in iterate_results(store, run, only) for result in batch]
 
 
 def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator[list[Result]]:
-    """The cells of a run in batches, by path; with `only`, of that file."""
+    """Yield the cells of a run in batches, by path; with `only`, of that file."""
     for batch in iterate_cases(store, run, only):
         yield [result for result, _ in batch]
 
@@ -161,7 +161,7 @@ def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator
 def iterate_cases(
     store: Store, run: Run, only: str | None = None
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """The cells of a run in batches, by path, each with its case; with `only`, of that file."""
+    """Yield the cells of a run with their cases in batches, by path; with `only`, of that file."""
     entries = read_tree(run.results, store.load_nodes)
     if only is not None:
         entries = {only: entries[only]} if only in entries else {}
@@ -171,7 +171,7 @@ def iterate_cases(
 def iterate_entries(
     store: Store, entries: Mapping[str, str]
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """The results of some files in batches, by path, each with its case.
+    """Yield the results of some files in batches, by path, each with its case.
 
     `entries` are the entries of a result tree.
     """
@@ -182,7 +182,7 @@ def iterate_entries(
 def _iterate_cells(
     store: Store, entries: Mapping[str, str]
 ) -> Iterator[list[tuple[str, Case, Json]]]:
-    """The cells of some files in batches, by path, each with its case.
+    """Yield the cells of some files in batches, by path, each with its case.
 
     `entries` are the entries of a result tree.
     """
@@ -200,7 +200,7 @@ def _iterate_cells(
 def results_of(
     store: Store, path: str, rows: Mapping[str, Collection[str]]
 ) -> dict[str, list[Result]]:
-    """The cells of rows of a file, by the node of its results; `rows` are the labels by node."""
+    """Return the cells of rows of a file by node of its results; `rows` are the labels by node."""
     results: dict[str, list[Result]] = {node: [] for node in rows}
     for batch in _iterate_cells(store, {node: node for node in rows}):
         for node, case, cell in batch:
@@ -210,7 +210,7 @@ def results_of(
 
 
 def case_of(cell: Json, cases: Sequence[Case]) -> Case:
-    """The case of a cell of a result tree; raises `StoreError` when there is none."""
+    """Return the case of a cell of a result tree; raises `StoreError` when there is none."""
     number = cell["case"]
     if number >= len(cases) or cell.get("prompt", 0) >= len(cases[number].prompts):
         raise damaged("nodes", "", "a result in it belongs to no case")
@@ -219,7 +219,7 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
 
 
 def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
-    """The cells of a run, each with its feedback."""
+    """Yield the cells of a run, each with its feedback."""
     for batch in iterate_results(store, run):
         feedback = store.find_feedback(id for result in batch for id in result.evaluations)
         for result in batch:
@@ -227,10 +227,10 @@ def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
 
 
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
-    """The test versions of a case as its result stores them: empty when there is only one."""
+    """Return the test versions of a case as its result stores them; empty if there is only one."""
     return tuple(tests) if len(tests) > 1 else ()
 
 
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
-    """The different feedback texts of a cell, one line each."""
+    """Return the different feedback texts of a cell, one line each."""
     return "\n".join(dict.fromkeys(feedback[id] for id in votes if feedback.get(id)))

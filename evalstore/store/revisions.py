@@ -16,7 +16,7 @@ _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 
 
 def resolve_run(store: Store, text: str) -> Run:
-    """The run that a revision names: `@`, `@~2`, or the start of its id.
+    """Return the run that a revision names: `@`, `@~2`, or the start of its id.
 
     Raises `RevisionError`.
     """
@@ -42,7 +42,7 @@ def resolve_run(store: Store, text: str) -> Run:
 
 
 def resolve(store: Store, text: str) -> tuple[str, str]:
-    """The kind and the full id of what a revision names; raises `RevisionError`."""
+    """Return the kind and the full id of what a revision names; raises `RevisionError`."""
     if _LATEST.match(text):
         return "run", resolve_run(store, text).id
     if text == WORK:

@@ -14,7 +14,7 @@ from evalstore.store.ids import as_bytes
 from evalstore.store.table_columns import RUNS
 
 RUNS_SEARCHED = 100
-"""How many of the newest runs are searched for an earlier version or result of a case."""
+"""The number of newest runs that are searched for an earlier version or result of a case."""
 _AT_FIRST = 10
 """The number of runs in the first batch that is read."""
 _LAST = (2**63 - 1, b"\xff" * 16)
@@ -33,7 +33,7 @@ class RunQueries(Database):
         return replace(run, id=id)
 
     def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[Run]:
-        """Runs, newest first."""
+        """Return runs, newest first."""
         query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
         with self._reading() as connection:
             rows = connection.execute(query, (-1 if limit is None else limit, offset))
@@ -42,7 +42,7 @@ class RunQueries(Database):
     def find_recent_runs(
         self, before: Run | None = None, limit: int = RUNS_SEARCHED
     ) -> Iterator[Run]:
-        """The newest runs, or those before a run, newest first; they are read in batches."""
+        """Yield the newest runs, or those before a run, newest first; they are read in batches."""
         query = "SELECT id, content FROM runs WHERE (started, id) < (?, ?)"
         batch, left, last = _AT_FIRST, limit, before
         while left > 0:
@@ -58,7 +58,7 @@ class RunQueries(Database):
             batch, left, last = limit, left - len(runs), runs[-1]
 
     def load_run(self, id: str) -> Run:
-        """A run by its full id; raises `StoreError` when it is not there."""
+        """Return a run by its full id; raises `StoreError` when it is not there."""
         with self._reading() as connection:
             query = "SELECT id, content FROM runs WHERE id = ?"
             row = connection.execute(query, (as_bytes(id),)).fetchone()
@@ -67,7 +67,7 @@ class RunQueries(Database):
         return _run(*row)
 
     def count_runs(self) -> int:
-        """How many runs there are."""
+        """Return how many runs there are."""
         with self._reading() as connection:
             return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 

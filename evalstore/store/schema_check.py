@@ -39,7 +39,7 @@ class UnexpectedObject(NamedTuple):
 
 
 def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
-    """The differences of a schema from that of the newest migration."""
+    """Return the differences of a schema from that of the newest migration."""
     ours, present = STATEMENTS, set[str]()
     unexpected: list[UnexpectedObject] = []
     for kind, name, sql in rows:

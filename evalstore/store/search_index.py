@@ -35,7 +35,7 @@ from evalstore.store.store import Store
 from evalstore.values import Json
 
 _FORMAT = 1
-"""Raise this when the format of the index changes."""
+"""Increase this number when the format of the index changes."""
 _BUSY_SECONDS = 10.0
 _ID_BYTES = 16
 _BATCH = 1_000
@@ -60,7 +60,7 @@ _SESSIONS = (
     "SELECT session FROM shown WHERE document IN (SELECT rowid FROM words WHERE words MATCH ?)"
 )
 Report = Callable[[int, int], bool]
-"""Called with how many texts are added, and of how many; returns whether to continue."""
+"""Called with the number of added texts and of all texts; returns whether to continue."""
 
 
 class SearchIndex:
@@ -149,7 +149,7 @@ class SearchIndex:
             return report(done, total)
 
     def _missing(self, store: Store, kind: Kind) -> bytes:
-        """The sorted ids of this kind that are not in the index, concatenated."""
+        """Return the sorted ids of this kind that are not in the index, concatenated."""
         query = "SELECT id FROM documents WHERE kind = ? ORDER BY id"
         known = self._connection.execute(query, (KINDS.index(kind),))
         with store._reading() as connection:
@@ -187,7 +187,7 @@ class SearchIndex:
             )
 
     def _number(self, ids: Iterable[str]) -> dict[str, tuple[int, int | None]]:
-        """The numbers of documents, which are added if they are missing, and their kinds."""
+        """Return the numbers of documents, which are added if they are missing, and their kinds."""
         unique_ids = list(dict.fromkeys(ids))
         insert = "INSERT OR IGNORE INTO documents (id) VALUES (?)"
         self._connection.executemany(insert, [(as_bytes(id),) for id in unique_ids])
@@ -198,7 +198,7 @@ class SearchIndex:
     # --- searching
 
     def find_sessions(self, words: Sequence[str]) -> frozenset[str]:
-        """The sessions whose answer, feedback, test and instructions together have all words.
+        """Return the sessions whose answer, feedback, test and instructions have all words.
 
         The last word may be the beginning of a word. Empty when `words` has no word.
         """
@@ -210,7 +210,7 @@ class SearchIndex:
             return frozenset(as_digits(id) for (id,) in rows)
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
-        """The texts of these kinds that contain all words, as kind and id."""
+        """Return the texts of these kinds that contain all words, as kind and id."""
         phrases = list(make_phrases(words))
         if not phrases:
             return []
@@ -224,7 +224,7 @@ class SearchIndex:
         return [document for document in listed if document[0] in kinds]
 
     def sessions_of(self, document: str) -> list[str]:
-        """The sessions that a text belongs to."""
+        """Return the sessions that a text belongs to."""
         query = (
             "SELECT id FROM documents WHERE number IN (SELECT session FROM shown "
             "WHERE document = (SELECT number FROM documents WHERE id = ?))"
@@ -275,7 +275,7 @@ def _id_of(row: tuple[Any, ...]) -> bytes:
 
 
 def _without(ids: Iterator[bytes], known: Iterator[bytes]) -> Iterator[bytes]:
-    """The ids that are not known; both iterators are sorted and are read in step."""
+    """Yield the ids that are not known; both iterators are sorted and are read in step."""
     last = next(known, None)
     for id in ids:
         while last is not None and last < id:

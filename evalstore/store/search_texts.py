@@ -19,19 +19,19 @@ TABLES = dict(zip(KINDS, ("tests", "evaluation_versions", "sessions", "evaluatio
 
 
 def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
-    """The contents of those of these documents that the store has."""
+    """Return the contents of those of these documents that the store has."""
     query = f"SELECT id, content FROM {TABLES[kind]} WHERE id IN"
     with store._reading() as connection:
         return dict(decode_row(TABLES[kind], *row) for row in select_each(connection, query, ids))
 
 
 def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
-    """The texts of those of these documents that the store has."""
+    """Return the texts of those of these documents that the store has."""
     return {id: text_of(kind, content) for id, content in load_searched(store, kind, ids).items()}
 
 
 def text_of(kind: Kind, content: Json) -> str:
-    """The searchable text of a content."""
+    """Return the searchable text of a content."""
     if kind == "answers":
         return "\n\n".join(part for turn in content["turns"] for part in _said(turn))
     if kind == "feedback":
@@ -57,7 +57,7 @@ def _text_of_parts(parts: Json) -> str:
 
 
 def list_named(kind: Kind, content: Json) -> list[str]:
-    """The ids that a document refers to: its test, or its instructions and sessions."""
+    """Return the ids that a document refers to: its test, or its instructions and sessions."""
     if kind == "answers":
         return [str(content["test"])]
     if kind == "feedback":
@@ -66,7 +66,7 @@ def list_named(kind: Kind, content: Json) -> list[str]:
 
 
 def iterate_links(kind: Kind, id: str, about: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of documents and sessions."""
+    """Yield pairs of documents and sessions."""
     if kind == "answers":
         yield id, id
         yield about[0], id

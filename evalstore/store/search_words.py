@@ -10,7 +10,7 @@ _APART = re.compile(
     "(["
     "\u00a9\u00ae\u00b0\u2100-\u2bff"  # symbols
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
-    "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # east of them
+    "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # East Asian
     "\U0001f000-\U0001faff"  # emoji
     "])"
 )
@@ -18,18 +18,18 @@ _APART = re.compile(
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The words of a query; text in quotation marks is one word."""
+    """Return the words of a query; text in quotation marks is one word."""
     words = (word.strip('"') for word in re.findall(r'"[^"]*"?|[^\s"]+', text))
     return tuple(word for word in words if word.strip())
 
 
 def has_words(words: Sequence[str]) -> bool:
-    """Whether any of them has a letter, a digit or a symbol."""
+    """Return whether any of them has a letter, a digit or a symbol."""
     return any(map(_is_of_word, "".join(words)))
 
 
 def fold_words(text: str) -> str:
-    """A text as it is indexed: case-folded, with blanks around single-character words."""
+    """Return a text as it is indexed: case-folded, with blanks around single-character words."""
     if text.isascii():
         return text.replace("\0", " ")
     text = text.casefold().replace("\0", " ")
@@ -37,7 +37,7 @@ def fold_words(text: str) -> str:
 
 
 def make_phrases(words: Sequence[str]) -> Iterator[str]:
-    """Each word as a phrase of FTS5, in quotation marks, where no character is special."""
+    """Yield each word as a phrase of FTS5, in quotation marks, where no character is special."""
     real = [word for word in words if any(map(_is_of_word, word))]
     for number, word in enumerate(real, 1):
         phrase = " ".join(fold_words(word).replace('"', " ").split())
@@ -50,7 +50,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """The places of words in a text: sorted starts and ends, without overlaps."""
+    """Return the places of words in a text: sorted starts and ends, without overlaps."""
     folded, origins = _folded(text)
     spans: list[tuple[int, int]] = []
     real = [word for word in words if any(map(_is_of_word, word))]
@@ -74,7 +74,7 @@ def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """The text without case and accents, and the original place of each of its characters."""
+    """Return the text without case and accents, and the original places of its characters."""
     if text.isascii():
         return text.lower(), range(len(text))
     made: list[str] = []

@@ -75,7 +75,7 @@ class SessionQueries(NodeQueries):
                     append(connection, table, rows)
 
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
-        """The sessions of these questions, oldest first."""
+        """Return the sessions of these questions, oldest first."""
         statement = "SELECT question, started, id, token_limit FROM sessions WHERE question IN"
         by_question: dict[str, list[Sample]] = {}
         with self._reading() as connection:
@@ -92,7 +92,7 @@ class SessionQueries(NodeQueries):
         return by_question
 
     def find_votes(self, subjects: Iterable[str]) -> dict[str, list[Vote]]:
-        """The evaluations of these subjects, oldest first."""
+        """Return the evaluations of these subjects, oldest first."""
         statement = (
             "SELECT subject, started, id, evaluation, evaluator, verdict, score "
             "FROM evaluations WHERE subject IN"
@@ -120,18 +120,18 @@ class SessionQueries(NodeQueries):
         return by_subject
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
-        """Sessions by id; raises `StoreError` when one is missing."""
+        """Return sessions by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
         return require(self.find_sessions(unique_ids), unique_ids, "session")
 
     def find_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
-        """Sessions by id; those the store does not have are left out."""
+        """Return sessions by id; those the store does not have are left out."""
         return {
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
-        """The feedback of those of these evaluations that have one."""
+        """Return the feedback of those of these evaluations that have one."""
         statement = (
             "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
             "WHERE feedback IS NOT NULL AND id IN"
@@ -141,19 +141,19 @@ class SessionQueries(NodeQueries):
         return {id: as_text(text, "evaluations", id) for id, text in rows}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
-        """Evaluations by id; raises `StoreError` when one is missing."""
+        """Return evaluations by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
         return require(self.find_evaluations(unique_ids), unique_ids, "judgement")
 
     def find_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
-        """Evaluations by id; those the store does not have are left out."""
+        """Return evaluations by id; those the store does not have are left out."""
         return {
             id: deserialize.restore_evaluation_result(content)
             for id, content in self._decode(EVALUATIONS, ids)
         }
 
     def find_labels(self) -> list[Label]:
-        """All labels of people, oldest first."""
+        """Return all labels of people, oldest first."""
         names = {id: content.get("human") for id, content in self._people()}
         if not names:
             return []
@@ -176,14 +176,14 @@ class SessionQueries(NodeQueries):
             return [decode_row("evaluators", *row) for row in rows]
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
-        """The question of each of these sessions that is stored."""
+        """Return the question of each of these sessions that is stored."""
         statement = "SELECT id, question FROM sessions WHERE id IN"
         with self._reading() as connection:
             rows = select_each(connection, statement, sessions)
             return {as_digits(id): as_digits(question) for id, question in rows}
 
     def newest_time(self) -> int:
-        """When the newest session or evaluation started; reads all of them."""
+        """Return when the newest session or evaluation started; reads all of them."""
         with self._reading() as connection:
             times = {
                 name: connection.execute(f"SELECT max(started) FROM {name}").fetchone()[0]

@@ -32,7 +32,7 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
     """An open store."""
 
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:
-        """The kind and the id of everything whose id starts with these digits."""
+        """Return the kind and the id of everything whose id starts with these digits."""
         matches: list[tuple[str, str]] = []
         with self._reading() as connection:
             for name in TABLES:
@@ -43,7 +43,7 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
         return sorted(matches, key=lambda match: match[1])
 
     def load_any(self, kind: str, id: str) -> Stored:
-        """A content by its kind and full id; raises `StoreError` when it is missing."""
+        """Return a content by its kind and full id; raises `StoreError` when it is missing."""
         table = {**VERSIONS, **EVENTS}[kind].name
         query = f"SELECT content FROM {table} WHERE id = ?"
         with self._reading() as connection:
@@ -53,7 +53,7 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
         return Stored(kind, id, decode(table, id, row[0], kind, shown=True))
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
-        """Ids of questions that have a session or a failure and start with these digits."""
+        """Return ids of questions that have a session or a failure and start with these digits."""
         questions: set[str] = set()
         with self._reading() as connection:
             for name in (SESSIONS.name, FAILURES.name):
@@ -64,5 +64,5 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
 
 
 def _range(prefix: str) -> tuple[bytes | None, bytes | None]:
-    """The first and the last id that start with these digits."""
+    """Return the first and the last id that start with these digits."""
     return as_bytes(prefix.ljust(32, "0")), as_bytes(prefix.ljust(32, "f"))

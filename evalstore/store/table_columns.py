@@ -22,7 +22,7 @@ class TableColumns:
     """The columns that have an index."""
 
     def statements(self) -> dict[str, tuple[str, str]]:
-        """The statements that create it, with `table` or `index` and the name of the object."""
+        """Return the statements that create it, with `table` or `index` and the object's name."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         made = f"CREATE TABLE {self.name} ( {columns}, PRIMARY KEY (id) )"
         statements = {made: ("table", self.name)}
@@ -98,7 +98,7 @@ EVENTS: dict[str, TableColumns] = {
 TABLES: dict[str, TableColumns] = {
     table.name: table for table in (*VERSIONS.values(), *EVENTS.values())
 }
-"""All tables of what is stored permanently, by name: not those of leases and runners."""
+"""The tables with permanent contents, by name: all except those of leases and runners."""
 
 MIGRATION = "0003"
 """The migration of a store with these tables."""

@@ -24,20 +24,20 @@ class NodeQueries(Database):
     """The queries for trees."""
 
     def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
-        """Leaves of snapshots by id; raises `StoreError` when one is missing."""
+        """Return leaves of snapshots by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
         return require(self.find_case_files(unique_ids), unique_ids, "node")
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
-        """Leaves of snapshots by id; those the store does not have are left out."""
+        """Return leaves of snapshots by id; those the store does not have are left out."""
         return restore_case_files(dict(self._decode(NODES, ids, "cases")), self.load_cases)
 
     def load_cases(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Nodes of cases by id, as JSON; raises `StoreError` when one is missing."""
+        """Return nodes of cases by id, as JSON; raises `StoreError` when one is missing."""
         return self._load_nodes(ids, "cases")
 
     def iterate_results(self, ids: Sequence[str]) -> Iterator[list[ResultPart]]:
-        """The nodes with the results of these files, in batches; `ids` are those of their roots.
+        """Yield the nodes with the results of files in batches; `ids` are those of their roots.
 
         Raises `StoreError` when one is missing.
         """
@@ -46,7 +46,7 @@ class NodeQueries(Database):
         yield from iterate_result_parts(roots, self.load_cases, self.load_leaves)
 
     def load_whole(self, content: Json) -> Json:
-        """The content of a node of cases or results; the parts of a tree are joined."""
+        """Return the content of a node of cases or results; the parts of a tree are joined."""
         if content["kind"] not in ("cases", "results") or not has_parts(content):
             return content
         whole = {name: value for name, value in content.items() if name not in OF_PARTS}
@@ -63,22 +63,22 @@ class NodeQueries(Database):
         return {**whole, "cells": cells, "scheme": hashing.SCHEME}
 
     def iterate_members(self, node: str, name: str) -> Iterator[Json]:
-        """The items of the list `cases` or `cells` of a node, decoded one by one."""
+        """Yield the items of the list `cases` or `cells` of a node, decoded one by one."""
         return iterate_members("nodes", node, self.load_text(node), name)
 
     def load_text(self, node: str) -> str:
-        """The canonical JSON of a node; raises `StoreError` when it is missing."""
+        """Return the canonical JSON of a node; raises `StoreError` when it is missing."""
         for _, content in self._find(NODES, [node]):
             verify("nodes", node, content)
             return str(content)
         raise missing("node", node)
 
     def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Inner nodes of trees by id; raises `StoreError` when one is missing."""
+        """Return inner nodes of trees by id; raises `StoreError` when one is missing."""
         return self._load_nodes(ids, "tree")
 
     def load_leaves(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Nodes of results by id; raises `StoreError` when one is missing."""
+        """Return nodes of results by id; raises `StoreError` when one is missing."""
         return self._load_nodes(ids, "results")
 
     def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:

@@ -37,17 +37,17 @@ class VersionQueries(NodeQueries):
                 ensure(connection, table, rows)
 
     def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of those of these versions that the store has."""
+        """Return the contents of those of these versions that the store has."""
         return dict(self._decode(VERSIONS[kind], ids, kind))
 
     def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
-        """The lengths, in characters, of those of these contents that the store has."""
+        """Return the lengths, in characters, of those of these contents that the store has."""
         statement = f"SELECT id, length(content) FROM {VERSIONS[kind].name} WHERE id IN"
         with self._reading() as connection:
             return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
 
     def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
-        """Referenced files by id; raises `StoreError` when one is missing."""
+        """Return referenced files by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
         query = "SELECT content, data FROM files WHERE id = ?"
         files: dict[str, FileVersion] = {}
@@ -61,7 +61,7 @@ class VersionQueries(NodeQueries):
         return files
 
     def load_all(self, kind: str) -> dict[str, Json]:
-        """All versions of a kind by id: for evaluators and models, of which there are few."""
+        """Return all versions of a kind by id; only for evaluators and models, which are few."""
         with self._reading() as connection:
             table = VERSIONS[kind].name
             rows = connection.execute(f"SELECT id, content FROM {table}")

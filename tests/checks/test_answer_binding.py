@@ -21,22 +21,22 @@ def block(*lines: str, fence: str = "~~~") -> str:
 
 def checks(text: str) -> list[list[dict[str, Any]]]:
     """The checks of every case, in canonical form."""
-    found = expanded(text)
-    assert not [problem for problem in found.problems if problem.severity == "error"], (
-        found.problems
+    expansion = expanded(text)
+    assert not [problem for problem in expansion.problems if problem.severity == "error"], (
+        expansion.problems
     )
-    assert found.file
-    evaluations = [case.evaluation for case in found.file.cases]
-    contents = [json.loads(found.contents[id or ""][1]) for id in evaluations]
+    assert expansion.file
+    evaluations = [case.evaluation for case in expansion.file.cases]
+    contents = [json.loads(expansion.contents[id or ""][1]) for id in evaluations]
     return [content["checks"] for content in contents]
 
 
 def problems(text: str) -> list[tuple[int | None, str]]:
     try:
-        found = expanded(text).problems
+        actual = expanded(text).problems
     except FileProblem as problem:
-        return [(one.line, one.message) for one in (problem, *problem.others)]
-    return [(problem.line, problem.message) for problem in found if problem.severity == "error"]
+        return [(item.line, item.message) for item in (problem, *problem.others)]
+    return [(problem.line, problem.message) for problem in actual if problem.severity == "error"]
 
 
 def test_a_check_has_its_revision_and_no_defaults() -> None:
@@ -58,22 +58,22 @@ def test_the_ways_to_write_a_check_are_one_check(line: str) -> None:
 
 
 def test_prose_beside_the_block_goes_to_the_evaluator() -> None:
-    found = expanded(test_file(told=f"Be kind.\n\n{block('- contains: a')}\n\nBe brief."))
-    assert told(found) == ["Be kind.\n\nBe brief."]
-    assert found.file
-    assert found.file.cases[0].judged_by == ("checks", "models")
+    expansion = expanded(test_file(told=f"Be kind.\n\n{block('- contains: a')}\n\nBe brief."))
+    assert told(expansion) == ["Be kind.\n\nBe brief."]
+    assert expansion.file
+    assert expansion.file.cases[0].judged_by == ("checks", "models")
 
 
 def test_without_prose_no_model_judges() -> None:
-    found = expanded(test_file(told=block("- contains: a")))
-    assert not found.problems
-    assert found.file
-    assert found.file.cases[0].judged_by == ("checks",)
+    expansion = expanded(test_file(told=block("- contains: a")))
+    assert not expansion.problems
+    assert expansion.file
+    assert expansion.file.cases[0].judged_by == ("checks",)
 
 
 def test_a_block_of_another_word_is_prose() -> None:
-    found = expanded(test_file(told="~~~yaml\n- contains: a\n~~~"))
-    assert told(found) == ["~~~yaml\n- contains: a\n~~~"]
+    expansion = expanded(test_file(told="~~~yaml\n- contains: a\n~~~"))
+    assert told(expansion) == ["~~~yaml\n- contains: a\n~~~"]
 
 
 def test_texts_are_filled_with_the_row() -> None:
@@ -81,15 +81,15 @@ def test_texts_are_filled_with_the_row() -> None:
         "replacements: {city: [Oslo, Rome]}", shown="{{city}}", told=block("- contains: {{city}}!")
     )
     text = text.replace("{{city}}!", '"{{city}}!"')
-    assert [one[0]["expected"] for one in checks(text)] == [["Oslo!"], ["Rome!"]]
+    assert [check[0]["expected"] for check in checks(text)] == [["Oslo!"], ["Rome!"]]
 
 
 @pytest.mark.parametrize("written", ["{{city}}", "{{city}}!"])
 def test_braces_without_quotes_are_told_so(written: str) -> None:
     text = test_file("replacements: {city: Oslo}", told=block(f"- contains: {written}"))
-    with pytest.raises(FileProblem) as found:
+    with pytest.raises(FileProblem) as raised:
         expanded(text)
-    assert "put quotes round" in (found.value.hint or "")
+    assert "put quotes round" in (raised.value.hint or "")
 
 
 def test_data_changes_no_structure() -> None:
@@ -138,8 +138,8 @@ def test_names_in_checks_count_as_used_and_must_be_known() -> None:
 
 def test_any_of_several_checks_is_one_block() -> None:
     text = test_file(told=block("pass: any", "checks:", "- contains: a", "- contains: b"))
-    (found,) = checks(text)[0]
-    assert (found["type"], found["pass"], len(found["checks"])) == ("block", "any", 2)
+    (actual,) = checks(text)[0]
+    assert (actual["type"], actual["pass"], len(actual["checks"])) == ("block", "any", 2)
 
 
 @pytest.mark.parametrize(
@@ -152,16 +152,16 @@ def test_any_of_several_checks_is_one_block() -> None:
 )
 def test_the_block_says_when_models_judge(when: str, judged_by: tuple[str, ...]) -> None:
     inner = block(f"evaluator: {when}", "checks:", "- contains: a")
-    found = expanded(test_file(told=f"Be kind.\n{inner}")).file
-    assert found
-    assert found.cases[0].judged_by == judged_by
+    actual = expanded(test_file(told=f"Be kind.\n{inner}")).file
+    assert actual
+    assert actual.cases[0].judged_by == judged_by
 
 
 def test_when_models_judge_is_no_part_of_what_they_are_told() -> None:
     def evaluation(when: str) -> str | None:
         inner = block(f"evaluator: {when}", "checks:", "- contains: a")
-        found = expanded(test_file(told=f"Be kind.\n{inner}")).file
-        return found.cases[0].evaluation if found else ""
+        actual = expanded(test_file(told=f"Be kind.\n{inner}")).file
+        return actual.cases[0].evaluation if actual else ""
 
     assert evaluation("on_pass") == evaluation("always")
 
@@ -190,9 +190,9 @@ def test_when_models_judge_is_no_part_of_what_they_are_told() -> None:
     ],
 )
 def test_what_is_wrong_is_said(lines: list[str], message: str) -> None:
-    found = problems(test_file(told=block(*lines)))
-    assert found
-    assert message in found[0][1]
+    errors = problems(test_file(told=block(*lines)))
+    assert errors
+    assert message in errors[0][1]
 
 
 def test_a_problem_has_the_line_of_its_check() -> None:
@@ -213,8 +213,8 @@ def test_when_models_judge_needs_instructions() -> None:
 
 
 def test_a_schema_of_the_workspace_is_its_version() -> None:
-    found = expanded(test_file(told=block("- jsonSchema: nobody")))
-    assert "schema:nobody" in found.dependencies
+    expansion = expanded(test_file(told=block("- jsonSchema: nobody")))
+    assert "schema:nobody" in expansion.dependencies
 
 
 # --- what is known only when there is an answer
@@ -227,10 +227,10 @@ LATER = test_file(
 
 
 def test_a_text_that_mentions_the_answer_is_kept_with_the_values_it_uses() -> None:
-    found = checks(LATER)
-    assert found[0][0]["values"] == {"word": "a"}
-    assert found[0] == found[1]  # `other` is not used: it decides nothing
-    assert found[0] != found[2]
+    actual = checks(LATER)
+    assert actual[0][0]["values"] == {"word": "a"}
+    assert actual[0] == actual[1]  # `other` is not used: it decides nothing
+    assert actual[0] != actual[2]
 
 
 def test_the_stored_form_is_the_one_that_the_module_shows() -> None:
@@ -243,10 +243,10 @@ def test_the_stored_form_is_the_one_that_the_module_shows() -> None:
         r"^    \{$.*?^    \}$", answer_binding.__doc__ or "", re.MULTILINE | re.DOTALL
     )
     assert shown
-    (found,) = checks(text)[0]
-    assert found == json.loads(shown[0])
+    (actual,) = checks(text)[0]
+    assert actual == json.loads(shown[0])
     replies = (Reply("Narvesen"), Reply("Narvesen in Oslo"))
-    assert bind_answers(found, [HeldConversation(replies)]).check["expected"] == [
+    assert bind_answers(actual, [HeldConversation(replies)]).check["expected"] == [
         "Narvesen in Oslo"
     ]
 

@@ -70,14 +70,14 @@ def test_not_all_of_a_block_must_pass(rule: str, checks: list[Json], verdict: st
 def test_a_check_of_each_answer_must_pass_for_all(
     answers: tuple[str, ...], verdict: str, words: str
 ) -> None:
-    found = judged([{"equals": "a"}], *answers)
-    assert (found.verdict, found.feedback) == (verdict, words)
+    actual = judged([{"equals": "a"}], *answers)
+    assert (actual.verdict, actual.feedback) == (verdict, words)
 
 
 def test_the_first_error_among_answers_is_told_rather_than_a_fail() -> None:
-    found = judged([{"expr": "1 / int(answer) > 0"}], "-1", "0")
-    assert found.verdict == "error"
-    assert found.feedback.startswith("answer 2 of 2 (and 1 more): the check failed")
+    verdict = judged([{"expr": "1 / int(answer) > 0"}], "-1", "0")
+    assert verdict.verdict == "error"
+    assert verdict.feedback.startswith("answer 2 of 2 (and 1 more): the check failed")
 
 
 @pytest.mark.parametrize("scope", ["case", "group"])
@@ -117,17 +117,17 @@ def test_every_check_has_a_result_with_its_name() -> None:
 
 
 def test_half_a_surrogate_pair_in_a_feedback_can_be_stored() -> None:
-    found = judge_by_checks(
+    verdict = judge_by_checks(
         [{"type": "expr", "revision": 1, "expression": "json"}],
         [HeldConversation((Reply('"\\ud83d"'),))],
         {},
     )
-    assert found.feedback.encode()
+    assert verdict.feedback.encode()
 
 
 def test_a_feedback_has_an_end() -> None:
     expected = [f"{number:05}" * 40 for number in range(2_000)]
-    checks: list[Json] = [{"contains": one} for one in expected]
+    checks: list[Json] = [{"contains": item} for item in expected]
     assert len(judged(checks, "a").feedback) <= 20_000
 
 

@@ -36,35 +36,35 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "pass rate 50.0% -> 100.0% (2 cases in 1 file, paired)\n"
         "+50.0 points; one file moved: nothing follows for the others\n"
     )
-    given = ("--model", "scripted/one", "--vs", "scripted/two")
-    assert evalstore("diff", *given) == Ran(0, expected, "")
-    assert evalstore("diff", "@", *given, "--", "tests/weather.md").stdout == expected
+    value = ("--model", "scripted/one", "--vs", "scripted/two")
+    assert evalstore("diff", *value) == Ran(0, expected, "")
+    assert evalstore("diff", "@", *value, "--", "tests/weather.md").stdout == expected
     other = evalstore("diff", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
     assert "Broke (1):\n" in other
     assert "        --- scripted/two\n        +++ scripted/one\n" in other
     assert "        -Not warm.\n        +Cold.\n" in other
-    assert evalstore("diff", *given, "--exit-code").exit_code == 1
+    assert evalstore("diff", *value, "--exit-code").exit_code == 1
 
 
 def test_the_document_names_both(two: Path, documents: Any) -> None:
     run = documents("run")["run"]
-    found = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
-    jsonschema.Draft202012Validator(schema_of(["diff"])).validate(found)
-    assert (found["from"], found["to"]) == (run, run)
-    assert found["models"] == ["scripted/one", "scripted/two"]
-    assert [one["row"] for one in found["fixed"]] == ["city=Oslo"]
+    document = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    jsonschema.Draft202012Validator(schema_of(["diff"])).validate(document)
+    assert (document["from"], document["to"]) == (run, run)
+    assert document["models"] == ["scripted/one", "scripted/two"]
+    assert [item["row"] for item in document["fixed"]] == ["city=Oslo"]
 
 
 def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
     two: Path, documents: Any
 ) -> None:
-    some = "[scripted/one, {id: scripted/two, prohibitedTags: [weather]}]"
-    edit(two / "evalstore.yaml", BOTH, some)
+    batch = "[scripted/one, {id: scripted/two, prohibitedTags: [weather]}]"
+    edit(two / "evalstore.yaml", BOTH, batch)
     tree(two, {"tests/other.md": "# 👤\n\nHello.\n\n---\n\nAnything.\n"})
     documents("run")
-    found = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
-    assert [one["file"] for one in found["gone"]] == ["tests/weather.md"] * 2
-    assert (found["new"], found["unchanged"]) == ([], 1)
+    document = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    assert [item["file"] for item in document["gone"]] == ["tests/weather.md"] * 2
+    assert (document["new"], document["unchanged"]) == ([], 1)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_what_cannot_be_compared_is_told(
     two: Path, evalstore: Evalstore, given: list[str], message: str
 ) -> None:
     assert evalstore("run").exit_code == 1
-    found = evalstore("diff", *given)
-    assert found.exit_code == 2
-    assert found.stderr.startswith(f"error: {message}\nhint: ")
+    output = evalstore("diff", *given)
+    assert output.exit_code == 2
+    assert output.stderr.startswith(f"error: {message}\nhint: ")
 
 
 # --- two stored runs
@@ -131,9 +131,9 @@ def test_no_test_file_is_read_for_stored_runs(
 
 def test_a_path_that_neither_run_knows_is_an_error(twice: Path, evalstore: Evalstore) -> None:
     tree(twice, {"tests/later.md": "# 👤\n\nHello.\n\n---\n\nAnything.\n"})
-    found = evalstore("diff", "@~1", "@", "--", "tests/later.md")
-    assert found.exit_code == 2
-    assert found.stderr.startswith("error: there is no test file 'tests/later.md'\n")
+    output = evalstore("diff", "@~1", "@", "--", "tests/later.md")
+    assert output.exit_code == 2
+    assert output.stderr.startswith("error: there is no test file 'tests/later.md'\n")
 
 
 def test_answers_are_shown_as_in_the_browser(workspace: Path, evalstore: Evalstore) -> None:

@@ -181,8 +181,8 @@ def test_an_unknown_model(project: Path, evalstore: Evalstore, documents: Any) -
         "  hint: check the name: 'providerModelCode' of the model file, and 'baseURL' of its "
         "provider",
     ]
-    [one] = documents("doctor")["models"]
-    assert (one["reachable"], one["known"], one["status"]) == (True, False, 404)
+    [item] = documents("doctor")["models"]
+    assert (item["reachable"], item["known"], item["status"]) == (True, False, 404)
 
 
 def test_a_refused_connection(project: Path, evalstore: Evalstore, documents: Any) -> None:
@@ -191,11 +191,11 @@ def test_a_refused_connection(project: Path, evalstore: Evalstore, documents: An
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         (project / "providers/desk.yaml").write_text(provider(url))
         ran = evalstore("doctor")
-        [one] = documents("doctor")["models"]
+        [item] = documents("doctor")["models"]
     assert ran.exit_code == 3
     assert "fail  model one  no connection to " in "\n".join(lines(ran.stdout))
     assert "hint: check that the server runs" in ran.stdout
-    assert (one["reachable"], one["known"], one["class"]) == (False, None, "connection")
+    assert (item["reachable"], item["known"], item["class"]) == (False, None, "connection")
 
 
 def test_a_server_that_hangs_is_left_in_time(
@@ -298,11 +298,11 @@ def test_a_name_that_is_no_model_is_an_error(project: Path, evalstore: Evalstore
 def test_the_store_is_told_and_stays_as_it_is(project: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     before = contents(project)
-    said = next(line for line in lines(evalstore("doctor").stdout) if "  store  " in line)
+    output = next(line for line in lines(evalstore("doctor").stdout) if "  store  " in line)
     assert re.fullmatch(
         r"ok  store  \.evalstore/store\.db, \d+ KiB, version \d{4}, writable "
         r"\('evalstore fsck' checks its integrity\)",
-        said,
+        output,
     )
     assert contents(project) == before
 
@@ -386,9 +386,9 @@ def test_a_diagnosis_has_its_shape(
 ) -> None:
     if fault:
         server.reply = lambda body: endpoint.FAULTS[fault]
-    found = documents("doctor", "--timeout", "0.5")
-    jsonschema.Draft202012Validator(schema_of(["doctor"])).validate(found)
-    assert found["models"][0]["answered"] is (fault is None)
+    document = documents("doctor", "--timeout", "0.5")
+    jsonschema.Draft202012Validator(schema_of(["doctor"])).validate(document)
+    assert document["models"][0]["answered"] is (fault is None)
 
 
 @pytest.mark.parametrize(

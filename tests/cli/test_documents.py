@@ -60,7 +60,7 @@ def schema_of(command: Sequence[str]) -> Any:
 
 def _strict(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_strict(one) for one in schema]
+        return [_strict(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     closed = {name: _strict(inner) for name, inner in schema.items()}
@@ -80,17 +80,19 @@ def test_a_document_has_its_shape(workspace: Path, documents: Any, command: list
 
 def test_labels_have_their_shape(workspace: Path, documents: Any) -> None:
     documents("run")
-    found = documents("label", "tests/weather.md::city=Oslo", "pass", "-m", "fine", "--as", "Ada")
-    jsonschema.Draft202012Validator(schema_of(["label"])).validate(found)
-    found = documents("label", "tests/weather.md::city=Oslo", "none", "--as", "Ada")
-    jsonschema.Draft202012Validator(schema_of(["label"])).validate(found)
+    document = documents(
+        "label", "tests/weather.md::city=Oslo", "pass", "-m", "fine", "--as", "Ada"
+    )
+    jsonschema.Draft202012Validator(schema_of(["label"])).validate(document)
+    document = documents("label", "tests/weather.md::city=Oslo", "none", "--as", "Ada")
+    jsonschema.Draft202012Validator(schema_of(["label"])).validate(document)
 
 
 def test_problems_have_their_shape(workspace: Path, documents: Any) -> None:
     (workspace / "tests/bad.md").write_text("---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n")
-    found = documents("check")
-    assert found["problems"]
-    jsonschema.Draft202012Validator(schema_of(["check"])).validate(found)
+    document = documents("check")
+    assert document["problems"]
+    jsonschema.Draft202012Validator(schema_of(["check"])).validate(document)
 
 
 def test_failures_have_their_shape(workspace: Path, documents: Any) -> None:
@@ -98,11 +100,11 @@ def test_failures_have_their_shape(workspace: Path, documents: Any) -> None:
     judge = "responses:\n  - {when: Warm, error: {status: 404}}\n"
     edit(workspace / "models/judge.yaml", "responses:\n", judge)
     documents("run")
-    found = documents("log", "--failures")
-    assert len(found["failures"]) == 2
-    jsonschema.Draft202012Validator(schema_of(["log", "--failures"])).validate(found)
-    for one in found["failures"]:
-        for id in (one["failure"], one["question"]):
+    document = documents("log", "--failures")
+    assert len(document["failures"]) == 2
+    jsonschema.Draft202012Validator(schema_of(["log", "--failures"])).validate(document)
+    for failure in document["failures"]:
+        for id in (failure["failure"], failure["question"]):
             shown = documents("show", id)
             jsonschema.Draft202012Validator(schema_of(["show"])).validate(shown)
 

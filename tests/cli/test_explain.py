@@ -87,7 +87,11 @@ def test_checks_are_listed_with_a_description_and_an_example(
     jsonschema.Draft202012Validator(schema_of(["ls", "checks"])).validate(document)
     row = next(row for row in document["checks"] if row["type"] == "f1")
     assert [setting["name"] for setting in row["settings"]] == ["expected"]
-    assert [one["name"] for one in row["commonSettings"] if one["required"]] == ["pass"]
+    assert [
+        common_setting["name"]
+        for common_setting in row["commonSettings"]
+        if common_setting["required"]
+    ] == ["pass"]
 
 
 def test_a_check_of_a_plugin_is_explained_by_what_it_declares(

@@ -58,12 +58,12 @@ def test_failures_are_newest_first_and_a_limit_says_what_it_cut(
     evalstore("run")
     edit(failing / "models/one.yaml", "bad key", "still bad")
     evalstore("run")
-    found = documents("log", "--failures")
-    assert [one["message"] for one in found["failures"]] == [
+    document = documents("log", "--failures")
+    assert [failure["message"] for failure in document["failures"]] == [
         "the server answered 401: still bad",
         "the server answered 401: bad key",
     ]
-    assert found["total"] == 2
+    assert document["total"] == 2
     ran = evalstore("log", "--failures", "-n", "1")
     assert ran.stdout.count("<short>") == 1
     assert "still bad" in ran.stdout
@@ -107,24 +107,24 @@ def test_a_judge_that_failed_is_an_evaluator_at_the_place_of_the_answer(
         "id: scripted/judge\nprovider: scripted\nresponses:\n  - error: {status: 404}\n"
     )
     evalstore("run")
-    found = documents("log", "--failures")["failures"]
-    one = next(one for one in found if one["row"] == "city=Rome")
-    assert (one["model"], one["file"]) == ("scripted/judge", "tests/weather.md")
-    question = documents("show", one["session"])["related"]["question"]
-    assert one["question"] == question
+    actual = documents("log", "--failures")["failures"]
+    first = next(item for item in actual if item["row"] == "city=Rome")
+    assert (first["model"], first["file"]) == ("scripted/judge", "tests/weather.md")
+    question = documents("show", first["session"])["related"]["question"]
+    assert first["question"] == question
     assert (
         "scripted/judge (as evaluator)  tests/weather.md" in evalstore("log", "--failures").stdout
     )
     shown = documents("show", question)["related"]
-    assert [failure["failure"] for failure in shown["failures"]] == [one["failure"]]
-    assert shown["sessions"] == [one["session"]]
+    assert [failure["failure"] for failure in shown["failures"]] == [first["failure"]]
+    assert shown["sessions"] == [first["session"]]
     assert "as evaluator  status 404" in evalstore("show", question).stdout
 
 
 def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> None:
     evalstore("run")
-    [one] = documents("log", "--failures")["failures"]
-    assert times(evalstore("show", one["failure"]).stdout) == (
+    [item] = documents("log", "--failures")["failures"]
+    assert times(evalstore("show", item["failure"]).stdout) == (
         "failure <short>  scripted/one\n"
         "tests/weather.md [city=Oslo]\n"
         "at: <time> (<when>)\n"
@@ -135,11 +135,11 @@ def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> 
         f"hint: {KEY_HINT}\n"
         "ids: question <short>\n"
     )
-    assert documents("show", one["failure"])["related"] == {
+    assert documents("show", item["failure"])["related"] == {
         "file": "tests/weather.md",
         "row": "city=Oslo",
         "prompt": None,
-        "question": one["question"],
+        "question": item["question"],
         "hint": KEY_HINT,
     }
 
@@ -148,8 +148,8 @@ def test_show_a_question_that_only_failed(
     failing: Path, evalstore: Evalstore, documents: Any
 ) -> None:
     evalstore("run")
-    [one] = documents("log", "--failures")["failures"]
-    assert times(evalstore("show", one["question"]).stdout) == (
+    [item] = documents("log", "--failures")["failures"]
+    assert times(evalstore("show", item["question"]).stdout) == (
         "question <short>\n"
         "tests/weather.md [city=Oslo]\n"
         "temperature: 0\n"

@@ -60,20 +60,20 @@ def test_a_run_on_a_store_with_a_trigger_asks_nothing(
 
 def test_fsck_names_what_is_foreign(foreign: Path, evalstore: Evalstore) -> None:
     execute(foreign, TRIGGER + "; CREATE VIEW v AS SELECT 1; DROP INDEX ix_runs_started")
-    found = evalstore("fsck")
-    assert found.exit_code == NO
+    output = evalstore("fsck")
+    assert output.exit_code == NO
     for words in (
         "the trigger 't' is not of evalstore",
         "the view 'v' is not of evalstore",
         "the index 'ix_runs_started' is missing",
     ):
-        assert f"database: {words}" in found.stdout
+        assert f"database: {words}" in output.stdout
 
 
 def test_a_view_in_the_place_of_a_table_is_not_read(foreign: Path, evalstore: Evalstore) -> None:
     execute(foreign, "ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS SELECT * FROM r")
     for command in ("log", "status", "stats"):
-        found = evalstore(command)
-        assert found.exit_code == STORE_UNUSABLE
-        assert "there is a view in the place of the table 'runs'" in found.stderr
+        output = evalstore(command)
+        assert output.exit_code == STORE_UNUSABLE
+        assert "there is a view in the place of the table 'runs'" in output.stderr
     assert "there is a view in the place of the table 'runs'" in evalstore("fsck").stdout

@@ -50,10 +50,13 @@ def test_filled_turns_have_their_names(
     (workspace / "tests/weather.md").unlink()
     tree(workspace, {"tests/t.md": text})
     for _ in range(2):  # read anew, and from the store
-        found = documents("ls", "cases", "--full")
-        assert fills(found) == names
+        document = documents("ls", "cases", "--full")
+        assert fills(document) == names
         assert not any(
-            "filled" in one for case in found["cases"] for some in case["messages"] for one in some
+            "filled" in item
+            for case in document["cases"]
+            for message in case["messages"]
+            for item in message
         )
         documents("run", "--yes")
 

@@ -27,9 +27,9 @@ def write(text: str) -> None:
 def test_a_gate_with_nothing_judged_is_undetermined(echo: Echo, documents: Any) -> None:
     write(CHECKED)
     echo.failing = "Say"
-    found = documents("run")
-    assert (found["status"], found["verdicts"]["pending"]) == ("incomplete", 1)
-    assert found["gate"] == "undetermined"
+    document = documents("run")
+    assert (document["status"], document["verdicts"]["pending"]) == ("incomplete", 1)
+    assert document["gate"] == "undetermined"
     echo.failing = None
     assert documents("run")["gate"] == "passed"
 
@@ -40,9 +40,9 @@ def test_a_gate_with_a_failed_verdict_has_failed_whatever_is_missing(
     write(CHECKED.replace("contains: Say", "contains: No"))
     Path("tests/b.md").write_text(CHECKED.replace("Say yes", "Fail here"))
     echo.failing = "Fail here"
-    found = documents("run")
-    assert (found["verdicts"]["fail"], found["verdicts"]["pending"]) == (1, 1)
-    assert found["gate"] == "failed"
+    document = documents("run")
+    assert (document["verdicts"]["fail"], document["verdicts"]["pending"]) == (1, 1)
+    assert document["gate"] == "failed"
 
 
 def test_a_gate_that_is_off_says_so(echo: Echo, documents: Any) -> None:

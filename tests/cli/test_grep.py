@@ -17,7 +17,7 @@ ASKED = "# 👤\n\nQuestion?\n\n---\n\n~~~checks\n- {contains: nowhere, not: tru
 
 
 def hits(document: Any) -> list[tuple[str, str, str]]:
-    return [(one["kind"], one["row"], one["context"]) for one in document["hits"]]
+    return [(hit["kind"], hit["row"], hit["context"]) for hit in document["hits"]]
 
 
 def test_words_are_found_with_their_place(
@@ -43,11 +43,11 @@ def test_all_words_must_be_in_a_text_and_the_last_may_be_a_beginning(
     workspace: Path, documents: Any
 ) -> None:
     documents("run")
-    found = ("judgement", "city=Oslo", "It is cold there.")
-    assert hits(documents("grep", "there cold")) == [found]
-    assert hits(documents("grep", "there co")) == [found]
+    actual = ("judgement", "city=Oslo", "It is cold there.")
+    assert hits(documents("grep", "there cold")) == [actual]
+    assert hits(documents("grep", "there co")) == [actual]
     assert hits(documents("grep", "ther cold")) == []
-    assert hits(documents("grep", '"cold there"')) == [found]
+    assert hits(documents("grep", '"cold there"')) == [actual]
     assert hits(documents("grep", '"there cold"')) == []
 
 
@@ -74,8 +74,8 @@ def test_whatever_is_typed_is_words(
     echo.reply = lambda _text: answer
     tree(Path.cwd(), {"tests/one.md": ASKED})
     documents("run")
-    found = documents("grep", pattern, "--in", "answers")["hits"]
-    assert [[one["context"][a:b] for a, b in one["matches"]] for one in found] == (
+    actual = documents("grep", pattern, "--in", "answers")["hits"]
+    assert [[item["context"][a:b] for a, b in item["matches"]] for item in actual] == (
         [marked] if marked else []
     )
 
@@ -94,12 +94,12 @@ def test_a_long_text_is_shown_around_the_words(echo: Echo, documents: Any) -> No
     echo.reply = lambda _text: "before " * 50 + "needle " + "after " * 50
     tree(Path.cwd(), {"tests/one.md": ASKED})
     documents("run")
-    (found,) = documents("grep", "needle")["hits"]
-    ((start, end),) = found["matches"]
-    assert found["context"][start:end] == "needle"
-    assert found["context"].startswith("… before")
-    assert found["context"].endswith("after …")
-    assert len(found["context"]) < 140
+    (actual,) = documents("grep", "needle")["hits"]
+    ((start, end),) = actual["matches"]
+    assert actual["context"][start:end] == "needle"
+    assert actual["context"].startswith("… before")
+    assert actual["context"].endswith("after …")
+    assert len(actual["context"]) < 140
 
 
 def test_hostile_texts_stay_texts(echo: Echo, evalstore: Evalstore) -> None:
@@ -140,5 +140,5 @@ def test_a_store_that_comes_back_older_is_searched_as_it_is(
 def test_the_document_has_its_shape(workspace: Path, documents: Any) -> None:
     documents("run")
     for pattern in ("oslo", "cold", "warm", "nothing"):
-        found = documents("grep", pattern)
-        jsonschema.Draft202012Validator(schema_of(["grep"])).validate(found)
+        document = documents("grep", pattern)
+        jsonschema.Draft202012Validator(schema_of(["grep"])).validate(document)

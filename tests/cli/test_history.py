@@ -115,8 +115,8 @@ def test_diff_with_answers(workspace: Path, evalstore: Evalstore) -> None:
 def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: Any) -> None:
     documents("run")
     documents("run", "tests/weather.md::city=Oslo")
-    found = documents("diff", "@~1", "@")
-    assert (found["gone"], found["new"], found["unchanged"]) == ([], [], 1)
+    document = documents("diff", "@~1", "@")
+    assert (document["gone"], document["new"], document["unchanged"]) == ([], [], 1)
 
 
 def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore) -> None:
@@ -128,7 +128,7 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
         f"{about}1 other as in the last run before it that judged them\n"
         "2 unchanged\n"
         "pass rate 50.0% -> 50.0% (2 cases in 1 file, paired)\n"
-        "+0.0 points; no file moved: no evidence of change\n",
+        "+0.0 points; no file moved: not significant\n",
         "",
     )
     assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
@@ -165,8 +165,8 @@ def test_a_renamed_file_is_paired(workspace: Path, documents: Any) -> None:
         }
     ]
     assert documents("status")["ask"] == 0
-    found = documents("diff")
-    assert (found["gone"], found["new"], found["unchanged"]) == ([], [], 2)
+    document = documents("diff")
+    assert (document["gone"], document["new"], document["unchanged"]) == ([], [], 2)
 
 
 def test_paths_after_two_dashes(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
@@ -174,7 +174,7 @@ def test_paths_after_two_dashes(workspace: Path, documents: Any, evalstore: Eval
     evalstore("run")
     edit(workspace / "tests/weather.md", "How is", "How was")
     edit(workspace / "tests/other.md", "Hi", "Ho")
-    assert {one["file"] for one in documents("diff", "--", "tests/other.md")["changed"]} == {
+    assert {item["file"] for item in documents("diff", "--", "tests/other.md")["changed"]} == {
         "tests/other.md"
     }
     assert (
@@ -205,21 +205,21 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     head = "session <short>  scripted/one  <when>\ntests/weather.md [city=Oslo]\n"
     judged = "fail  by scripted/judge  <when>  <short>\n  It is cold there.\n"
     talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
-    told = "instructions: The answer must be warm.\n"
+    messages = "instructions: The answer must be warm.\n"
     foot = (
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
         "session <short>, question <short>, test <short>, model <short>\n"
     )
-    assert evalstore("show", session) == Ran(0, head + judged + talk + told + foot, "")
+    assert evalstore("show", session) == Ran(0, head + judged + talk + messages + foot, "")
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
     why_not = "judged before the instructions or checks were edited"
     earlier = f"fail  by scripted/judge  ({why_not})  <when>  <short>\n  It is cold there.\n"
     assert shown.startswith(head + "pass  by scripted/judge  <when>  <short>\n" + earlier + talk)
-    told = "instructions before an edit (<short>): The answer must be warm.\n"
-    assert told not in shown
-    assert told in evalstore("-v", "show", session).stdout
+    messages = "instructions before an edit (<short>): The answer must be warm.\n"
+    assert messages not in shown
+    assert messages in evalstore("-v", "show", session).stdout
 
 
 def test_show_a_session_that_no_run_knows(
@@ -315,9 +315,9 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     evalstore("run")
     evalstore("run", "tests/other.md")
     edit(workspace / "tests/weather.md", "must be short", "must be warm")
-    found = evalstore("diff")
-    assert found.stderr == ""
-    assert found.stdout.startswith(
+    output = evalstore("diff")
+    assert output.stderr == ""
+    assert output.stdout.startswith(
         "note: run <short> was about tests/other.md (1 case): "
         "2 others as in the last run before it that judged them\n"
         "Edited:\n"
@@ -329,6 +329,6 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     )
     evalstore("run")
     compared = documents("diff", "@~1", "@")
-    assert [one["row"] for one in compared["broke"]] == ["city=Oslo"]
+    assert [item["row"] for item in compared["broke"]] == ["city=Oslo"]
     assert compared["unchanged"] == 2
-    assert [one["file"] for one in compared["edits"]] == ["tests/weather.md"]
+    assert [item["file"] for item in compared["edits"]] == ["tests/weather.md"]

@@ -30,18 +30,18 @@ EDIT = "instructions changed: line 1: The answer must be warm. -> The answer mus
 
 
 def test_status_tells_the_rename_and_the_edit(moved: Path, documents: Any) -> None:
-    found = documents("status")
-    assert [tuple(one.values()) for one in found["changes"]] == [
+    document = documents("status")
+    assert [tuple(change.values()) for change in document["changes"]] == [
         (".M", "tests/climate.md", 0, 2, f"was tests/weather.md; {EDIT}")
     ]
-    assert {one["reason"] for one in found["items"]} == {EDIT}
+    assert {item["reason"] for item in document["items"]} == {EDIT}
 
 
 def test_an_edit_of_what_is_asked_has_its_reason_under_the_new_path(
     moved: Path, documents: Any
 ) -> None:
     edit(moved / "tests/climate.md", "How is", "What of")
-    reasons = {one["reason"] for one in documents("status")["items"] if one["kind"] == "ask"}
+    reasons = {item["reason"] for item in documents("status")["items"] if item["kind"] == "ask"}
     assert reasons == {
         "test changed: message 1 line 1: How is Oslo? -> What of Oslo?",
         "test changed: message 1 line 1: How is Rome? -> What of Rome?",
@@ -52,10 +52,10 @@ def test_an_edit_of_what_is_asked_has_its_reason_under_the_new_path(
 def test_diff_pairs_the_file(moved: Path, documents: Any, sides: tuple[str, ...]) -> None:
     if sides:
         documents("run")
-    found = documents("diff", *sides)
-    assert (found["new"], found["gone"]) == ([], [])
-    assert [one["file"] for one in found["edits"]] == ["tests/climate.md"]
-    assert len(found["changed"]) + len(found["fixed"]) + found["unchanged"] == 2
+    document = documents("diff", *sides)
+    assert (document["new"], document["gone"]) == ([], [])
+    assert [item["file"] for item in document["edits"]] == ["tests/climate.md"]
+    assert len(document["changed"]) + len(document["fixed"]) + document["unchanged"] == 2
 
 
 def test_log_follows_the_file(moved: Path, documents: Any, evalstore: Evalstore) -> None:
@@ -63,7 +63,7 @@ def test_log_follows_the_file(moved: Path, documents: Any, evalstore: Evalstore)
     documents("run")
     newest, oldest = documents("log", "tests/climate.md")["runs"]
     assert oldest == first
-    assert [(one["what"], one["was"], one["now"]) for one in newest["edits"]] == [
+    assert [(item["what"], item["was"], item["now"]) for item in newest["edits"]] == [
         ("renamed", "tests/weather.md", "tests/climate.md"),
         ("instructions changed: line 1", "The answer must be warm.", "The answer must be short."),
     ]
@@ -93,15 +93,15 @@ def test_the_versions_follow_the_file(moved: Path, documents: Any, file: str) ->
 
 
 def test_what_has_failed_is_found_under_its_old_path(moved: Path, documents: Any) -> None:
-    found = documents("status", "--lf")["items"]
-    assert {one["row"] for one in found} == {"city=Oslo"}
+    actual = documents("status", "--lf")["items"]
+    assert {item["row"] for item in actual} == {"city=Oslo"}
 
 
 def test_only_what_was_edited_has_changed(moved: Path, documents: Any) -> None:
     edit(moved / "tests/climate.md", "must be short", "must be warm")
     edit(moved / "tests/climate.md", "[Oslo, Rome]", "[Oslo, Rome, Bonn]")
-    found = documents("status", "--changed")["items"]
-    assert {one["row"] for one in found} == {"city=Bonn"}
+    actual = documents("status", "--changed")["items"]
+    assert {item["row"] for item in actual} == {"city=Bonn"}
 
 
 def test_a_regression_is_found_under_the_old_path(
@@ -120,9 +120,9 @@ def test_a_run_of_a_selection_is_filled_in_from_the_old_path(
 ) -> None:
     (moved / "tests/other.md").write_text("# 👤\n\nHi\n\n---\n\nE\n")
     evalstore("run", "tests/other.md")
-    found = documents("diff")
-    assert (found["new"], found["gone"]) == ([], [])
-    assert [one["was"]["verdict"] for one in found["changed"]] == ["fail", "pass"]
+    document = documents("diff")
+    assert (document["new"], document["gone"]) == ([], [])
+    assert [item["was"]["verdict"] for item in document["changed"]] == ["fail", "pass"]
 
 
 def test_a_file_that_takes_the_path_of_another_is_another(workspace: Path, documents: Any) -> None:
@@ -131,7 +131,7 @@ def test_a_file_that_takes_the_path_of_another_is_another(workspace: Path, docum
     (workspace / "tests/other.md").write_text(other)
     documents("run", "--yes")
     (workspace / "tests/other.md").rename(workspace / "tests/weather.md")
-    found = documents("diff")
-    assert {one["file"] for one in found["gone"]} == {"tests/weather.md"}
-    assert (len(found["gone"]), found["new"], found["unchanged"]) == (2, [], 2)
-    assert [one["code"] for one in documents("status")["changes"]] == ["D ", "R "]
+    document = documents("diff")
+    assert {item["file"] for item in document["gone"]} == {"tests/weather.md"}
+    assert (len(document["gone"]), document["new"], document["unchanged"]) == (2, [], 2)
+    assert [change["code"] for change in documents("status")["changes"]] == ["D ", "R "]

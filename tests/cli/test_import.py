@@ -89,21 +89,21 @@ def test_an_edited_file_is_kept_unless_forced(
     documents("import", "openai-evals", "source/capitals.jsonl")
     edited = samples / "tests/capitals/capitals.md"
     edited.write_text(edited.read_text() + "\n")
-    found = documents("import", *force, "openai-evals", "source/capitals.jsonl")
-    assert len(found["kept"]) == kept
+    document = documents("import", *force, "openai-evals", "source/capitals.jsonl")
+    assert len(document["kept"]) == kept
     assert edited.read_text().endswith("\n\n") == bool(kept)
 
 
 def test_a_dry_run_writes_nothing(samples: Path, documents: Any) -> None:
-    found = documents("import", "-n", "openai-evals", "source/capitals.jsonl", "--into", "a/b")
-    assert found["written"] == ["tests/a/b/capitals.jsonl", "tests/a/b/capitals.md"]
+    document = documents("import", "-n", "openai-evals", "source/capitals.jsonl", "--into", "a/b")
+    assert document["written"] == ["tests/a/b/capitals.jsonl", "tests/a/b/capitals.md"]
     assert not (samples / "tests/a").exists()
 
 
 def test_it_has_its_shape(samples: Path, documents: Any) -> None:
-    found = documents("import", "openai-evals", "source/capitals.jsonl")
-    assert found["left"]
-    jsonschema.Draft202012Validator(schema_of(["import"])).validate(found)
+    document = documents("import", "openai-evals", "source/capitals.jsonl")
+    assert document["left"]
+    jsonschema.Draft202012Validator(schema_of(["import"])).validate(document)
 
 
 def test_what_belongs_into_the_settings_is_printed_to_be_pasted(
@@ -139,17 +139,19 @@ def test_imported_tests_run(samples: Path, documents: Any) -> None:
     documents("import", "openai-evals", "source/capitals.jsonl")
     one = "responses:\n  - {when: Norway, answer: 'Oslo, of course'}\n  - {answer: 'It is Rome'}\n"
     (samples / "models/one.yaml").write_text(f"id: scripted/one\nprovider: scripted\n{one}")
-    found = documents("run", "tests/capitals")
-    assert [case["verdict"] for case in found["cases"]] == ["pass", "fail"]
+    document = documents("run", "tests/capitals")
+    assert [case["verdict"] for case in document["cases"]] == ["pass", "fail"]
 
 
 def test_recorded_answers_are_judged_without_a_call(samples: Path, documents: Any) -> None:
     row = '{"input": [{"role": "user", "content": "Hi"}], "completion": "Warm", "ideal": "Warm"}\n'
     tree(samples, {"source/s.jsonl": row})
     documents("import", "evalsone", "source/s.jsonl")
-    found = documents("run", "tests/s")
-    assert [(case["model"], case["verdict"]) for case in found["cases"]] == [("recorded", "pass")]
-    assert found["cost"] == 0
+    document = documents("run", "tests/s")
+    assert [(case["model"], case["verdict"]) for case in document["cases"]] == [
+        ("recorded", "pass")
+    ]
+    assert document["cost"] == 0
 
 
 def judging(workspace: Path, answer: str) -> None:
@@ -215,8 +217,8 @@ def test_a_rubric_of_promptfoo_is_judged(workspace: Path, documents: Any) -> Non
     )
     tree(workspace, {"source/promptfooconfig.yaml": text})
     documents("import", "promptfoo", "source")
-    found = documents("run", "tests/source")
-    assert [case["verdict"] for case in found["cases"]] == ["pass", "fail"]
+    document = documents("run", "tests/source")
+    assert [case["verdict"] for case in document["cases"]] == ["pass", "fail"]
 
 
 def test_recorded_answers_to_a_test_that_is_not_there_are_told(
@@ -305,9 +307,9 @@ def test_a_test_that_check_would_refuse_is_not_written(
     workspace: Path, documents: Any, evalstore: Evalstore
 ) -> None:
     tree(workspace, {"source/job.json": JOB.replace("rows.jsonl", "hf://datasets/me/rows")})
-    found = documents("import", "nemo", "source/job.json")
-    assert [one for one in found["written"] if one.startswith("tests/")] == []
-    assert [one["reason"] for one in found["left"]] == [
+    document = documents("import", "nemo", "source/job.json")
+    assert [item for item in document["written"] if item.startswith("tests/")] == []
+    assert [item["reason"] for item in document["left"]] == [
         "it is not written, as 'check' would refuse it: nothing is downloaded, and no folder is "
         "known for 'hf://'"
     ]
@@ -319,9 +321,9 @@ def test_a_model_that_is_there_already_stays_as_it_is(
 ) -> None:
     mine = "id: big\nprovider: openai\n"
     tree(workspace, {"source/job.json": JOB, "source/rows.jsonl": ROWS, "models/zz.yaml": mine})
-    found = documents("import", "nemo", "source/job.json")
-    assert "models/job/big.yaml" not in found["written"]
-    assert [one["reason"] for one in found["warnings"]] == [
+    document = documents("import", "nemo", "source/job.json")
+    assert "models/job/big.yaml" not in document["written"]
+    assert [warning["reason"] for warning in document["warnings"]] == [
         "there is a model 'big' in 'models/zz.yaml', which stays as it is"
     ]
     assert (workspace / "models/zz.yaml").read_text("utf-8") == mine
@@ -351,7 +353,7 @@ def test_settings_that_nothing_looks_at_yet_are_told(workspace: Path, documents:
             "source/model.json": json.dumps(langbite_library.model()),
         },
     )
-    found = documents("import", "langbite", "source")
-    assert "thresholds" in found["settings"]
-    (warning,) = [one["reason"] for one in found["warnings"]]
+    document = documents("import", "langbite", "source")
+    assert "thresholds" in document["settings"]
+    (warning,) = [item["reason"] for item in document["warnings"]]
     assert warning.startswith("the setting 'thresholds', to be pasted, is ")

@@ -29,16 +29,16 @@ def imported(workspace: Path, documents: Any) -> Path:
 
 
 def test_a_file_that_nobody_touched_follows_the_source(imported: Path, documents: Any) -> None:
-    found = documents(*IMPORT)
-    assert (found["written"], found["unchanged"], found["kept"]) == ([DATA], [TEST], [])
+    document = documents(*IMPORT)
+    assert (document["written"], document["unchanged"], document["kept"]) == ([DATA], [TEST], [])
     assert "Rome" in (imported / DATA).read_text()
     assert documents(*IMPORT)["unchanged"] == [DATA, TEST]
 
 
 def test_an_edited_file_is_kept_beside_one_that_follows(imported: Path, documents: Any) -> None:
     tree(imported, {TEST: (imported / TEST).read_text() + "\nMine.\n"})
-    found = documents(*IMPORT)
-    assert (found["written"], found["unchanged"], found["kept"]) == ([DATA], [], [TEST])
+    document = documents(*IMPORT)
+    assert (document["written"], document["unchanged"], document["kept"]) == ([DATA], [], [TEST])
     assert "Mine." in (imported / TEST).read_text()
 
 
@@ -98,8 +98,8 @@ def test_a_record_that_cannot_be_read_is_told(
 
 
 def test_the_record_holds_digests_by_path(imported: Path) -> None:
-    found = json.loads((imported / RECORD).read_text())
-    assert (found["format"], list(found["files"])) == (1, [DATA, TEST])
+    document = json.loads((imported / RECORD).read_text())
+    assert (document["format"], list(document["files"])) == (1, [DATA, TEST])
 
 
 # --- what 'check' would refuse is taken back
@@ -120,19 +120,19 @@ def refused(workspace: Path, documents: Any) -> Path:
 
 def digests(workspace: Path) -> dict[str, str]:
     """What the record says of files."""
-    found: dict[str, str] = json.loads((workspace / "tests/job/.imported.json").read_text())[
+    actual: dict[str, str] = json.loads((workspace / "tests/job/.imported.json").read_text())[
         "files"
     ]
-    return found
+    return actual
 
 
 def test_a_file_whose_successor_is_refused_stays_as_it_was(
     refused: Path, documents: Any, evalstore: Evalstore
 ) -> None:
     before = (refused / QUESTIONS).read_bytes(), digests(refused)
-    found = documents(*FROM_JOB)
-    assert QUESTIONS not in found["written"]
-    assert [one["file"] for one in found["left"]] == [QUESTIONS]
+    document = documents(*FROM_JOB)
+    assert QUESTIONS not in document["written"]
+    assert [item["file"] for item in document["left"]] == [QUESTIONS]
     assert ((refused / QUESTIONS).read_bytes(), digests(refused)) == before
     assert evalstore("check").exit_code == 0
     other = JOB.replace("Q: {{item.q}}", "Question: {{item.q}}")
@@ -147,7 +147,7 @@ def test_an_edited_file_whose_successor_is_refused_stays_edited(
     mine = (refused / QUESTIONS).read_bytes() + b"\nMine.\n"
     tree(refused, {QUESTIONS: mine})
     (refused / QUESTIONS).chmod(0o640)
-    assert [one["file"] for one in documents(*FROM_JOB, "--force")["left"]] == [QUESTIONS]
+    assert [item["file"] for item in documents(*FROM_JOB, "--force")["left"]] == [QUESTIONS]
     assert (refused / QUESTIONS).read_bytes() == mine
     assert (refused / QUESTIONS).stat().st_mode & 0o777 == 0o640
     assert digests(refused) == recorded
@@ -158,7 +158,7 @@ def test_a_link_whose_successor_is_refused_stays_a_link(refused: Path, documents
     mine = refused / "tests/mine.md"
     (refused / QUESTIONS).rename(mine)
     (refused / QUESTIONS).symlink_to("../mine.md")
-    assert [one["file"] for one in documents(*FROM_JOB, "--force")["left"]] == [QUESTIONS]
+    assert [item["file"] for item in documents(*FROM_JOB, "--force")["left"]] == [QUESTIONS]
     assert (refused / QUESTIONS).readlink() == Path("../mine.md")
 
 

@@ -114,8 +114,8 @@ def test_entries_that_come_to_one_evaluator_are_meant_for_the_tags_of_both(
     )
     test = two / "tests/weather.md"
     test.write_text(test.read_text().replace("[weather]", "[weather, y]"))
-    found = documents("run", "--yes")
-    assert (found["asked"], found["judged"]) == (2, 4)
+    document = documents("run", "--yes")
+    assert (document["asked"], document["judged"]) == (2, 4)
 
 
 def test_a_prompt_shows_the_judge_what_was_asked(workspace: Path, documents: Any) -> None:
@@ -154,8 +154,8 @@ def test_a_hostile_answer_is_judged_like_any_other(
 ) -> None:
     """The judge fails whatever it is shown, and quotes all of it."""
     verdict = {"pass": False, "feedback": f"It says: {answer}"}
-    for name, given in (("one", answer), ("judge", json.dumps(verdict))):
-        model = {"id": f"scripted/{name}", "provider": "scripted", "responses": [{"answer": given}]}
+    for name, item in (("one", answer), ("judge", json.dumps(verdict))):
+        model = {"id": f"scripted/{name}", "provider": "scripted", "responses": [{"answer": item}]}
         tree(workspace, {f"models/{name}.yaml": json.dumps(model)})
     run = documents("run")
     assert (run["judged"], run["verdicts"]["fail"]) == (2, 2)

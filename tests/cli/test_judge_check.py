@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import main
-from tests import endpoint, panel
+from tests import endpoint, judge_workspaces
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 
@@ -32,7 +32,7 @@ def messages(server: endpoint.Endpoint) -> list[list[dict[str, Any]]]:
 def test_a_judge_is_shown_the_prompt_of_the_test_and_then_its_choices(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
-    panel.run(panel.judged_by(server, tmp_path, CHOICE))
+    judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, CHOICE))
     ((system, user),) = messages(server)
     assert system["content"] == "Compare."
     assert user["content"].endswith('without quotation marks: "Yes", "No"')
@@ -43,7 +43,9 @@ def test_the_prompt_of_the_evaluator_holds_where_the_test_names_none(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
     judge = {**CHOICE, "prompt": None}
-    (vote,) = panel.run(panel.judged_by(server, tmp_path, judge, told="Is it green?"))
+    (vote,) = judge_workspaces.run(
+        judge_workspaces.judged_by(server, tmp_path, judge, instructions="Is it green?")
+    )
     assert (vote["verdict"], vote["label"]) == ("pass", "Yes")
     assert "Is it green?" in messages(server)[0][0]["content"]
 
@@ -52,7 +54,7 @@ def test_a_score_in_json_is_asked_for_in_json_mode(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
     server.reply = lambda _body: '{"score": 5}'
-    (vote,) = panel.run(panel.judged_by(server, tmp_path, SCORE))
+    (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, SCORE))
     assert server.received[0].body["response_format"] == {"type": "json_object"}
     assert (vote["verdict"], vote["score"]) == ("fail", 0.5)
     assert vote["feedback"] == "the judge gave the score 5; required >= 7"
@@ -67,7 +69,7 @@ def test_a_server_without_json_mode_is_asked_for_text(
         return '{"score": 9}'
 
     server.reply = reply
-    (vote,) = panel.run(panel.judged_by(server, tmp_path, SCORE))
+    (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, SCORE))
     assert (vote["verdict"], vote["score"]) == ("pass", 0.9)
 
 
@@ -75,7 +77,7 @@ def test_a_judge_that_names_no_choice_is_told_so_and_asked_once_more(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
     server.reply = lambda body: "Yes" if len(body["messages"]) > 2 else "It depends."
-    (vote,) = panel.run(panel.judged_by(server, tmp_path, CHOICE))
+    (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, CHOICE))
     assert (vote["verdict"], vote["label"]) == ("pass", "Yes")
     asked = messages(server)[1][-1]["content"]
     assert asked.startswith("That cannot be read: the judge's reply names none of the choices")
@@ -86,32 +88,37 @@ def test_a_judge_that_repeats_what_it_is_shown_does_not_pass_by_it(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
     server.reply = endpoint.echo
-    (vote,) = panel.run(panel.judged_by(server, tmp_path, CHOICE))
+    (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, CHOICE))
     assert vote["verdict"] == "undecided"
 
 
 def test_checks_that_fail_spare_the_judge(server: endpoint.Endpoint, tmp_path: Path) -> None:
-    folder = panel.judged_by(server, tmp_path, CHOICE)
+    folder = judge_workspaces.judged_by(server, tmp_path, CHOICE)
     test = folder / "tests" / "t.md"
     test.write_text(test.read_text("utf-8").replace("~~~checks\n", "~~~checks\n- contains: red\n"))
-    assert panel.run(folder) == []
+    assert judge_workspaces.run(folder) == []
     assert server.received == []
 
 
 def test_evaluators_that_differ_in_their_own_prompt_alone_have_one_voice(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
-    own = panel.PROMPT.replace("Compare.", "{{_evaluationInstructions}}")
+    own = judge_workspaces.PROMPT.replace("Compare.", "{{_evaluationInstructions}}")
     two = "candidates: [scripted/one]\nevaluators: [judge, {id: judge, prompt: own}]\n"
     files = {"evalstore.yaml": two, "prompts/own.md": own}
-    assert len(panel.run(panel.judged_by(server, tmp_path, CHOICE, files=files))) == 1
+    assert (
+        len(judge_workspaces.run(judge_workspaces.judged_by(server, tmp_path, CHOICE, files=files)))
+        == 1
+    )
 
 
 def test_each_version_of_the_prompt_has_a_voice(server: endpoint.Endpoint, tmp_path: Path) -> None:
-    prompt = panel.PROMPT.replace("---\n", "---\nreplacements: {how: [Coarsely, Closely]}\n", 1)
+    prompt = judge_workspaces.PROMPT.replace(
+        "---\n", "---\nreplacements: {how: [Coarsely, Closely]}\n", 1
+    )
     files = {"prompts/compare.md": prompt.replace("Compare.", "Compare. {{how}}")}
-    folder = panel.judged_by(server, tmp_path, CHOICE, files=files)
-    assert len(panel.run(folder)) == 2
+    folder = judge_workspaces.judged_by(server, tmp_path, CHOICE, files=files)
+    assert len(judge_workspaces.run(folder)) == 2
     assert main(["-C", str(folder), "fsck"]) == 0
 
 
@@ -119,8 +126,8 @@ def judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
     """How much a run asks and judges."""
     capsys.readouterr()
     main(["-C", str(folder), "run", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    return found["asked"], found["judged"]
+    document = json.loads(capsys.readouterr().out)
+    return document["asked"], document["judged"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +145,7 @@ def test_an_edit_of_how_models_judge_judges_again_and_asks_nothing(
     old: str,
     new: str,
 ) -> None:
-    folder = panel.judged_by(server, tmp_path, CHOICE)
+    folder = judge_workspaces.judged_by(server, tmp_path, CHOICE)
     assert judged(folder, capsys) == (1, 1)
     assert judged(folder, capsys) == (0, 0)
     text = (folder / path).read_text("utf-8")
@@ -152,20 +159,20 @@ def test_an_edit_of_how_models_judge_judges_again_and_asks_nothing(
 def test_status_tells_what_the_prompt_says_now(
     server: endpoint.Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = panel.judged_by(server, tmp_path, CHOICE)
-    panel.run(folder)
-    tree(folder, {"prompts/compare.md": panel.PROMPT.replace("Compare.", "Look.")})
+    folder = judge_workspaces.judged_by(server, tmp_path, CHOICE)
+    judge_workspaces.run(folder)
+    tree(folder, {"prompts/compare.md": judge_workspaces.PROMPT.replace("Compare.", "Look.")})
     capsys.readouterr()
     main(["-C", str(folder), "status"])
-    said = "check 1 changed: evaluator prompt, message 1 line 1: Compare. -> Look."
-    assert said in capsys.readouterr().out
+    output = "check 1 changed: evaluator prompt, message 1 line 1: Compare. -> Look."
+    assert output in capsys.readouterr().out
 
 
 def test_an_evaluator_cannot_have_a_prompt_without_the_instructions(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     settings = "candidates: [scripted/one]\nevaluators:\n  - {id: scripted/judge, prompt: p}\n"
-    tree(workspace, {"evalstore.yaml": settings, "prompts/p.md": panel.PROMPT})
+    tree(workspace, {"evalstore.yaml": settings, "prompts/p.md": judge_workspaces.PROMPT})
     assert evalstore("check").stderr == (
         "error: evalstore.yaml:3: the evaluator prompt 'p' never uses '_evaluationInstructions'\n"
         "hint: only a check 'judge' can name such a prompt\n"

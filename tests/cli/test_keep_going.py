@@ -47,7 +47,7 @@ def test_a_plan_can_leave_them_out(broken: Path, evalstore: Evalstore, command: 
     assert evalstore(*command).exit_code == 2
     ran = evalstore(*command, "--keep-going")
     assert (ran.exit_code, LEFT_OUT in ran.stderr) == (2, True)
-    assert "A run would ask 2 answers" in ran.stdout
+    assert "A run would ask for 2 answers" in ran.stdout
 
 
 def test_what_is_left_out_is_in_the_documents(broken: Path, documents: Any) -> None:

@@ -33,24 +33,24 @@ def verdicts(document: Any) -> dict[str, str]:
 @pytest.fixture
 def ran(workspace: Path, documents: Any) -> dict[str, str]:
     """The workspace after a run: Oslo fails, Rome passes; the sessions by row."""
-    found = documents("run")
-    assert verdicts(found) == {"city=Oslo": "fail", "city=Rome": "pass"}
-    return {case["row"]: case["session"] for case in found["cases"]}
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    return {case["row"]: case["session"] for case in document["cases"]}
 
 
 def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evalstore) -> None:
     shown = evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
     line = "pass  tests/weather.md [city=Oslo]  scripted/one  by Ada (was fail)\n"
     assert (shown.exit_code, shown.stdout) == (0, line)
-    found = documents("run")
-    assert verdicts(found) == {"city=Oslo": "pass", "city=Rome": "pass"}
-    assert (found["asked"], found["judged"]) == (0, 0)
-    assert "cold is right" in found["cases"][0]["feedback"]
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": "pass", "city=Rome": "pass"}
+    assert (document["asked"], document["judged"]) == (0, 0)
+    assert "cold is right" in document["cases"][0]["feedback"]
 
 
 def test_a_session_can_be_labelled_by_its_id(ran: Any, documents: Any) -> None:
-    (one,) = documents("label", ran["city=Rome"][:8], "fail", "--as", "Ada")["labels"]
-    assert (one["row"], one["was"], one["verdict"], one["by"]) == (
+    (item,) = documents("label", ran["city=Rome"][:8], "fail", "--as", "Ada")["labels"]
+    assert (item["row"], item["was"], item["verdict"], item["by"]) == (
         *("city=Rome", "pass", "fail"),
         "Ada",
     )
@@ -81,15 +81,15 @@ def test_a_label_that_is_taken_back_counts_no_more(
     ran: Any, documents: Any, evalstore: Evalstore
 ) -> None:
     documents("label", OSLO, "pass", "-m", "fine", "--as", "Ada")
-    (one,) = documents("run")["cases"][:1]
-    assert (one["verdict"], one["feedback"]) == ("pass", "fine\nIt is cold there.")
-    said = evalstore("label", OSLO, "none", "--as", "Ada")
+    (item,) = documents("run")["cases"][:1]
+    assert (item["verdict"], item["feedback"]) == ("pass", "fine\nIt is cold there.")
+    output = evalstore("label", OSLO, "none", "--as", "Ada")
     line = "none  tests/weather.md [city=Oslo]  scripted/one  by Ada (was pass, now fail)\n"
-    assert (said.exit_code, said.stdout) == (0, line)
-    found = documents("run")
-    assert verdicts(found) == {"city=Oslo": "fail", "city=Rome": "pass"}
-    assert (found["asked"], found["judged"]) == (0, 0)
-    assert found["cases"][0]["feedback"] == "It is cold there."
+    assert (output.exit_code, output.stdout) == (0, line)
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    assert (document["asked"], document["judged"]) == (0, 0)
+    assert document["cases"][0]["feedback"] == "It is cold there."
     shown = evalstore("show", ran["city=Oslo"]).stdout
     assert f"none  by Ada (a person)  ({TAKES_BACK})  <when>  <short>\n" in shown
     assert f"pass  by Ada (a person)  ({TAKEN_BACK})  <when>  <short>\n  fine\n" in shown
@@ -123,15 +123,15 @@ def test_only_the_person_who_gave_a_label_takes_it_back(
     ran: Any, documents: Any, evalstore: Evalstore
 ) -> None:
     documents("label", OSLO, "pass", "--as", "Ada")
-    said = evalstore("label", OSLO, "none", "--as", "Bob")
-    assert (said.exit_code, said.stdout) == (2, "")
+    output = evalstore("label", OSLO, "none", "--as", "Bob")
+    assert (output.exit_code, output.stdout) == (2, "")
     assert (
         f"error: Bob has not labelled '{OSLO}'\nhint: only the person who gave a label"
-        in said.stderr
+        in output.stderr
     )
     documents("label", OSLO, "fail", "--as", "Bob")
-    (one,) = documents("label", OSLO, "none", "--as", "Bob")["labels"]
-    assert (one["was"], one["now"]) == ("undecided", "pass")
+    (item,) = documents("label", OSLO, "none", "--as", "Bob")["labels"]
+    assert (item["was"], item["now"]) == ("undecided", "pass")
     assert evalstore("label", OSLO, "none", "--as", "Bob").exit_code == 2
     assert verdicts(documents("run"))["city=Oslo"] == "pass"
 
@@ -142,9 +142,9 @@ def test_what_only_a_person_has_judged_is_judged_when_the_label_is_taken_back(
     edit(workspace / "tests/weather.md", "must be warm.", "must be warm. Really.")
     documents("label", OSLO, "pass", "--as", "Ada")
     assert documents("status")["judge"] == 1
-    said = evalstore("label", OSLO, "none", "--as", "Ada")
-    assert "(was pass, now pending)" in said.stdout
-    assert '("evalstore run" judges it)' in said.stderr
+    output = evalstore("label", OSLO, "none", "--as", "Ada")
+    assert "(was pass, now pending)" in output.stdout
+    assert '("evalstore run" judges it)' in output.stderr
     assert documents("status")["judge"] == 2
     assert verdicts(documents("run"))["city=Oslo"] == "fail"
 
@@ -153,21 +153,21 @@ def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any
     where = Location(workspace)
     stores = [workspace / f"{name}.db" for name in ("first", "second")]
     rome = OSLO.replace("Oslo", "Rome")
-    said: list[tuple[int, str, Word, str]] = [
+    output: list[tuple[int, str, Word, str]] = [
         *((0, OSLO, "pass", "Ada"), (1, OSLO, "pass", "Ada"), (1, OSLO, "pass", "Bob")),
         *((0, OSLO, "none", "Ada"), (1, OSLO, "none", "Bob")),
         *((0, rome, "fail", "Ada"), (0, rome, "none", "Ada"), (1, rome, "fail", "Ada")),
     ]
     for path in stores:
         copyfile(workspace / ".evalstore/store.db", path)
-    for number, case, word, person in said:
+    for number, case, word, person in output:
         label(replace(where, store=str(stores[number])), case, word, person=person)
-    found = []
-    for one, other in (stores, stores[::-1]):
-        with closing(Store.open(one)) as into, closing(Store.open(other)) as of:
+    actual = []
+    for entry, other in (stores, stores[::-1]):
+        with closing(Store.open(entry)) as into, closing(Store.open(other)) as of:
             new = {label.id: label.evaluation for label in of.find_labels()}
             people = of.load_all("evaluator").items()
-            into.ensure_versions({id: ("evaluator", canonical_json(one)) for id, one in people})
+            into.ensure_versions({id: ("evaluator", canonical_json(item)) for id, item in people})
             for _ in range(2):
                 into.record(
                     evaluations={
@@ -177,9 +177,9 @@ def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any
                     }
                 )
             assert check_store(into)[1] == []
-        rows = cases(replace(where, store=str(one)), None).rows
-        found.append([result.word for row in rows for result in row.results if result])
-    assert found == [["fail", "fail"], ["fail", "fail"]]
+        rows = cases(replace(where, store=str(entry)), None).rows
+        actual.append([result.word for row in rows for result in row.results if result])
+    assert actual == [["fail", "fail"], ["fail", "fail"]]
 
 
 def test_nobody_else_is_asked_about_what_a_person_has_labelled(
@@ -218,8 +218,8 @@ def test_answers_that_are_judged_together_are_labelled_together(echo: Echo, docu
     body = "# 👤\n\na\n\n---\n\n~~~checks\n- {allEqual: , scope: case}\n~~~\n"
     tree(Path(), {"tests/t.md": f"---\nrepetitions: 2\nattempts: 2\n---\n\n{body}"})
     documents("run")
-    found = documents("label", "tests/t.md", "fail", "--as", "Ada")["labels"]
-    assert [len(one["sessions"]) for one in found] == [2, 2]
+    actual = documents("label", "tests/t.md", "fail", "--as", "Ada")["labels"]
+    assert [len(item["sessions"]) for item in actual] == [2, 2]
     assert verdicts(documents("run")) == {"": "fail"}
 
 
@@ -236,8 +236,8 @@ def test_a_session_that_nothing_asks_for_any_more_is_labelled_as_it_was_judged(
 def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> None:
     tree(workspace, {".git/config": "[user]\nname = Grace\n", ".git/HEAD": "ref: refs/heads/m\n"})
     tree(workspace, {".git/objects/.keep": "", ".git/refs/.keep": ""})
-    (one,) = documents("label", OSLO, "pass")["labels"]
-    assert one["by"] == "Grace"
+    (item,) = documents("label", OSLO, "pass")["labels"]
+    assert item["by"] == "Grace"
 
 
 @pytest.mark.parametrize(
@@ -252,16 +252,16 @@ def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> N
 def test_what_cannot_be_labelled_is_told(
     ran: Any, evalstore: Evalstore, command: tuple[str, ...], message: str, hint: str
 ) -> None:
-    said = evalstore("label", *command, "pass")
-    assert (said.exit_code, said.stdout) == (2, "")
-    assert message in said.stderr
-    assert hint in said.stderr
+    output = evalstore("label", *command, "pass")
+    assert (output.exit_code, output.stdout) == (2, "")
+    assert message in output.stderr
+    assert hint in output.stderr
 
 
 def test_a_case_without_an_answer_cannot_be_labelled(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("init")
-    said = evalstore("label", OSLO, "pass").stderr
-    assert "has no answer that could be labelled" in said
+    output = evalstore("label", OSLO, "pass").stderr
+    assert "has no answer that could be labelled" in output
 
 
 def test_one_of_several_candidates_must_be_named(
@@ -272,11 +272,11 @@ def test_one_of_several_candidates_must_be_named(
     tree(workspace, {"models/two.yaml": two})
     edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
     documents("run", "--yes")
-    said = evalstore("label", OSLO, "pass").stderr
-    assert "2 candidates have answered" in said
-    assert "--model, or add --all: scripted/one, scripted/two" in said
-    (one,) = documents("label", OSLO, "pass", "--model", "scripted/two")["labels"]
-    assert one["model"] == "scripted/two"
+    output = evalstore("label", OSLO, "pass").stderr
+    assert "2 candidates have answered" in output
+    assert "--model, or add --all: scripted/one, scripted/two" in output
+    (item,) = documents("label", OSLO, "pass", "--model", "scripted/two")["labels"]
+    assert item["model"] == "scripted/two"
 
 
 def test_a_label_that_changes_nothing_says_nothing_of_a_run(

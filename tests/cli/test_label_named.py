@@ -28,7 +28,7 @@ def ran(workspace: Path, evalstore: Evalstore) -> Path:
 
 
 def prompts(found: Any) -> list[str | None]:
-    return [one["prompt"] for one in found["labels"]]
+    return [label["prompt"] for label in found["labels"]]
 
 
 def test_several_system_prompts_are_not_labelled_together(ran: Path, evalstore: Evalstore) -> None:
@@ -58,10 +58,10 @@ def test_one_system_prompt_is_named(
 
 
 def test_a_system_prompt_is_named_by_its_id(ran: Path, documents: Any) -> None:
-    cases = [one for one in documents("run")["cases"] if one["file"] == "tests/late.md"]
+    cases = [case for case in documents("run")["cases"] if case["file"] == "tests/late.md"]
     id = cases[1]["prompt"]
-    found = documents("label", "tests/late.md", "pass", "--prompt", id[:8], "--as", "Ada")
-    assert prompts(found) == [id]
+    document = documents("label", "tests/late.md", "pass", "--prompt", id[:8], "--as", "Ada")
+    assert prompts(document) == [id]
 
 
 def test_a_system_prompt_that_is_not_there_is_told(ran: Path, evalstore: Evalstore) -> None:
@@ -74,10 +74,10 @@ def test_a_system_prompt_that_is_not_there_is_told(ran: Path, evalstore: Evalsto
 
 
 def test_all_that_is_named_is_labelled_when_it_is_said(ran: Path, documents: Any) -> None:
-    found = documents("label", "tests/late.md", "pass", "--all", "--as", "Ada")
-    assert len(set(prompts(found))) == 3
-    found = documents("label", "tests", "pass", "--all", "--as", "Ada")
-    assert len(found["labels"]) == 5
+    document = documents("label", "tests/late.md", "pass", "--all", "--as", "Ada")
+    assert len(set(prompts(document))) == 3
+    document = documents("label", "tests", "pass", "--all", "--as", "Ada")
+    assert len(document["labels"]) == 5
 
 
 @pytest.mark.parametrize(

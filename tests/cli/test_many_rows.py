@@ -55,8 +55,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def nodes_of(folder: Path) -> set[bytes]:
     with closing(sqlite3.connect(folder / ".evalstore/store.db")) as raw:
-        found = raw.execute("SELECT id, content FROM nodes")
-        return {id for id, content in found if json.loads(content)["kind"] == "cases"}
+        actual = raw.execute("SELECT id, content FROM nodes")
+        return {id for id, content in actual if json.loads(content)["kind"] == "cases"}
 
 
 ROWS = [{"country": f"country {number}", "capital": f"Oslo {number % 7}"} for number in range(120)]
@@ -85,7 +85,7 @@ def test_rows_that_are_stored_as_they_are_read_come_to_the_same(
     head: str,
     rows: list[Json],
 ) -> None:
-    found: list[object] = []
+    actual: list[object] = []
     text = TEST.format(head=head).replace("capital of", "capital {{n}} of" if "n:" in head else "c")
     for most in (10_000, 20):
         folder = tree(place / str(most), FILES)
@@ -96,8 +96,8 @@ def test_rows_that_are_stored_as_they_are_read_come_to_the_same(
         first, again = evalstore("check", "--json"), evalstore("check", "--json")
         cases = evalstore("ls", "cases", "--full", "--json")
         assert evalstore("run", "--yes", "--quiet").exit_code == (2 if first.exit_code else 1)
-        found.append((first, again, cases, nodes_of(folder)))
-    assert found[0] == found[1]
+        actual.append((first, again, cases, nodes_of(folder)))
+    assert actual[0] == actual[1]
 
 
 @pytest.mark.usefixtures("_few_at_once")
@@ -139,8 +139,8 @@ def test_a_check_without_a_store_needs_little_memory_for_a_row(
 def test_what_all_rows_have_in_common_is_described_once(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = TEST.format(head="").replace("'{{item.capital}}'", "Oslo")
-    tree(place, {**FILES, "tests/rows.md": told, "tests/data.jsonl": data(50)})
+    messages = TEST.format(head="").replace("'{{item.capital}}'", "Oslo")
+    tree(place, {**FILES, "tests/rows.md": messages, "tests/data.jsonl": data(50)})
     described: list[EvaluationVersion] = []
 
     def describe(version: EvaluationVersion) -> Json:
@@ -176,10 +176,10 @@ def test_a_row_needs_little_memory_until_it_is_stored(monkeypatch: pytest.Monkey
     for count in (500, 500, 2_500, 2_500):
         known = library(data={"data.jsonl": data(count)})
         tracemalloc.start()
-        found = expand_test(test, known, lambda _contents, _files: None, in_nodes=True)
+        actual = expand_test(test, known, lambda _contents, _files: None, in_nodes=True)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-        assert found.node
+        assert actual.node
     assert min(peaks[2:]) - peaks[1] < 2_000 * 400
 
 
@@ -221,9 +221,9 @@ def test_the_first_cases_are_taken_without_reading_the_others(
     load = Store.load_cases
 
     def count(store: Store, ids: Iterable[str]) -> dict[str, Json]:
-        wanted = list(ids)
-        read.extend(wanted)
-        return load(store, wanted)
+        expected = list(ids)
+        read.extend(expected)
+        return load(store, expected)
 
     monkeypatch.setattr(Store, "load_cases", count)
     ran = evalstore("run", "--yes", "--limit", "10")
@@ -271,24 +271,24 @@ def test_a_run_needs_little_memory_for_a_row(
 def test_no_more_rows_are_in_memory_when_there_are_more(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[int] = []
+    actual: list[int] = []
     add = RunTotals.add
 
     def count(totals: RunTotals, plan: Plan, outcome: ExecutionCounts) -> None:
         add(totals, plan, outcome)
-        alive = (type(one) for one in gc.get_objects())
+        alive = (type(get_object) for get_object in gc.get_objects())
         most = sum(
-            one in (Cell, Case, PlannedAsk, PlannedJudgement, CellResult, Result) for one in alive
+            item in (Cell, Case, PlannedAsk, PlannedJudgement, CellResult, Result) for item in alive
         )
-        found[-1] = max(most, found[-1])
+        actual[-1] = max(most, actual[-1])
 
     monkeypatch.setattr(RunTotals, "add", count)
     for number in (100, 300):
         folder = tree(place / str(number), {**RECORDED, "tests/data.jsonl": answers(number)})
         monkeypatch.chdir(folder)
-        found.append(0)
+        actual.append(0)
         assert f"{number} recorded" in evalstore("run", "--quiet").stdout
-    assert found[1] - found[0] < 200  # of any kind, for 200 rows more
+    assert actual[1] - actual[0] < 200  # of any kind, for 200 rows more
 
 
 @pytest.mark.usefixtures("_few_at_once")
@@ -297,7 +297,7 @@ def test_a_run_in_batches_of_rows_finds_what_one_as_a_whole_finds(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, longest: int
 ) -> None:
     tree(place, {**RECORDED, "tests/data.jsonl": answers(60)})
-    found: list[object] = []
+    actual: list[object] = []
     commands = (
         ["run"],
         ["run"],
@@ -309,18 +309,18 @@ def test_a_run_in_batches_of_rows_finds_what_one_as_a_whole_finds(
         monkeypatch.setattr(runs, "LONGEST", most)
         store = str(place / f"{batch}.db")
         ran = [evalstore(*command, "--store", store) for command in commands]
-        told = [(one.exit_code, one.stdout) for one in ran]
+        messages = [(item.exit_code, item.stdout) for item in ran]
         reports = [
             json.loads(evalstore(*command, "--store", store, "--json").stdout)
             for command in commands
         ]
-        found.append((told, list(map(without_ids, reports))))
-    assert found[0] == found[1]
+        actual.append((messages, list(map(without_ids, reports))))
+    assert actual[0] == actual[1]
 
 
 def without_ids(report: Json) -> Json:
     report = {**report, "run": "", "seconds": 0, "session": ""}
-    return {**report, "cases": [{**one, "session": "", "sessions": 0} for one in report["cases"]]}
+    return {**report, "cases": [{**case, "session": "", "sessions": 0} for case in report["cases"]]}
 
 
 def test_a_case_that_nobody_answers_is_told_however_few_are_taken(

@@ -66,11 +66,11 @@ def test_both_say_the_same_of_a_judgement_and_of_what_an_answer_took(
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.")
     documents("run")
     page = _in_browser(0)
-    told = [line for line in page if " by scripted/judge" in line]
-    assert [line[2:] for line in told] == [
+    messages = [line for line in page if " by scripted/judge" in line]
+    assert [line[2:] for line in messages] == [
         line for line in evalstore("show", session).stdout.splitlines() if " by scripted" in line
     ]
-    assert len(told) == 2
+    assert len(messages) == 2
     assert page[-2] in evalstore("show", session).stdout.splitlines()
 
 

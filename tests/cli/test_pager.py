@@ -27,8 +27,8 @@ def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     question = "# 👤\n\nWhere is {{city}}?\n\n---\n\nOk?\n"
     text = f"---\nreplacements: {{city: [{values}]}}\n---\n{question}"
     folder = tmp_path_factory.mktemp("pager")
-    with terminal(tree(folder, {**WEATHER_WORKSPACE, "tests/many.md": text}), 100, 30) as found:
-        yield found
+    with terminal(tree(folder, {**WEATHER_WORKSPACE, "tests/many.md": text}), 100, 30) as window:
+        yield window
 
 
 def ran(screen: Terminal, *arguments: str, **variables: str) -> tuple[int, str]:

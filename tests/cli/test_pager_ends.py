@@ -16,10 +16,10 @@ from tests.cli.conftest import WEATHER_WORKSPACE, Evalstore
 
 def start_and_leave(command: str) -> Pager | None:
     """A pager that the user has left already."""
-    found = start_pager(command)
-    assert found
-    found._process.wait()
-    return found
+    actual = start_pager(command)
+    assert actual
+    actual._process.wait()
+    return actual
 
 
 @pytest.fixture

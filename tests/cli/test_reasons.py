@@ -67,16 +67,16 @@ def test_the_number_of_conversations_is_told(
     file = tree(Path(), {"tests/t.md": text}) / "tests/t.md"
     documents("run")
     edit(file, old, new)
-    found = documents("status")
-    assert [tuple(one.values()) for one in found["changes"]] == [
+    document = documents("status")
+    assert [tuple(item.values()) for item in document["changes"]] == [
         (change[0], "tests/t.md", *change[1:])
     ]
-    assert {one["reason"] for one in found["items"] if one["kind"] == "judge"} == {reason}
+    assert {item["reason"] for item in document["items"] if item["kind"] == "judge"} == {reason}
     documents("run")
     assert said(documents("log", "tests/t.md")["runs"][0]["edits"]) == edits
     compared = documents("diff", "@~1", "@")
-    assert [said(one["edits"]) for one in compared["edits"]] == [edits]
-    assert [one["reason"] for one in compared["changed"]] == [pair]
+    assert [said(item["edits"]) for item in compared["edits"]] == [edits]
+    assert [item["reason"] for item in compared["changed"]] == [pair]
 
 
 def said(edits: list[dict[str, str | None]]) -> list[str]:
@@ -105,7 +105,7 @@ def test_another_answer_has_a_reason(
     documents("run")
     edit(workspace / file, old, new)
     documents("run", "--yes")
-    assert {one["reason"] for one in documents("diff", "@~1", "@")["changed"]} == {reason}
+    assert {item["reason"] for item in documents("diff", "@~1", "@")["changed"]} == {reason}
 
 
 def test_an_answer_that_was_drawn_again_has_no_other_reason(
@@ -113,8 +113,8 @@ def test_an_answer_that_was_drawn_again_has_no_other_reason(
 ) -> None:
     documents("run")
     documents("run", "--refresh", "--yes")
-    found = documents("diff", "@~1", "@")
-    assert {one["reason"] for one in found["changed"]} == {"another answer"}
+    document = documents("diff", "@~1", "@")
+    assert {item["reason"] for item in document["changed"]} == {"another answer"}
 
 
 def test_a_judgement_that_is_made_in_another_way_says_so(workspace: Path, documents: Any) -> None:
@@ -122,7 +122,7 @@ def test_a_judgement_that_is_made_in_another_way_says_so(workspace: Path, docume
     edit(workspace / "tests/weather.md", "The answer must be warm.\n", checks)
     documents("run")
     edit(workspace / "tests/weather.md", "- equals", "evaluator: always\nchecks:\n- equals")
-    found = documents("status")["items"]
-    assert {one["reason"] for one in found} == {
+    actual = documents("status")["items"]
+    assert {item["reason"] for item in actual} == {
         "judged by: checks, models -> checks, models, always"
     }

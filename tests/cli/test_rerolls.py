@@ -21,15 +21,15 @@ NOTE = (
 @pytest.fixture
 def answers(echo: Any) -> dict[str, str]:
     """What is answered to a question that contains a word; three files, two of which fail."""
-    found = {"Question": "bad", "Question c": "fine"}
-    echo.reply = lambda text: next(found[word] for word in reversed(found) if word in str(text))
+    actual = {"Question": "bad", "Question c": "fine"}
+    echo.reply = lambda text: next(actual[word] for word in reversed(actual) if word in str(text))
     tree(Path.cwd(), {f"tests/{name}.md": TEST.format(name) for name in "abc"})
-    return found
+    return actual
 
 
 def rerolls(documents: Any, *arguments: str) -> tuple[int, int, int, int]:
-    found = documents("stats", *arguments)["rerolls"]
-    return found["fails"], found["passes"], found["passedAfterFail"], found["runs"]
+    actual = documents("stats", *arguments)["rerolls"]
+    return actual["fails"], actual["passes"], actual["passedAfterFail"], actual["runs"]
 
 
 def said(evalstore: Evalstore, *arguments: str) -> str:

@@ -59,7 +59,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("status") == Ran(
         0,
         "No run yet.\n\n"
-        "A run would ask 2 answers and make 2 judgements with 1 candidate, "
+        "A run would ask for 2 answers and make 2 judgements (1 candidate), "
         "up to $0.8400 (at 40 tokens an answer); "
         "0 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
@@ -73,7 +73,7 @@ def test_short_status_before_the_first_run_lists_all_files_as_new(
     (workspace / "tests/b.md").write_text("# 👤\n\nHi\n\n---\n\nE\n")
     assert evalstore("status", "--short").stdout == "A  tests/b.md\nA  tests/weather.md\n"
     assert evalstore("status", "--short", "tests/b.md").stdout == "A  tests/b.md\n"
-    assert [(one["code"], one["asked"]) for one in documents("status")["changes"]] == [
+    assert [(change["code"], change["asked"]) for change in documents("status")["changes"]] == [
         ("A ", 1),
         ("A ", 2),
     ]
@@ -97,7 +97,7 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "    .M  tests/weather.md  2 cases judged again: instructions changed: line 1: "
         "The answer must be warm. -> The answer must be a weather report.\n"
         "\n"
-        "A run would ask 0 answers and make 2 judgements with 1 candidate, about $0; "
+        "A run would ask for 0 answers and make 2 judgements (1 candidate), about $0; "
         "2 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n'
     )
@@ -136,15 +136,18 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $0.0600; "
+        "A run would ask for 2 answers and make 2 judgements (1 candidate), about $0.0600; "
         "0 answers reused.\n"
     )
 
 
 def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
-    said = evalstore("run", "-n").stdout
-    assert "Would ask (2)" in said
-    assert "\nDry run: nothing was asked. A run would ask 2 answers and make 2 judgements " in said
+    output = evalstore("run", "-n").stdout
+    assert "Would ask (2)" in output
+    assert (
+        "\nDry run: nothing was asked. A run would ask for 2 answers and make 2 judgements "
+        in output
+    )
     assert documents("status")["ask"] == 2
 
 
@@ -188,16 +191,16 @@ def test_a_file_threshold_tolerates_failures(workspace: Path, evalstore: Evalsto
 
 
 def test_judge_never_asks(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
-    found = documents("judge")
-    assert (found["asked"], found["judged"], found["verdicts"]["pending"]) == (0, 0, 2)
+    document = documents("judge")
+    assert (document["asked"], document["judged"], document["verdicts"]["pending"]) == (0, 0, 2)
     assert evalstore("judge").exit_code == 3
 
 
 def test_judge_judges_stored_answers(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
     evalstore("run")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
-    found = documents("judge")
-    assert (found["asked"], found["judged"], found["verdicts"]["pass"]) == (0, 2, 2)
+    document = documents("judge")
+    assert (document["asked"], document["judged"], document["verdicts"]["pass"]) == (0, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -291,8 +294,11 @@ def test_attempts_ask_for_more_samples(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
     evalstore("run")
-    found = documents("status", "-r", "3")
-    assert (found["ask"], {item["reason"] for item in found["items"] if item["kind"] == "ask"}) == (
+    document = documents("status", "-r", "3")
+    assert (
+        document["ask"],
+        {item["reason"] for item in document["items"] if item["kind"] == "ask"},
+    ) == (
         4,
         {"attempts 1 -> 3"},
     )
@@ -300,15 +306,15 @@ def test_attempts_ask_for_more_samples(
 
 
 def test_the_json_of_a_run_tells_what_people_read(workspace: Path, documents: Any) -> None:
-    found = documents("run")
-    assert {key: found[key] for key in ("format", "status", "asked", "judged", "gate")} == {
+    document = documents("run")
+    assert {key: document[key] for key in ("format", "status", "asked", "judged", "gate")} == {
         "format": 1,
         "status": "complete",
         "asked": 2,
         "judged": 2,
         "gate": "failed",
     }
-    assert [(case["row"], case["verdict"], case["feedback"]) for case in found["cases"]] == [
+    assert [(case["row"], case["verdict"], case["feedback"]) for case in document["cases"]] == [
         ("city=Oslo", "fail", "It is cold there."),
         ("city=Rome", "pass", ""),
     ]

@@ -54,7 +54,7 @@ def test_refresh_asks_all_again_and_judges_the_new_answers(
     again = documents("run", "--refresh")
     assert counts(again) == (2, 2)
     assert again["reused"] == 0
-    sessions = [[set(one["sessions"]) for one in run["cases"]] for run in (first, again)]
+    sessions = [[set(case["sessions"]) for case in run["cases"]] for run in (first, again)]
     assert not any(old & new for old, new in zip(*sessions, strict=True))
 
 
@@ -65,15 +65,15 @@ def test_after_a_refresh_the_oldest_answers_count_again(
     documents("run", "--refresh")
     later = documents("run")
     assert counts(later) == (0, 0)
-    assert [one["sessions"] for one in later["cases"]] == [
-        one["sessions"] for one in first["cases"]
+    assert [case["sessions"] for case in later["cases"]] == [
+        case["sessions"] for case in first["cases"]
     ]
 
 
 def test_the_reason_of_a_refresh_is_refresh(workspace: Path, documents: Any) -> None:
     documents("run")
-    found = documents("run", "-n", "--refresh", "-k", "Oslo")
-    assert [(one["kind"], one["row"], one["reason"]) for one in found["items"]] == [
+    document = documents("run", "-n", "--refresh", "-k", "Oslo")
+    assert [(item["kind"], item["row"], item["reason"]) for item in document["items"]] == [
         ("ask", "city=Oslo", "refresh"),
         ("judge", "city=Oslo", "new answer"),
     ]
@@ -101,8 +101,8 @@ def test_a_judge_refreshes_judgements_and_asks_nothing(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
     documents("run")
-    found = documents("judge", "-n", "--refresh")
-    assert {one["reason"] for one in found["items"]} == {"refresh"}
+    document = documents("judge", "-n", "--refresh")
+    assert {item["reason"] for item in document["items"]} == {"refresh"}
     assert counts(documents("judge", "--refresh")) == (0, 2)
     assert counts(documents("run")) == (0, 0)
 
@@ -123,9 +123,9 @@ def test_an_answer_that_is_too_old_is_asked_again(
     documents("run")
     assert plan(documents("status", "--max-age", "30d")) == (0, 0)
     days_later(31)
-    found = documents("status", "--max-age", "30d")
-    assert plan(found) == (2, 2)
-    assert found["items"][0]["reason"] == "answer is older than 30d"
+    document = documents("status", "--max-age", "30d")
+    assert plan(document) == (2, 2)
+    assert document["items"][0]["reason"] == "answer is older than 30d"
     assert plan(documents("status")) == (0, 0)
     assert counts(documents("run", "--max-age", "30d")) == (2, 2)
     assert plan(documents("status", "--max-age", "30d")) == (0, 0)
@@ -136,8 +136,8 @@ def test_a_judgement_that_is_too_old_is_made_again(
 ) -> None:
     documents("run")
     days_later(31)
-    found = documents("judge", "-n", "--max-age", "4w")
-    assert {one["reason"] for one in found["items"]} == {"judgement is older than 4w"}
+    document = documents("judge", "-n", "--max-age", "4w")
+    assert {item["reason"] for item in document["items"]} == {"judgement is older than 4w"}
     assert counts(documents("judge", "--max-age", "4w")) == (0, 2)
     assert counts(documents("judge", "--max-age", "4w")) == (0, 0)
 
@@ -146,9 +146,9 @@ def test_a_judgement_that_is_too_old_is_made_again(
 def test_an_age_that_makes_no_sense_is_refused(
     workspace: Path, evalstore: Evalstore, age: str
 ) -> None:
-    found = evalstore("run", f"--max-age={age}")
-    assert found.exit_code == 2
-    assert found.stderr == (
+    output = evalstore("run", f"--max-age={age}")
+    assert output.exit_code == 2
+    assert output.stderr == (
         f"error: '--max-age {age}' cannot be read\n"
         "hint: write a number with s, m, h, d or w: '30d', '1.5h'\n"
     )
@@ -177,10 +177,10 @@ def test_a_refresh_counts_on_with_an_age_that_the_older_answers_exceed(
     documents("run")
     days_later(20)
     fresh = documents("run", "--refresh")
-    found = documents("run", "--max-age", "10d")
-    assert counts(found) == (0, 0)
-    assert [one["sessions"] for one in found["cases"]] == [
-        one["sessions"] for one in fresh["cases"]
+    document = documents("run", "--max-age", "10d")
+    assert counts(document) == (0, 0)
+    assert [case["sessions"] for case in document["cases"]] == [
+        case["sessions"] for case in fresh["cases"]
     ]
 
 
@@ -209,12 +209,12 @@ def test_retry_errors_asks_what_failed_and_nothing_that_was_never_tried(
     evalstore("run", "--retries", "0")
     (failing / "tests/new.md").write_text(test_file())
     repair(failing)
-    found = documents("run", "-n", "--retry-errors")
-    assert [(one["kind"], one["row"]) for one in found["items"]] == [
+    document = documents("run", "-n", "--retry-errors")
+    assert [(item["kind"], item["row"]) for item in document["items"]] == [
         ("ask", "city=Oslo"),
         ("judge", "city=Oslo"),
     ]
-    assert found["items"][0]["reason"].startswith("retry of a failure: ")
+    assert document["items"][0]["reason"].startswith("retry of a failure: ")
     assert counts(documents("run", "--retry-errors")) == (1, 1)
     assert evalstore("run", "--retry-errors").exit_code == 5
 
@@ -225,10 +225,10 @@ def test_a_failure_that_was_made_good_is_not_retried(
     evalstore("run", "--retries", "0")
     repair(failing)
     evalstore("run")
-    found = evalstore("run", "--retry-errors", "-r", "2")
-    assert found.exit_code == 5
-    assert "no call failed, and no judgement is undecided" in found.stderr
-    assert {one["reason"] for one in documents("status", "-r", "2")["items"]} == {
+    output = evalstore("run", "--retry-errors", "-r", "2")
+    assert output.exit_code == 5
+    assert "no call failed, and no judgement is undecided" in output.stderr
+    assert {item["reason"] for item in documents("status", "-r", "2")["items"]} == {
         "attempts 1 -> 2",
         "new answer",
     }
@@ -244,9 +244,12 @@ def test_one_of_several_tries_that_failed_is_retried(
     )
     edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo]")
     evalstore("run", "--retries", "0", "-r", "3", "-j", "1")
-    found = documents("status", "--retry-errors", "-r", "3")
-    assert [(one["kind"], one["count"]) for one in found["items"]] == [("ask", 1), ("judge", 1)]
-    assert found["items"][0]["reason"].startswith("retry of a failure")
+    document = documents("status", "--retry-errors", "-r", "3")
+    assert [(item["kind"], item["count"]) for item in document["items"]] == [
+        ("ask", 1),
+        ("judge", 1),
+    ]
+    assert document["items"][0]["reason"].startswith("retry of a failure")
 
 
 def test_a_judge_that_failed_is_retried(
@@ -256,9 +259,9 @@ def test_a_judge_that_failed_is_retried(
     edit(workspace / "models/judge.yaml", JUDGE, judge.replace("answer: x", "error: 500"))
     evalstore("run", "--retries", "0")
     (workspace / "models/judge.yaml").write_text(JUDGE)
-    found = documents("status", "--retry-errors")
-    assert [(one["kind"], one["row"]) for one in found["items"]] == [("judge", "city=Oslo")]
-    assert found["items"][0]["reason"].startswith("retry of a failure: ")
+    document = documents("status", "--retry-errors")
+    assert [(item["kind"], item["row"]) for item in document["items"]] == [("judge", "city=Oslo")]
+    assert document["items"][0]["reason"].startswith("retry of a failure: ")
     assert counts(documents("judge", "--retry-errors")) == (0, 1)
 
 
@@ -270,8 +273,8 @@ def test_an_unreadable_judgement_is_made_again_and_the_readable_one_stays(
     assert documents("run")["verdicts"]["undecided"] == 1
     assert counts(documents("run")) == (0, 0)
     (workspace / "models/judge.yaml").write_text(JUDGE)
-    found = documents("status", "--retry-errors")
-    assert [one["reason"] for one in found["items"]] == ["retry of an undecided judgement"]
+    document = documents("status", "--retry-errors")
+    assert [item["reason"] for item in document["items"]] == ["retry of an undecided judgement"]
     assert documents("run", "--retry-errors")["verdicts"]["fail"] == 1
     later = documents("run")
     assert counts(later) == (0, 0)
@@ -291,9 +294,9 @@ def test_what_stays_unreadable_is_judged_once_for_each_retry(
 
 
 def test_retry_errors_and_refresh_do_not_go_together(workspace: Path, evalstore: Evalstore) -> None:
-    found = evalstore("run", "--retry-errors", "--refresh")
-    assert found.exit_code == 2
-    assert found.stderr.startswith("error: '--retry-errors' and '--refresh' cannot be combined")
+    output = evalstore("run", "--retry-errors", "--refresh")
+    assert output.exit_code == 2
+    assert output.stderr.startswith("error: '--retry-errors' and '--refresh' cannot be combined")
 
 
 def test_a_retry_takes_the_first_of_what_failed(
@@ -302,8 +305,8 @@ def test_a_retry_takes_the_first_of_what_failed(
     edit(failing / "tests/weather.md", "[Oslo, Rome]", "[Rome, Oslo, Oslo 東]")
     evalstore("run", "--retries", "0")
     repair(failing)
-    found = documents("status", "--retry-errors", "--limit", "1")
-    assert [(one["kind"], one["row"]) for one in found["items"]] == [
+    document = documents("status", "--retry-errors", "--limit", "1")
+    assert [(item["kind"], item["row"]) for item in document["items"]] == [
         ("ask", "city=Oslo"),
         ("judge", "city=Oslo"),
     ]
@@ -319,8 +322,8 @@ def test_a_retry_leaves_judgements_that_were_never_tried(
     )
     evalstore("run", "--retries", "0")
     edit(workspace / "evalstore.yaml", "judge]", "judge, {id: scripted/judge, temperature: 1}]")
-    found = documents("status", "--retry-errors")
-    assert [(one["kind"], one["row"], one["count"]) for one in found["items"]] == [
+    document = documents("status", "--retry-errors")
+    assert [(item["kind"], item["row"], item["count"]) for item in document["items"]] == [
         ("judge", "city=Oslo", 1)
     ]
     assert documents("status")["judge"] == 3
@@ -339,8 +342,8 @@ def test_a_check_that_could_not_be_computed_is_repeated(
         patch.setattr("evalstore.execution.evaluators.run_check", fail)
         assert documents("run")["verdicts"]["error"] == 2
     assert plan(documents("status")) == (0, 0)
-    found = documents("status", "--retry-errors")
-    assert {one["reason"] for one in found["items"] if one["evaluator"] == "checks"} == {
+    document = documents("status", "--retry-errors")
+    assert {item["reason"] for item in document["items"] if item["evaluator"] == "checks"} == {
         "retry of an error of a check"
     }
     again = documents("run", "--retry-errors")
@@ -357,8 +360,8 @@ def test_offline_retries_only_what_needs_no_network(
     edit(failing / "evalstore.yaml", "[scripted/one]", "[scripted/one, far]")
     evalstore("run", "--retries", "0", "--timeout", "5")
     repair(failing)
-    found = documents("status", "--offline", "--retry-errors")
-    assert {one["model"] for one in found["items"]} == {"scripted/one"}
+    document = documents("status", "--offline", "--retry-errors")
+    assert {item["model"] for item in document["items"]} == {"scripted/one"}
     assert counts(documents("run", "--offline", "--retry-errors")) == (1, 1)
 
 
@@ -373,9 +376,9 @@ def test_offline_leaves_what_needs_the_network(
 ) -> None:
     tree(workspace, {"models/far.yaml": SERVER, "providers/p.yaml": PROVIDER})
     edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, far]")
-    found = documents("status", "--offline")
-    assert plan(found) == (2, 2)
-    assert found["left"] == {"ask": 2, "judge": 0}
+    document = documents("status", "--offline")
+    assert plan(document) == (2, 2)
+    assert document["left"] == {"ask": 2, "judge": 0}
     ran = documents("run", "--offline")
     assert counts(ran) == (2, 2)
     assert (ran["failed"], ran["verdicts"]["pending"]) == (0, 2)
@@ -396,17 +399,17 @@ def test_offline_checks_but_leaves_the_judgements_of_other_models(
     ran = documents("run", "--offline")
     assert counts(ran) == (2, 2)
     assert (ran["verdicts"]["fail"], ran["verdicts"]["pending"]) == (1, 1)
-    found = documents("status", "--offline")
-    assert plan(found) == (0, 0)
-    assert found["left"] == {"ask": 0, "judge": 1}
+    document = documents("status", "--offline")
+    assert plan(document) == (0, 0)
+    assert document["left"] == {"ask": 0, "judge": 1}
 
 
 def test_offline_needs_no_key_and_says_nothing_of_one(
     workspace: Path, evalstore: Evalstore
 ) -> None:
-    found = evalstore("run", "--offline", "-m", "openai/gpt-4o-mini")
-    assert found.exit_code == 3
-    assert found.stderr == ""
+    output = evalstore("run", "--offline", "-m", "openai/gpt-4o-mini")
+    assert output.exit_code == 3
+    assert output.stderr == ""
 
 
 # --- attempts and limits
@@ -452,11 +455,11 @@ def test_a_model_at_two_temperatures_is_two_candidates(
         "[scripted/one]",
         "[scripted/one, {id: scripted/one, temperature: 0.7}]",
     )
-    found = documents("run")
-    assert counts(found) == (4, 4)
-    assert {one["model"] for one in found["cases"]} == {"scripted/one", "scripted/one@0.7"}
+    document = documents("run")
+    assert counts(document) == (4, 4)
+    assert {case["model"] for case in document["cases"]} == {"scripted/one", "scripted/one@0.7"}
     assert plan(documents("status")) == (0, 0)
     only = documents("run", "-m", "scripted/one@0.7")
-    assert {one["model"] for one in only["cases"]} == {"scripted/one@0.7"}
+    assert {case["model"] for case in only["cases"]} == {"scripted/one@0.7"}
     assert len(documents("run", "-m", "scripted/one")["cases"]) == 4
     assert len(documents("run", "--lf")["cases"]) == 2

@@ -113,6 +113,8 @@ def test_two_names_of_one_model_cost_what_each_of_them_costs(
         "evaluators: [judge]\n"
     )
     (place / "tests/b.md").write_text("---\ntags: [x]\n---\n\n# 👤\n\nDear?\n\n---\n\nJudge.\n")
-    found = run(evalstore)
-    costs = {one["model"]: one["cost"] for one in found["spending"] if one["part"] == "candidate"}
+    output = run(evalstore)
+    costs = {
+        item["model"]: item["cost"] for item in output["spending"] if item["part"] == "candidate"
+    }
     assert costs == {"one": pytest.approx(0.1), "dear": pytest.approx(5)}

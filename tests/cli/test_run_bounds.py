@@ -45,16 +45,16 @@ def report(evalstore: Evalstore, *options: str) -> tuple[int, Any]:
 
 
 def test_a_run_ends_before_it_costs_more(many: Path, evalstore: Evalstore) -> None:
-    code, found = report(evalstore, "--max-cost", "2")
-    assert (code, found["status"], found["cost"]) == (4, "over budget", pytest.approx(1.8))
-    assert (found["asked"], found["judged"], found["failed"]) == (3, 3, 0)
+    code, actual = report(evalstore, "--max-cost", "2")
+    assert (code, actual["status"], actual["cost"]) == (4, "over budget", pytest.approx(1.8))
+    assert (actual["asked"], actual["judged"], actual["failed"]) == (3, 3, 0)
 
 
 def test_the_next_run_goes_on_from_there(many: Path, evalstore: Evalstore) -> None:
     report(evalstore, "--max-cost", "2")
-    code, found = report(evalstore, "--fail-on", "none")
-    assert (code, found["status"], found["asked"] + found["reused"]) == (0, "complete", 10)
-    assert found["saved"] == pytest.approx(0.5 * found["reused"] + 0.1 * (10 - found["judged"]))
+    code, actual = report(evalstore, "--fail-on", "none")
+    assert (code, actual["status"], actual["asked"] + actual["reused"]) == (0, "complete", 10)
+    assert actual["saved"] == pytest.approx(0.5 * actual["reused"] + 0.1 * (10 - actual["judged"]))
 
 
 def test_the_bound_can_be_a_setting(many: Path, evalstore: Evalstore) -> None:
@@ -79,7 +79,7 @@ def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalst
     ran = evalstore("run")
     assert (ran.exit_code, ran.stdout) == (4, "")
     assert ran.stderr == (
-        "error: this run would ask 10 answers and make 10 judgements, which is likely to cost "
+        "error: this run would ask for 10 answers and make 10 judgements, which is likely to cost "
         "$6.00: more than the $3.00 that are spent without asking\n"
         "hint: add --yes to do it, --max-cost to stop at a price, or set 'confirmAbove' in "
         "evalstore.yaml\n"
@@ -93,19 +93,19 @@ def test_a_run_ends_when_its_time_is_up(many: Path, evalstore: Evalstore) -> Non
         (many / "models/one.yaml").read_text().replace("answer: Yes", "answer: Yes, latency: 0.2")
     )
     (many / "models/one.yaml").write_text(slow)
-    code, found = report(evalstore, "--max-time", "0.3")
-    assert (code, found["status"]) == (4, "over budget")
-    assert 0 < found["asked"] < 10
-    assert found["verdicts"]["pending"] > 0
+    code, actual = report(evalstore, "--max-time", "0.3")
+    assert (code, actual["status"]) == (4, "over budget")
+    assert 0 < actual["asked"] < 10
+    assert actual["verdicts"]["pending"] > 0
     assert "stopped: time limit reached;" in evalstore("run", "--max-time", "0.3").stdout
 
 
 def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
-    code, found = report(evalstore, "-x")
-    assert (code, found["status"]) == (1, "incomplete")
+    code, actual = report(evalstore, "-x")
+    assert (code, actual["status"]) == (1, "incomplete")
     # The next question is under way while the fourth answer is judged.
-    assert (found["asked"], found["judged"]) == (5, 4)
-    assert found["verdicts"] == {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 6}
+    assert (actual["asked"], actual["judged"]) == (5, 4)
+    assert actual["verdicts"] == {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 6}
     assert "stopped at the first failure" in evalstore("run", "-x", "--refresh").stdout
 
 
@@ -115,11 +115,11 @@ def test_an_attempt_that_fails_is_no_failure_yet(many: Path, evalstore: Evalstor
     )
     with (many / "evalstore.yaml").open("a") as settings:
         settings.write("attempts: 2\nverdict: any\n")
-    code, found = report(evalstore, "-x")
-    assert (code, found["status"], found["verdicts"]["pass"]) == (0, "complete", 10)
+    code, actual = report(evalstore, "-x")
+    assert (code, actual["status"], actual["verdicts"]["pass"]) == (0, "complete", 10)
 
 
 def test_a_failure_that_is_known_stops_nothing(many: Path, evalstore: Evalstore) -> None:
     report(evalstore, "-x")
-    code, found = report(evalstore, "-x")
-    assert (code, found["status"], found["asked"]) == (1, "complete", 5)
+    code, actual = report(evalstore, "-x")
+    assert (code, actual["status"], actual["asked"]) == (1, "complete", 5)

@@ -29,9 +29,9 @@ def verdicts(found: Any) -> dict[str, str]:
 
 def test_checks_judge_without_a_model(workspace: Path, documents: Any) -> None:
     tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
-    found = documents("run")
-    assert verdicts(found) == {"city=Oslo": "fail", "city=Rome": "pass"}
-    assert (found["asked"], found["judged"], found["judgeCost"]) == (2, 2, 0.0)
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    assert (document["asked"], document["judged"], document["judgeCost"]) == (2, 2, 0.0)
     assert documents("run")["judged"] == 0
 
 
@@ -57,9 +57,9 @@ def test_an_edit_of_a_check_asks_nothing_and_judges_again(workspace: Path, docum
     tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
     documents("run")
     tree(workspace, {"tests/weather.md": with_checks("- contains: Cold", prose=False)})
-    found = documents("run")
-    assert (found["asked"], found["judged"]) == (0, 2)
-    assert verdicts(found) == {"city=Oslo": "pass", "city=Rome": "fail"}
+    document = documents("run")
+    assert (document["asked"], document["judged"]) == (0, 2)
+    assert verdicts(document) == {"city=Oslo": "pass", "city=Rome": "fail"}
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,11 @@ def test_the_block_says_which_answers_models_judge(
     lines = f"evaluator: {when}\nchecks: [{{contains: Warm}}]"
     text = with_checks(lines).replace("must be warm", "may be anything")
     tree(workspace, {"tests/weather.md": text})
-    found = documents("run")
-    assert (found["judged"], verdicts(found)) == (judged, {"city=Oslo": oslo, "city=Rome": rome})
+    document = documents("run")
+    assert (document["judged"], verdicts(document)) == (
+        judged,
+        {"city=Oslo": oslo, "city=Rome": rome},
+    )
     assert documents("run")["judged"] == 0
 
 
@@ -85,8 +88,8 @@ def test_models_that_are_always_asked_cost_no_second_answer(
     tree(workspace, {"tests/weather.md": with_checks(lines.format("on_pass"))})
     assert documents("run")["judged"] == 3
     tree(workspace, {"tests/weather.md": with_checks(lines.format("always"))})
-    found = documents("run")
-    assert (found["asked"], found["judged"]) == (0, 1)
+    document = documents("run")
+    assert (document["asked"], document["judged"]) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +100,9 @@ def test_not_all_checks_must_pass(
 ) -> None:
     lines = f'pass: "{rule}"\nchecks: [{{contains: Warm}}, {{contains: Cold}}]'
     tree(workspace, {"tests/weather.md": with_checks(lines, prose=False)})
-    found = documents("run")
-    assert verdicts(found) == {"city=Oslo": oslo, "city=Rome": rome}
-    assert [case["score"] for case in found["cases"]] == [0.5, 0.5]
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": oslo, "city=Rome": rome}
+    assert [case["score"] for case in document["cases"]] == [0.5, 0.5]
 
 
 def test_a_check_that_cannot_be_computed_is_an_error(workspace: Path, documents: Any) -> None:

@@ -62,18 +62,18 @@ def talk(tmp_path: Path, server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPa
 
 
 def messages(server: endpoint.Endpoint) -> list[list[str]]:
-    return [[one["content"] for one in got.body["messages"]] for got in server.received]
+    return [[message["content"] for message in got.body["messages"]] for got in server.received]
 
 
 def test_each_turn_is_a_call_that_shows_the_answers_before(
     talk: Path, documents: Any, server: endpoint.Endpoint
 ) -> None:
-    found = documents("run")
+    document = documents("run")
     assert messages(server) == [
         ["Name a country."],
         ["Name a country.", "Norway", "What is its capital?"],
     ]
-    assert (found["asked"], found["verdicts"]["pass"], found["cost"]) == (1, 1, 1.0)
+    assert (document["asked"], document["verdicts"]["pass"], document["cost"]) == (1, 1, 1.0)
     assert documents("run")["asked"] == 0
 
 
@@ -97,8 +97,8 @@ def test_another_name_for_a_turn_asks_nothing(talk: Path, documents: Any) -> Non
     documents("run")
     renamed = TALK.format(BOTH.replace("country", "land")).replace("@country", "@land")
     tree(talk, {"tests/talk.md": renamed})
-    found = documents("run")
-    assert (found["asked"], found["judged"]) == (0, 1)
+    document = documents("run")
+    assert (document["asked"], document["judged"]) == (0, 1)
 
 
 def test_a_last_turn_that_is_named_is_the_one_that_is_implied(talk: Path, documents: Any) -> None:
@@ -107,8 +107,8 @@ def test_a_last_turn_that_is_named_is_the_one_that_is_implied(talk: Path, docume
         "- {contains: Oslo, actual: '{{response}}'}"
     )
     tree(talk, {"tests/talk.md": implied})
-    found = documents("run")
-    assert (found["asked"], found["verdicts"]["pass"]) == (0, 1)
+    document = documents("run")
+    assert (document["asked"], document["verdicts"]["pass"]) == (0, 1)
 
 
 def test_a_fixed_answer_is_another_question(talk: Path, documents: Any) -> None:
@@ -121,8 +121,8 @@ def test_a_fixed_answer_is_another_question(talk: Path, documents: Any) -> None:
 def test_a_judge_is_shown_the_whole_conversation(
     talk: Path, documents: Any, server: endpoint.Endpoint
 ) -> None:
-    told = TALK.partition("~~~")[0] + "The capital must be that of the country.\n"
-    tree(talk, {"tests/talk.md": told})
+    output = TALK.partition("~~~")[0] + "The capital must be that of the country.\n"
+    tree(talk, {"tests/talk.md": output})
     assert documents("run")["verdicts"]["pass"] == 1
     shown = "".join(messages(server)[-1])
     places = [shown.index(text) for text in ("Name a country.", "Norway", "its capital?", "Oslo")]
@@ -146,8 +146,8 @@ def test_a_call_that_fails_in_the_middle_leaves_the_question_open(
     server.reply = lambda body: (
         answer(body) if len(body["messages"]) == 1 else endpoint.FAULTS["404"]
     )
-    found = documents("run")
-    assert (found["asked"], found["failed"]) == (0, 1)
+    document = documents("run")
+    assert (document["asked"], document["failed"]) == (0, 1)
     server.reply = answer
     assert documents("run")["asked"] == 1
 

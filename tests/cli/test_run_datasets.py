@@ -87,9 +87,9 @@ def test_data_stay_data(echo: Echo, documents: Any, text: str) -> None:
 
 def test_equal_rows_share_an_answer_and_are_as_many_cases(echo: Echo, documents: Any) -> None:
     write(ROW * 3)
-    found = documents("run")
-    assert (found["asked"], found["judged"]) == (1, 1)
-    assert verdicts(found) == [("", "pass"), ("#2", "pass"), ("#3", "pass")]
+    document = documents("run")
+    assert (document["asked"], document["judged"]) == (1, 1)
+    assert verdicts(document) == [("", "pass"), ("#2", "pass"), ("#3", "pass")]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_a_column_called_as_the_answer_must_be_told_from_it(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write(lines({"q": "a", "answer": "a"}), test=TEST.replace("{{ ideal }}", "{{ answer }}"))
-    said = evalstore("check").stderr
-    assert "tests/t.md:12: 'answer' is a column of the dataset and a name of the answer" in said
-    assert "write 'item.answer' for the column" in said
+    output = evalstore("check").stderr
+    assert "tests/t.md:12: 'answer' is a column of the dataset and a name of the answer" in output
+    assert "write 'item.answer' for the column" in output
 
 
 # --- data that cannot be read -------------------------------------------------------------
@@ -217,9 +217,9 @@ def test_a_value_that_a_row_lacks_is_told_with_both_places(
     echo: Echo, evalstore: Evalstore, row: dict[str, str], place: str
 ) -> None:
     write(ROW + lines(row))
-    said = evalstore("check").stderr
-    assert f"error: {place}: there is no value for " in said
-    assert "(tests/data/q.jsonl:2)" in said
+    output = evalstore("check").stderr
+    assert f"error: {place}: there is no value for " in output
+    assert "(tests/data/q.jsonl:2)" in output
 
 
 def test_a_row_can_do_without_a_value_if_the_test_says_so(echo: Echo, documents: Any) -> None:
@@ -243,7 +243,7 @@ def test_an_edit_of_the_data_is_seen_and_explained(echo: Echo, evalstore: Evalst
     write(lines({"q": "a", "ideal": "b", "unused": 1}))
     shown = evalstore("status", "--explain").stdout
     assert "check 1 changed: expected[0]: a -> b" in shown
-    assert "would ask 0 answers and make 1 judgement" in shown
+    assert "would ask for 0 answers and make 1 judgement" in shown
     write("nope\n")
     assert "error: tests/data/q.jsonl:1:1: not JSON" in evalstore("status").stderr
     write(ROW + lines({"q": "b", "ideal": "b"}))
@@ -260,9 +260,9 @@ def test_the_form_of_the_data_asks_and_judges_nothing(echo: Echo, documents: Any
         to="tests/t.csv",
         test=TEST.replace("data/q.jsonl", "t.csv"),
     )
-    found = documents("run")
-    assert (found["asked"], found["judged"]) == (0, 0)
-    assert verdicts(found) == [("q=b", "pass"), ("q=a", "pass")]
+    document = documents("run")
+    assert (document["asked"], document["judged"]) == (0, 0)
+    assert verdicts(document) == [("q=b", "pass"), ("q=a", "pass")]
 
 
 def test_data_can_lie_in_a_folder_outside_that_the_settings_name(
@@ -277,9 +277,9 @@ def test_data_can_lie_in_a_folder_outside_that_the_settings_name(
     assert f"allow '{Path('../shared').resolve()}' with '--allow-outside'" in ran.stderr
     assert verdicts(documents("run", "--allow-outside")) == [("", "pass")]
     Path("../shared/q.jsonl").unlink()
-    said = evalstore("status").stderr
-    assert "tests/t.md:2: 'my://q.jsonl' cannot be read" in said
-    assert f"it leads to '{Path('../shared/q.jsonl').resolve()}'" in said
+    output = evalstore("status").stderr
+    assert "tests/t.md:2: 'my://q.jsonl' cannot be read" in output
+    assert f"it leads to '{Path('../shared/q.jsonl').resolve()}'" in output
 
 
 # --- what a row's values do to the checks -------------------------------------------------
@@ -322,9 +322,9 @@ def test_a_pattern_of_the_data_that_is_none_is_told_with_its_row(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write(lines({"q": "a", "ideal": "("}), test=TEST.replace("equals", "regex"))
-    said = evalstore("check").stderr
-    assert "tests/t.md:12: the pattern '(' is not a regular expression" in said
-    assert "(tests/data/q.jsonl:1)" in said
+    output = evalstore("check").stderr
+    assert "tests/t.md:12: the pattern '(' is not a regular expression" in output
+    assert "(tests/data/q.jsonl:1)" in output
 
 
 @pytest.mark.parametrize("pattern", ["{{ ideal }}", "x*"])
@@ -346,9 +346,9 @@ def test_a_check_that_raises_is_the_verdict_error(echo: Echo, documents: Any) ->
 
 def test_wrong_expressions_are_told_at_their_lines(echo: Echo, evalstore: Evalstore) -> None:
     write(ROW, test=with_check('- expr: answer == item.ideal\n- expr: "1 +"'))
-    said = evalstore("check").stderr
-    assert "error: tests/t.md:12: the expression" in said
-    assert "error: tests/t.md:13: the expression '1 +' is wrong" in said
+    output = evalstore("check").stderr
+    assert "error: tests/t.md:12: the expression" in output
+    assert "error: tests/t.md:13: the expression '1 +' is wrong" in output
 
 
 def test_a_column_that_an_expression_needs_must_be_in_each_row(
@@ -415,7 +415,7 @@ def test_messages_of_a_wrong_shape_are_told_with_their_row(
     echo: Echo, evalstore: Evalstore, messages: Any, message: str
 ) -> None:
     write(lines({"m": messages, "ideal": "a"}), test=GIVEN)
-    said = evalstore("check").stderr
-    assert "error: tests/t.md:3: " in said
-    assert message in said
-    assert "(tests/data/q.jsonl:1)" in said
+    output = evalstore("check").stderr
+    assert "error: tests/t.md:3: " in output
+    assert message in output
+    assert "(tests/data/q.jsonl:1)" in output

@@ -19,7 +19,7 @@ from evalstore.processes.pool import Code, CodeError, Workers
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_run_checks import verdicts, with_checks
-from tests.launched import Starter
+from tests.forked_programs import Starter
 
 resource = pytest.importorskip("resource")
 
@@ -87,9 +87,9 @@ def test_a_check_that_may_have_less_than_it_should_waits(
     evalstore("trust", FILE)
     ran = limited(limit, most, "run", "--json")
     assert (ran.returncode, "Traceback" in ran.stderr) == (3, False), ran.stderr
-    found = json.loads(ran.stdout)
-    assert (found["asked"], found["judged"], found["verdicts"]["pending"]) == (2, 0, 2)
-    assert option in found["failures"][0]["message"]
+    document = json.loads(ran.stdout)
+    assert (document["asked"], document["judged"], document["verdicts"]["pending"]) == (2, 0, 2)
+    assert option in document["failures"][0]["message"]
     assert "checks/mine.py could not be run: its shell does not allow" in ran.stdout
     later = documents("run")
     assert (later["asked"], later["judged"]) == (0, 2)
@@ -121,13 +121,13 @@ def test_the_reason_is_in_the_log_of_failures(
 
 
 def judge(name: str, *, source: str, seconds: float = 20, together: Workers | None = None) -> Any:
-    found = together or Workers()
+    actual = together or Workers()
     request = {"name": name, "isClass": False, "args": {}, "given": {"answer": "Warm"}}
     try:
-        return found.call(Code(source.encode(), "mine.py", 1024), request, seconds)
+        return actual.call(Code(source.encode(), "mine.py", 1024), request, seconds)
     finally:
         if together is None:
-            found.close()
+            actual.close()
 
 
 def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:

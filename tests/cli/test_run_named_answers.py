@@ -100,16 +100,16 @@ def test_another_name_judges_nothing_again(talk: Path, documents: Any) -> None:
 
 def test_a_name_in_an_expression_is_a_problem(talk: Path, evalstore: Any) -> None:
     (talk / "tests/talk.md").write_text(TALK.replace("{{country}}", "{{ country | upper }}"))
-    found = evalstore("check")
-    assert "tests/talk.md:13: 'country' is known only when there is an answer" in found.stderr
+    output = evalstore("check")
+    assert "tests/talk.md:13: 'country' is known only when there is an answer" in output.stderr
 
 
 def test_the_last_answer_has_a_name_of_its_own(talk: Path, documents: Any) -> None:
     (talk / "tests/talk.md").write_text(TALK.replace("{{country}}! Nothing", "{{answer}}! Nothing"))
     assert documents("run", "--fail-on", "none")["verdicts"]["fail"] == 1  # shown Lima, not Peru
     [case] = documents("ls", "cases")["cases"]
-    told = documents("show", case["evaluation"])["instructions"]
-    assert {"answers": [[0, 1]]} in told
+    messages = documents("show", case["evaluation"])["instructions"]
+    assert {"answers": [[0, 1]]} in messages
 
 
 def test_a_column_of_that_name_is_the_column(talk: Path, documents: Any) -> None:
@@ -119,8 +119,8 @@ def test_a_column_of_that_name_is_the_column(talk: Path, documents: Any) -> None
     )
     documents("run", "--fail-on", "none")
     [case] = documents("ls", "cases")["cases"]
-    told = documents("show", case["evaluation"])["instructions"]
-    assert told == "It is 42."
+    messages = documents("show", case["evaluation"])["instructions"]
+    assert messages == "It is 42."
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,8 @@ def test_what_they_use_of_the_answer_is_shown_and_listed(talk: Path, evalstore: 
     (talk / "tests/talk.md").write_text("# 👤\n\nName it.\n\n---\n\nBy {{ sample.model }}.\n")
     listed = json.loads(evalstore("ls", "cases", "--json", "--full").stdout)
     sample = {"type": "sample", "expression": "sample.model"}
-    told = [{"type": "text", "text": "By "}, sample, {"type": "text", "text": "."}]
-    assert listed["cases"][0]["instructions"] == told
+    messages = [{"type": "text", "text": "By "}, sample, {"type": "text", "text": "."}]
+    assert listed["cases"][0]["instructions"] == messages
     assert evalstore("run").exit_code == 1  # the judge's script expects other words
     assert "By [sample.model]." in evalstore("show", "@:tests/talk.md").stdout
     assert evalstore("fsck").exit_code == 0

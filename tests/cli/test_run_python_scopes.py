@@ -111,14 +111,14 @@ def test_a_column_that_nothing_uses_judges_nothing_again(
 
 
 def test_runs_are_judged_together(show: Any) -> None:
-    (found,) = show(RUNS % "function: show, scope: case")
-    assert found["answers"] == ["Cold.", "Warm."]
-    assert found["turns"] == {
+    (actual,) = show(RUNS % "function: show, scope: case")
+    assert actual["answers"] == ["Cold.", "Warm."]
+    assert actual["turns"] == {
         "north": ["Cold."],
         "response": ["Cold.", "Warm."],
         "south": ["Warm."],
     }
-    assert [[one["content"] for one in run] for run in found["runs"]] == [
+    assert [[item["content"] for item in run] for run in actual["runs"]] == [
         ["How is Oslo, 1?", "Cold."],
         ["How is Rome?", "Warm."],
     ]
@@ -135,5 +135,5 @@ def test_a_checker_of_several_runs_gets_them_all(
 
 
 def test_a_group_has_the_answers_of_its_rows(show: Any) -> None:
-    (found,) = show(DATA % ", scope: group")
-    assert (found["answers"], found["item"]) == (["Cold.", "Warm."], {})
+    (actual,) = show(DATA % ", scope: group")
+    assert (actual["answers"], actual["item"]) == (["Cold.", "Warm."], {})

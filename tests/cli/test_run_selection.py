@@ -40,7 +40,7 @@ def cities(workspace: Path) -> Path:
 
 def rows_of(found: Any) -> list[tuple[str, str]]:
     """File and row of what a dry run would ask."""
-    return [(one["file"], one["row"]) for one in found["items"] if one["kind"] == "ask"]
+    return [(item["file"], item["row"]) for item in found["items"] if item["kind"] == "ask"]
 
 
 # --- limit, sample, shard
@@ -79,8 +79,10 @@ def test_every_case_is_in_one_shard_and_equal_questions_are_in_the_same(
 ) -> None:
     (cities / "tests/copy.md").write_bytes((cities / "tests/more.md").read_bytes())
     # Equal questions are one item of the plan.
-    found = [documents("status", "--shard", f"{n}/3")["items"] for n in (1, 2, 3)]
-    rows = [one["row"] + one["file"] for shard in found for one in shard if one["kind"] == "ask"]
+    actual = [documents("status", "--shard", f"{n}/3")["items"] for n in (1, 2, 3)]
+    rows = [
+        item["row"] + item["file"] for shard in actual for item in shard if item["kind"] == "ask"
+    ]
     assert len(rows) == len(set(rows)) == 12
 
 
@@ -88,17 +90,17 @@ def test_every_case_is_in_one_shard_and_equal_questions_are_in_the_same(
 def test_a_shard_that_makes_no_sense_is_refused(
     cities: Path, evalstore: Evalstore, shard: str
 ) -> None:
-    found = evalstore("status", f"--shard={shard}")
-    assert found.exit_code == 2
-    assert found.stderr == (
+    output = evalstore("status", f"--shard={shard}")
+    assert output.exit_code == 2
+    assert output.stderr == (
         f"error: '--shard {shard}' cannot be read\n"
         "hint: write I/N, such as '1/4', '2/4', '3/4', '4/4'\n"
     )
 
 
 def test_an_empty_shard_says_so(workspace: Path, evalstore: Evalstore) -> None:
-    found = [evalstore("run", "-n", "--shard", f"{n}/9") for n in range(1, 10)]
-    empty = [ran for ran in found if ran.exit_code == 5]
+    actual = [evalstore("run", "-n", "--shard", f"{n}/9") for n in range(1, 10)]
+    empty = [ran for ran in actual if ran.exit_code == 5]
     assert 7 <= len(empty) < 9
     assert "no case falls into shard" in empty[0].stderr
 
@@ -125,12 +127,12 @@ def test_a_limit_can_come_from_the_environment(
 
 def test_lf_selects_what_did_not_pass(cities: Path, evalstore: Evalstore, documents: Any) -> None:
     evalstore("run")
-    found = documents("run", "--lf")
-    assert [(one["file"], one["row"]) for one in found["cases"]] == [
+    document = documents("run", "--lf")
+    assert [(case["file"], case["row"]) for case in document["cases"]] == [
         ("tests/more.md", "city=Oslo"),
         ("tests/weather.md", "city=Oslo"),
     ]
-    assert (found["asked"], found["judged"]) == (0, 0)
+    assert (document["asked"], document["judged"]) == (0, 0)
 
 
 def test_lf_looks_at_the_newest_run_that_has_the_case(
@@ -140,8 +142,8 @@ def test_lf_looks_at_the_newest_run_that_has_the_case(
     evalstore("run", "tests/more.md")
     edit(cities / "tests/more.md", "must be warm", "must be short")
     evalstore("run", "tests/more.md")
-    found = documents("run", "--lf")
-    assert [one["file"] for one in found["cases"]] == ["tests/weather.md"]
+    document = documents("run", "--lf")
+    assert [case["file"] for case in document["cases"]] == ["tests/weather.md"]
 
 
 def test_lf_pairs_an_edited_row_by_its_label(
@@ -165,19 +167,19 @@ def test_lf_with_a_sample_samples_the_failed(
     cities: Path, evalstore: Evalstore, documents: Any
 ) -> None:
     evalstore("run")
-    found = documents("run", "--lf", "--sample", "1")
-    assert [one["row"] for one in found["cases"]] == ["city=Oslo"]
+    document = documents("run", "--lf", "--sample", "1")
+    assert [case["row"] for case in document["cases"]] == ["city=Oslo"]
 
 
 def test_lf_with_nothing_failed_selects_nothing(workspace: Path, evalstore: Evalstore) -> None:
-    found = evalstore("run", "--lf")
-    assert (found.exit_code, found.stderr.splitlines()[0]) == (
+    output = evalstore("run", "--lf")
+    assert (output.exit_code, output.stderr.splitlines()[0]) == (
         5,
         "error: nothing is selected: there is no run yet",
     )
     evalstore("run", "-k", "Rome")
-    found = evalstore("run", "--lf")
-    assert (found.exit_code, found.stderr.splitlines()[0]) == (
+    output = evalstore("run", "--lf")
+    assert (output.exit_code, output.stderr.splitlines()[0]) == (
         5,
         "error: nothing is selected: nothing failed when it last ran",
     )
@@ -214,8 +216,8 @@ def test_changed_sees_new_instructions_and_prompts(
 def test_a_renamed_file_has_not_changed(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     (workspace / "tests/weather.md").rename(workspace / "tests/other.md")
-    found = evalstore("run", "--changed")
-    assert (found.exit_code, found.stderr.splitlines()[0]) == (
+    output = evalstore("run", "--changed")
+    assert (output.exit_code, output.stderr.splitlines()[0]) == (
         5,
         "error: nothing is selected: nothing has changed since the newest run",
     )
@@ -309,8 +311,8 @@ def test_settings_and_candidates_choose_by_tags(
         "prohibitedTags: [y]}]\n"
         "evaluators: [scripted/judge]\nrequiredTags1: [x, z]\nprohibitedTags: [no]\n"
     )
-    found = documents("status")
-    asked = [(one["file"], one["model"]) for one in found["items"] if one["kind"] == "ask"]
+    document = documents("status")
+    asked = [(item["file"], item["model"]) for item in document["items"] if item["kind"] == "ask"]
     assert asked == [
         ("tests/a.md", "scripted/one"),
         ("tests/b.md", "scripted/one"),

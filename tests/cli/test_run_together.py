@@ -70,8 +70,8 @@ def did(found: Any) -> tuple[int, int]:
 )
 def test_checks_see_all_runs_of_a_row(echo: Echo, documents: Any, check: str, verdict: str) -> None:
     write([{"q": "a"}], RUNS, check)
-    found = documents("run")
-    assert (did(found), verdicts(found)) == ((4, 1), {"": verdict})
+    document = documents("run")
+    assert (did(document), verdicts(document)) == ((4, 1), {"": verdict})
     assert Counter(echo.asked) == {"a": 3, "a!": 1}
 
 
@@ -102,9 +102,9 @@ def test_a_person_judges_all_runs_of_an_attempt_together(
 
 def test_each_attempt_is_judged_as_a_whole(echo: Echo, documents: Any) -> None:
     write([{"q": "a"}], ONE, ALL_EQUAL % "case", "repetitions: 3", "attempts: 2")
-    found = documents("run")
-    assert did(found) == (6, 2)
-    assert len(found["cases"][0]["sessions"]) == 6
+    document = documents("run")
+    assert did(document) == (6, 2)
+    assert len(document["cases"][0]["sessions"]) == 6
     assert did(documents("run")) == (0, 0)
 
 
@@ -122,9 +122,9 @@ def test_cells_that_share_a_question_share_its_answers(echo: Echo, documents: An
     write([{"q": "a"}], ONE, ALL_EQUAL % "case", "repetitions: 3")
     alone = "# 👤\n\na\n\n---\n\n~~~checks\n- equals: a\n~~~\n"
     tree(Path(), {"tests/alone.md": alone})
-    found = documents("run")
-    assert did(found) == (3, 2)
-    shared, own = found["cases"][1]["sessions"], found["cases"][0]["sessions"]
+    document = documents("run")
+    assert did(document) == (3, 2)
+    shared, own = document["cases"][1]["sessions"], document["cases"][0]["sessions"]
     assert own == shared[:1]
     Path("tests/t.md").unlink()
     assert did(documents("run")) == (0, 0)
@@ -135,8 +135,8 @@ def test_a_call_that_fails_in_the_middle_of_a_case_is_all_that_is_repeated(
 ) -> None:
     write([{"q": "a"}], RUNS, ALL_EQUAL % "case")
     echo.failing = "a!"
-    found = documents("run")
-    assert (did(found), found["failed"], found["verdicts"]["pending"]) == ((3, 0), 1, 1)
+    document = documents("run")
+    assert (did(document), document["failed"], document["verdicts"]["pending"]) == ((3, 0), 1, 1)
     echo.failing = None
     assert did(documents("run")) == (1, 1)
     assert Counter(echo.asked) == {"a": 3, "a!": 1}
@@ -189,9 +189,9 @@ GROUPS = [{"q": "a", "g": "x"}, {"q": "b", "g": "y"}, {"q": "b", "g": "y"}, {"q"
 
 def test_rows_of_a_group_are_judged_together(echo: Echo, documents: Any) -> None:
     write(GROUPS, ONE, ALL_EQUAL % "group", 'group: "{{ g }}"')
-    found = documents("run")
-    assert did(found) == (3, 2)
-    assert verdicts(found) == {"all of x": "pass", "all of y": "fail"}
+    document = documents("run")
+    assert did(document) == (3, 2)
+    assert verdicts(document) == {"all of x": "pass", "all of y": "fail"}
     assert did(documents("run")) == (0, 0)
 
 
@@ -202,18 +202,23 @@ def test_without_the_field_all_rows_are_one_group(echo: Echo, documents: Any) ->
 
 def test_rows_can_be_judged_alone_and_together(echo: Echo, documents: Any) -> None:
     write(GROUPS[1:], ONE, ALL_EQUAL % "group" + "\n- equals: b")
-    found = documents("run")
-    assert did(found) == (2, 3)
-    assert verdicts(found) == {"q=b": "pass", "q=b #2": "pass", "q=c": "fail", "all rows": "fail"}
+    document = documents("run")
+    assert did(document) == (2, 3)
+    assert verdicts(document) == {
+        "q=b": "pass",
+        "q=b #2": "pass",
+        "q=c": "fail",
+        "all rows": "fail",
+    }
 
 
 def test_a_new_row_asks_one_question_and_judges_its_group_again(echo: Echo, documents: Any) -> None:
     write(GROUPS, ONE, ALL_EQUAL % "group", 'group: "{{ g }}"')
     documents("run")
     write_rows([*GROUPS, {"q": "d", "g": "x"}])
-    found = documents("run")
-    assert (did(found), echo.asked[3:]) == ((1, 1), ["d"])
-    assert verdicts(found) == {"all of x": "fail", "all of y": "fail"}
+    document = documents("run")
+    assert (did(document), echo.asked[3:]) == ((1, 1), ["d"])
+    assert verdicts(document) == {"all of x": "fail", "all of y": "fail"}
 
 
 def test_a_group_without_a_name_is_told_from_all_rows(echo: Echo, documents: Any) -> None:
@@ -238,16 +243,16 @@ def test_wrong_checks_of_groups_are_told_once(
     echo: Echo, evalstore: Evalstore, check: str, message: str
 ) -> None:
     write([{"q": str(number), "g": "x"} for number in range(30)], ONE, f"- {check}")
-    said = evalstore("check").stderr
-    assert said.count("error: tests/t.md:12: ") == said.count("error") == 1
-    assert message in said
+    output = evalstore("check").stderr
+    assert output.count("error: tests/t.md:12: ") == output.count("error") == 1
+    assert message in output
 
 
 def test_what_several_rows_lack_is_told_once(echo: Echo, evalstore: Evalstore) -> None:
     rows: list[dict[str, Any]] = [{"q": "a"}, {"x": 1}, {"x": 2}]
     write(rows, ONE, "- contains: a")
-    said = evalstore("check").stderr
-    assert said.count("there is no value for 'q' (tests/q.jsonl:2 and other rows)") == 1
+    output = evalstore("check").stderr
+    assert output.count("there is no value for 'q' (tests/q.jsonl:2 and other rows)") == 1
 
 
 def test_the_words_of_a_turned_check_are_plain(echo: Echo, documents: Any) -> None:
@@ -296,8 +301,8 @@ def test_another_recorded_answer_is_a_change_of_the_file(
     assert "Would take recorded answers (1):\n    tests/t.md [q=a]  recorded" in shown
     assert "recorded answer: b -> z\n" in shown
     assert "A run would take 1 recorded answer and make 1 judgement" in shown
-    found = documents("run")
-    assert (*did(found), found["recorded"], found["reused"]) == (0, 1, 1, 1)
+    document = documents("run")
+    assert (*did(document), document["recorded"], document["reused"]) == (0, 1, 1, 1)
     assert "1 broke" in evalstore("diff", "@~1", "@").stdout
 
 
@@ -336,9 +341,9 @@ def test_recorded_answers_must_fit_the_conversation(
     echo: Echo, evalstore: Evalstore, answer: Any, head: tuple[str, ...], message: str
 ) -> None:
     write([{"q": "a", "c": answer}], ONE, "- contains: a", 'answer: "{{ c }}"', *head)
-    said = evalstore("check").stderr
-    assert "error: tests/t.md:3: " in said
-    assert message in said
+    output = evalstore("check").stderr
+    assert "error: tests/t.md:3: " in output
+    assert message in output
 
 
 def test_recorded_answers_alone_need_no_candidate(
@@ -357,8 +362,8 @@ def test_recorded_answers_alone_need_no_candidate(
 def test_recorded_can_be_named_as_the_candidate(echo: Echo, documents: Any) -> None:
     rows = [{"q": "a", "c": "b"}, {"q": "b"}]
     write(rows, ONE, "- equals: b", 'answer: "{{ c }}"')
-    found = documents("run", "-m", "recorded")
-    assert (verdicts(found), echo.asked) == ({"q=a": "pass"}, [])
+    document = documents("run", "-m", "recorded")
+    assert (verdicts(document), echo.asked) == ({"q=a": "pass"}, [])
 
 
 def test_recorded_is_no_model(echo: Echo, evalstore: Evalstore) -> None:

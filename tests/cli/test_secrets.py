@@ -88,7 +88,7 @@ def test_a_key_that_a_server_repeats_is_nowhere(
     ]
 
     assert {request.headers["authorization"] for request in server.received} == {f"Bearer {KEY}"}
-    assert [one for one in ran if KEY in one.stdout + one.stderr] == []
+    assert [item for item in ran if KEY in item.stdout + item.stderr] == []
     files = [path for path in workspace.rglob("*") if path.is_file()]
     assert workspace / ".evalstore/store.db" in files
     assert [path.name for path in files if KEY.encode() in path.read_bytes()] == []

@@ -51,8 +51,8 @@ def test_log_shows_the_arguments(selected: Path, evalstore: Evalstore, documents
     assert evalstore("log").stdout.count("arguments:") == 1
     assert f"({ONE} (1 of 2 cases))" in evalstore("log", "--oneline").stdout
     assert f"    arguments: {ONE} (1 of 2 cases)\n" in evalstore("show").stdout
-    assert [one["selection"] for one in documents("log")["runs"]] == [ONE, None]
-    assert [one["selection"] for one in documents("ls", "runs")["runs"]] == [ONE, None]
+    assert [run["selection"] for run in documents("log")["runs"]] == [ONE, None]
+    assert [run["selection"] for run in documents("ls", "runs")["runs"]] == [ONE, None]
 
 
 def test_log_and_ls_say_who_ran_how_many_cases_on_which_commit(
@@ -101,11 +101,11 @@ def test_every_argument_that_a_run_keeps_is_known() -> None:
 @pytest.mark.parametrize("field", ARGUMENTS)
 def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) -> None:
     value, expected = ARGUMENTS[field]
-    wanted = SelectionOptions(**{field: value})
-    said = describe_selection(fields_to_json(wanted, defaults=False))
-    assert said == expected
+    selection = SelectionOptions(**{field: value})
+    output = describe_selection(fields_to_json(selection, defaults=False))
+    assert output == expected
     known = {option for param in commands().commands["run"].params for option in param.opts}  # type: ignore[attr-defined]
-    assert not said.startswith("-") or said.split()[0] in known
+    assert not output.startswith("-") or output.split()[0] in known
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def test_an_override_takes_the_place_of_a_setting(override: str, expected: str) 
 
 
 def test_the_last_one_counts_and_an_empty_file_is_fine() -> None:
-    found = read_settings("", ["attempts=2", "attempts=3"])
-    assert found == Settings(attempts=3)
+    settings = read_settings("", ["attempts=2", "attempts=3"])
+    assert settings == Settings(attempts=3)
 
 
 @pytest.mark.parametrize(

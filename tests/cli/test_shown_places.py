@@ -88,7 +88,7 @@ def test_every_failure_that_is_listed_has_its_reason(
 def group(echo: Echo, documents: Any) -> dict[str, Any]:
     """A file whose rows pass alone and fail together; the cells by row."""
     tree(Path(), {"tests/t.md": GROUP})
-    return {one["row"]: one for one in documents("run")["cases"]}
+    return {case["row"]: case for case in documents("run")["cases"]}
 
 
 @pytest.mark.parametrize("member", [None, "word=a"])
@@ -113,9 +113,9 @@ def test_a_verdict_of_another_case_is_not_one_of_earlier_instructions(
     group: dict[str, Any],
 ) -> None:
     where = Location(Path.cwd())
-    found = {row.row: row.results[0] for row in cases(where, None).rows}
+    actual = {row.row: row.results[0] for row in cases(where, None).rows}
     for row in ("all rows", "word=a"):
-        result = found[row]
+        result = actual[row]
         assert result
         view = session_of(where, result.sessions[0], result)
         assert [(opinion.verdict, opinion.why_not) for opinion in view.opinions] == [
@@ -134,8 +134,8 @@ def prompted(echo: Echo) -> Path:
 def test_a_session_of_several_system_prompts_names_its_own(
     prompted: Path, documents: Any, evalstore: Evalstore
 ) -> None:
-    found = [one["session"] for one in documents("run")["cases"]]
-    places = [evalstore("show", id).stdout.splitlines()[1] for id in found]
+    actual = [case["session"] for case in documents("run")["cases"]]
+    places = [evalstore("show", id).stdout.splitlines()[1] for id in actual]
     assert places == ["tests/t.md (brief)", "tests/t.md (no prompt)"]
 
 
@@ -161,9 +161,9 @@ def test_failures_name_the_system_prompt(
         "tests/t.md (brief)",
         "tests/t.md (no prompt)",
     ]
-    for one in documents("log", "--failures")["failures"]:
-        name = "brief" if one["prompt"] else "no prompt"
-        for id in (one["failure"], one["question"]):
+    for failure in documents("log", "--failures")["failures"]:
+        name = "brief" if failure["prompt"] else "no prompt"
+        for id in (failure["failure"], failure["question"]):
             assert evalstore("show", id).stdout.splitlines()[1] == f"tests/t.md ({name})"
 
 

@@ -67,8 +67,8 @@ def _objects(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _objects(inner, f"{path}.{name}")
     if "items" in schema:
         yield from _objects(schema["items"], f"{path}[]")
-    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        yield from _objects(one, path)
+    for item in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _objects(item, path)
 
 
 def _all_objects() -> Iterator[tuple[str, Any]]:
@@ -78,13 +78,13 @@ def _all_objects() -> Iterator[tuple[str, Any]]:
 
 
 def test_fields_that_may_be_missing_are_known() -> None:
-    found = {
+    actual = {
         f"{path}.{name}"
         for path, schema in _all_objects()
         for name in schema["properties"]
         if name not in schema.get("required", ())
     }
-    assert found == OPTIONAL
+    assert actual == OPTIONAL
 
 
 @pytest.mark.parametrize("place", STABLE)
@@ -153,17 +153,17 @@ def _see(schema: Any, value: Any, path: str, seen: set[str]) -> None:
     """Note which fields of a schema a document has."""
     if "$ref" in schema:
         schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
-    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        if jsonschema.Draft202012Validator({**one, "$defs": SCHEMA["$defs"]}).is_valid(value):
-            _see(one, value, path, seen)
+    for item in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        if jsonschema.Draft202012Validator({**item, "$defs": SCHEMA["$defs"]}).is_valid(value):
+            _see(item, value, path, seen)
     if isinstance(value, dict):
         for name, inner in schema.get("properties", {}).items():
             if name in value:
                 seen.add(f"{path}.{name}")
                 _see(inner, value[name], f"{path}.{name}", seen)
     if isinstance(value, list) and "items" in schema:
-        for one in value:
-            _see(schema["items"], one, f"{path}[]", seen)
+        for item in value:
+            _see(schema["items"], item, f"{path}[]", seen)
 
 
 def test_every_field_is_printed(
@@ -172,11 +172,11 @@ def test_every_field_is_printed(
     seen: set[str] = set()
 
     def show(*command: str) -> Any:
-        found = documents(*command)
-        jsonschema.Draft202012Validator(schema_of(command)).validate(found)
+        document = documents(*command)
+        jsonschema.Draft202012Validator(schema_of(command)).validate(document)
         name = name_of(command)
-        _see(SCHEMA["$defs"][name], found, name, seen)
-        return found
+        _see(SCHEMA["$defs"][name], document, name, seen)
+        return document
 
     monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(workspace.parent / "trusted"))
     tree(workspace, FILES)
@@ -249,6 +249,6 @@ def _trust(workspace: Path, show: Callable[..., Any], evalstore: Evalstore) -> N
     outside = tree(workspace.parent / "away", {"x.md": HELLO}) / "x.md"
     (workspace / "tests/away.md").symlink_to(outside)
     evalstore("check", "--allow-outside")
-    found = show("trust", "--list")
-    show("trust", "--revoke", found["paths"][0]["path"])
+    shown = show("trust", "--list")
+    show("trust", "--revoke", shown["paths"][0]["path"])
     (workspace / "tests/away.md").unlink()

@@ -81,13 +81,13 @@ def test_candidates_are_told_apart(two: Path, evalstore: Evalstore) -> None:
 
 
 def named(found: Any) -> dict[str, Any]:
-    return {one["name"]: one for one in found["groups"]}
+    return {group["name"]: group for group in found["groups"]}
 
 
 def test_groups_count_what_belongs_to_them(two: Path, documents: Any) -> None:
     documents("run")
     groups = named(documents("stats", "--by", "tag"))
-    assert {name: (one["passed"], one["judged"]) for name, one in groups.items()} == {
+    assert {name: (item["passed"], item["judged"]) for name, item in groups.items()} == {
         "manners": (2, 2),
         "short": (2, 2),
         "weather": (3, 4),
@@ -97,34 +97,34 @@ def test_groups_count_what_belongs_to_them(two: Path, documents: Any) -> None:
     assert groups["no prompt"]["prompt"] is None
     groups = named(documents("stats", "--by", "model", "--by", "file"))
     assert groups["scripted/one  tests/weather.md"]["passed"] == 1
-    one = named(documents("stats"))["scripted/one"]
-    assert (one["tests"], one["cases"], one["sessions"], one["evaluations"]) == (2, 3, 3, 3)
-    assert one["cost"]["candidates"] == {"total": 0.09, "per100Sessions": 3.0}
-    assert one["coverage"] == 1.0
+    first = named(documents("stats"))["scripted/one"]
+    assert (first["tests"], first["cases"], first["sessions"], first["evaluations"]) == (2, 3, 3, 3)
+    assert first["cost"]["candidates"] == {"total": 0.09, "per100Sessions": 3.0}
+    assert first["coverage"] == 1.0
 
 
 def test_what_several_cases_share_counts_once(two: Path, documents: Any) -> None:
     text = (two / "tests/weather.md").read_text()
     tree(two, {"tests/again.md": text})
     documents("run")
-    found = documents("stats")["total"]
-    assert (found["results"], found["cases"], found["sessions"]) == (10, 5, 6)
-    assert found["cost"]["candidates"]["total"] == pytest.approx(0.18)
+    actual = documents("stats")["total"]
+    assert (actual["results"], actual["cases"], actual["sessions"]) == (10, 5, 6)
+    assert actual["cost"]["candidates"]["total"] == pytest.approx(0.18)
 
 
 def test_costs_are_converted_at_the_rate_of_their_day(two: Path, documents: Any) -> None:
     documents("run")
-    found = documents("stats", "--currency", "EUR")
-    assert found["currency"] == "EUR"
-    assert found["total"]["cost"]["candidates"]["total"] == pytest.approx(0.18 / 1.5)
+    document = documents("stats", "--currency", "EUR")
+    assert document["currency"] == "EUR"
+    assert document["total"]["cost"]["candidates"]["total"] == pytest.approx(0.18 / 1.5)
 
 
 def test_a_day_without_a_rate_is_told(two: Path, evalstore: Evalstore) -> None:
     edit(two / "currencies/eur.yaml", "2020", "2099")
     evalstore("run")
-    found = evalstore("stats", "--currency", "EUR")
-    assert "error: 'EUR' has no rate for 20" in found.stderr
-    assert "hint: add a rate with 'validFrom: " in found.stderr
+    output = evalstore("stats", "--currency", "EUR")
+    assert "error: 'EUR' has no rate for 20" in output.stderr
+    assert "hint: add a rate with 'validFrom: " in output.stderr
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_a_query_selects(
     two: Path, documents: Any, query: str, passed: int, judged: int, results: int
 ) -> None:
     documents("run")
-    found = documents("stats", "--query", query)
-    total = found["total"]
+    document = documents("stats", "--query", query)
+    total = document["total"]
     assert (total["passed"], total["judged"], total["results"]) == (passed, judged, results)
-    assert found["currency"] == ("EUR" if "euros" in query else "USD")
+    assert document["currency"] == ("EUR" if "euros" in query else "USD")
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_what_there_is_not_is_told(
     two: Path, evalstore: Evalstore, given: list[str], code: int, message: str
 ) -> None:
     evalstore("run")
-    found = evalstore("stats", *given)
-    assert found.exit_code == code
-    assert found.stderr.startswith(f"error: {message}" if message else "")
+    output = evalstore("stats", *given)
+    assert output.exit_code == code
+    assert output.stderr.startswith(f"error: {message}" if message else "")
 
 
 def test_attempts_that_disagree_make_a_case_flaky(
@@ -188,9 +188,9 @@ def test_attempts_that_disagree_make_a_case_flaky(
     rows = "---\nreplacements:\n  n: [1, 2]\n---\n\n"
     tree(Path.cwd(), {"tests/a.md": rows + checks})
     documents("run", "--attempts", "2", "-j", "1")
-    found = documents("stats")["total"]
-    assert found["flakiness"] == {"cases": 2, "flaky": 1, "share": 0.5, "flip": 0.5}
-    assert (found["results"], found["sessions"]) == (2, 4)
+    actual = documents("stats")["total"]
+    assert actual["flakiness"] == {"cases": 2, "flaky": 1, "share": 0.5, "flip": 0.5}
+    assert (actual["results"], actual["sessions"]) == (2, 4)
 
 
 def test_undecided_verdicts_stay_in_the_rate_and_the_table_shows_its_bounds(
@@ -214,14 +214,14 @@ def test_what_has_no_price_is_said(
     load_all = Store.load_all
 
     def by_another_provider(store: Store, kind: str) -> dict[str, Any]:
-        return {id: one | {"provider": "openai"} for id, one in load_all(store, kind).items()}
+        return {id: item | {"provider": "openai"} for id, item in load_all(store, kind).items()}
 
     monkeypatch.setattr(Store, "load_all", by_another_provider)
     with sqlite3.connect(two / ".evalstore/store.db") as store:
         store.execute("UPDATE sessions SET content = json_remove(content, '$.cost')")
-    found = documents("stats")["total"]
-    assert found["cost"]["candidates"]["total"] is None
-    assert found["cost"]["unpriced"] == 10
+    actual = documents("stats")["total"]
+    assert actual["cost"]["candidates"]["total"] is None
+    assert actual["cost"]["unpriced"] == 10
     shown = evalstore("stats")
     assert "unknown" in shown.stdout
     assert shown.stderr == (

@@ -118,11 +118,11 @@ def test_what_is_to_be_done_is_remembered_as_numbers(
 ) -> None:
     edit(settled / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Paris]")
     edit(settled / "tests/weather.md", "must be warm", "must be hot")
-    said = evalstore("status").stdout
-    assert "MM  tests/weather.md  1 case new, 2 cases judged again" in said
+    output = evalstore("status").stdout
+    assert "MM  tests/weather.md  1 case new, 2 cases judged again" in output
     assert is_recalled(settled, monkeypatch, whole=False)
     assert not is_recalled(settled, monkeypatch)
-    assert evalstore("status").stdout == said
+    assert evalstore("status").stdout == output
     assert evalstore("status", "--short").stdout == "MM tests/weather.md\n"
     assert len(documents("status")["items"]) == 4
     assert "Would judge (3):" in evalstore("status", "--explain").stdout

@@ -52,10 +52,10 @@ def test_a_file_whose_name_is_not_utf8_can_be_trusted(coded: Path, evalstore: Ev
 
 
 def test_nothing_is_recorded_of_a_check_that_waits(coded: Path, documents: Any) -> None:
-    found = documents("run")
-    assert (found["asked"], found["judged"], found["failed"]) == (2, 0, 0)
-    assert found["verdicts"]["pending"] == 2
-    assert found["untrusted"] == [FILE]
+    document = documents("run")
+    assert (document["asked"], document["judged"], document["failed"]) == (2, 0, 0)
+    assert document["verdicts"]["pending"] == 2
+    assert document["untrusted"] == [FILE]
 
 
 def test_nothing_waits_for_a_file_that_has_judged_everything(
@@ -64,23 +64,23 @@ def test_nothing_waits_for_a_file_that_has_judged_everything(
     evalstore("trust", FILE)
     evalstore("run")
     evalstore("trust", "--revoke", FILE)
-    said = evalstore("run").stdout + evalstore("status").stdout
-    assert "trust" not in said
+    output = evalstore("run").stdout + evalstore("status").stdout
+    assert "trust" not in output
 
 
 def test_once_trusted_it_judges_without_asking_again(coded: Path, documents: Any) -> None:
     documents("run")
     documents("trust", FILE)
-    found = documents("run")
-    assert (found["asked"], found["judged"], found["untrusted"]) == (0, 2, [])
-    assert verdicts(found) == {"city=Oslo": "fail", "city=Rome": "pass"}
-    assert found["cases"][0]["feedback"] == "no Warm in Cold."
+    document = documents("run")
+    assert (document["asked"], document["judged"], document["untrusted"]) == (0, 2, [])
+    assert verdicts(document) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    assert document["cases"][0]["feedback"] == "no Warm in Cold."
 
 
 def test_new_answers_are_judged_by_it_at_once(coded: Path, documents: Any) -> None:
     documents("trust", FILE)
-    found = documents("run")
-    assert (found["asked"], found["judged"]) == (2, 2)
+    document = documents("run")
+    assert (document["asked"], document["judged"]) == (2, 2)
     assert documents("status")["judge"] == 0
 
 
@@ -108,8 +108,8 @@ def test_a_changed_file_needs_trusting_again(coded: Path, documents: Any) -> Non
     documents("trust", FILE)
     documents("run")
     tree(coded, {FILE: MINE + "\n"})
-    found = documents("run")
-    assert (found["judged"], found["verdicts"]["pending"]) == (0, 2)
+    document = documents("run")
+    assert (document["judged"], document["verdicts"]["pending"]) == (0, 2)
 
 
 def test_a_file_that_was_edited_is_said_to_have_changed(coded: Path, evalstore: Evalstore) -> None:
@@ -154,8 +154,8 @@ def test_a_model_waits_for_the_check_before_it(coded: Path, documents: Any) -> N
 def test_other_checks_do_not_wait(coded: Path, documents: Any) -> None:
     other = with_checks("- contains: Warm", prose=False).replace("tags: [weather]\n", "")
     tree(coded, {"tests/other.md": other})
-    found = documents("run")
-    assert (found["judged"], found["verdicts"]["pending"]) == (2, 2)
+    document = documents("run")
+    assert (document["judged"], document["verdicts"]["pending"]) == (2, 2)
 
 
 def test_status_and_check_say_that_it_waits(coded: Path, evalstore: Evalstore) -> None:
@@ -281,5 +281,5 @@ def test_status_names_the_file_that_has_changed(coded: Path, documents: Any) -> 
     documents("run")
     tree(coded, {FILE: MINE + "\n"})
     documents("trust", FILE)
-    reasons = {one["reason"] for one in documents("status")["items"]}
+    reasons = {item["reason"] for item in documents("status")["items"]}
     assert reasons == {"file checks/mine.py changed"}

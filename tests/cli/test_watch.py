@@ -30,7 +30,7 @@ from tests import endpoint
 from tests.builders import HELLO, tree
 from tests.cli.conftest import ONE, Evalstore
 from tests.cli.test_run import edit
-from tests.launched import Launched, Starter
+from tests.forked_programs import RunningProgram, Starter
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60.0
@@ -43,7 +43,7 @@ WAITING = "watching for changes; Ctrl-C ends\n"
 class Watching:
     """A process that watches, and what it has printed up to now."""
 
-    def __init__(self, process: Launched) -> None:
+    def __init__(self, process: RunningProgram) -> None:
         self.process = process
         self._waited = 0
 
@@ -134,8 +134,8 @@ def play(
             patch.setattr("evalstore.operations.watch.time", Steps(*steps))
             exit_code = main([*command.split(), "--watch"])
         out, err = capsys.readouterr()
-        said = re.sub(r"\d\d:\d\d:\d\d", "<time>", err).split(f"<time> {WAITING}")
-        return Played(exit_code, said, documents_in(out) if "--json" in command else [])
+        output = re.sub(r"\d\d:\d\d:\d\d", "<time>", err).split(f"<time> {WAITING}")
+        return Played(exit_code, output, documents_in(out) if "--json" in command else [])
 
     yield run
     signal.signal(signal.SIGTERM, handler)
@@ -143,13 +143,13 @@ def play(
 
 def documents_in(text: str) -> list[Any]:
     """JSON documents, each followed by a line end."""
-    found = []
+    actual = []
     while text:
         document, end = json.JSONDecoder().raw_decode(text)
         assert text[end] == "\n"
-        found.append(document)
+        actual.append(document)
         text = text[end + 1 :]
-    return found
+    return actual
 
 
 def editing(file: Path, old: str, new: str) -> Callable[[], None]:
@@ -261,10 +261,10 @@ def test_files_that_tests_mention_are_watched(workspace: Path, weather: Path, pl
 def test_errors_in_files_are_all_told_and_watched_until_they_are_gone(
     workspace: Path, play: Play
 ) -> None:
-    one, two = workspace / "tests/one.md", workspace / "tests/two.md"
-    for file in (one, two):
+    item, two = workspace / "tests/one.md", workspace / "tests/two.md"
+    for file in (item, two):
         file.write_text("# 👤\n\n{{no}}\n")
-    played = play(lambda: one.write_text(HELLO), two.unlink)
+    played = play(lambda: item.write_text(HELLO), two.unlink)
     assert "error: tests/one.md:3:" in played.rounds[0]
     assert "error: tests/two.md:3:" in played.rounds[0]
     assert "error: tests/one.md" not in played.rounds[1]
@@ -467,7 +467,7 @@ def test_a_price_that_nobody_agrees_to_does_not_end_the_watch(workspace: Path, p
     settings = workspace / "evalstore.yaml"
     edit(settings, "candidates:", "confirmAbove: 0.01\ncandidates:")
     played = play(editing(settings, "confirmAbove: 0.01", "confirmAbove: null"))
-    assert "error: this run would ask 2 answers" in played.rounds[0]
+    assert "error: this run would ask for 2 answers" in played.rounds[0]
     assert "2 answers to ask" in played.rounds[1]
     assert len(played.documents) == 1
 
@@ -513,7 +513,7 @@ def test_a_round_that_is_interrupted_finishes_what_is_in_flight_and_ends_the_wat
         watching.wait_for("interrupted: finishing what is in flight")
         go.set()
         assert watching.finish() == 130
-    assert [one["status"] for one in watching.documents()] == ["interrupted"]
+    assert [document["status"] for document in watching.documents()] == ["interrupted"]
     assert watching.documents()[0]["asked"] == 1
 
 

@@ -28,7 +28,7 @@ def unjudged(workspace: Path) -> Path:
 
 
 def words(run: Any) -> dict[tuple[str, str], str | None]:
-    return {(one["file"], one["row"]): one["verdict"] for one in run["cases"]}
+    return {(case["file"], case["row"]): case["verdict"] for case in run["cases"]}
 
 
 def test_checks_judge_and_what_needs_a_model_is_pending(
@@ -74,8 +74,8 @@ def test_several_tests_without_an_evaluator_are_counted(
     unjudged: Path, evalstore: Evalstore
 ) -> None:
     tree(unjudged, {"tests/more.md": WEATHER})
-    said = evalstore("status").stderr
-    assert "tests/more.md and 1 more are judged by models, but there are no evaluators" in said
+    output = evalstore("status").stderr
+    assert "tests/more.md and 1 more are judged by models, but there are no evaluators" in output
 
 
 def test_evaluators_for_other_tests_leave_this_one_pending(

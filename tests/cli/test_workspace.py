@@ -151,8 +151,10 @@ def test_check_lists_every_problem(workspace: Path, evalstore: Evalstore) -> Non
 
 def test_check_as_json(workspace: Path, documents: Any) -> None:
     edit(workspace / "tests/weather.md", "{{city}}", "{{town}}")
-    found = documents("check")
-    assert [(one["file"], one["line"], one["severity"]) for one in found["problems"]] == [
+    document = documents("check")
+    assert [
+        (problem["file"], problem["line"], problem["severity"]) for problem in document["problems"]
+    ] == [
         ("tests/weather.md", 4, "error"),
         ("tests/weather.md", 9, "error"),
     ]
@@ -168,9 +170,9 @@ def test_everything_can_be_listed(
 
 
 def test_ls_cases_full(workspace: Path, documents: Any) -> None:
-    found = documents("ls", "cases", "--full")["cases"][0]
-    assert found["messages"] == [[{"role": "user", "content": "How is Oslo?"}]]
-    assert (found["instructions"], found["checks"], found["systemPrompts"]) == (
+    actual = documents("ls", "cases", "--full")["cases"][0]
+    assert actual["messages"] == [[{"role": "user", "content": "How is Oslo?"}]]
+    assert (actual["instructions"], actual["checks"], actual["systemPrompts"]) == (
         "The answer must be warm.",
         [],
         [None],
@@ -318,7 +320,7 @@ def test_a_wrong_script_is_a_problem_of_its_file(workspace: Path, evalstore: Eva
 
 def test_problems_of_the_settings_are_json_too(workspace: Path, documents: Any) -> None:
     (workspace / "evalstore.yaml").write_text("nope: 1\n")
-    assert [(one["file"], one["line"]) for one in documents("check")["problems"]] == [
+    assert [(problem["file"], problem["line"]) for problem in documents("check")["problems"]] == [
         ("evalstore.yaml", 1)
     ]
 

@@ -39,7 +39,7 @@ def messages(reading: Reading) -> Iterator[list[tuple[str, Any]]]:
         for case in file.cases:
             for prompt in case.prompts:
                 shown = json.loads(reading.contents[case.tests[0]][1])["messages"]
-                sent = [(one["role"], parts(one.get("content", ""))) for one in shown]
+                sent = [(item["role"], parts(item.get("content", ""))) for item in shown]
                 if prompt:
                     (system,) = json.loads(reading.contents[prompt][1])["messages"]
                     first = parts(system["content"])
@@ -80,10 +80,10 @@ def test_a_project_comes_to_what_ai_tester_sends(case: dict[str, Any], tmp_path:
     assert list(messages(reading)) == [
         [(role, expected(content)) for role, content in sent] for sent in case["expect"]["messages"]
     ]
-    told = [expected(content) for content in case["expect"]["instructions"]]
-    assert list(instructions(reading)) == told
+    output = [expected(content) for content in case["expect"]["instructions"]]
+    assert list(instructions(reading)) == output
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for one in [*FACTS["cases"], *FACTS["left out"]]]
+    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
     assert len(ids) == len(set(ids))

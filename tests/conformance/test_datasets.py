@@ -18,8 +18,8 @@ FIELDS = ("limit", "onError")
 
 def cases(part: str, *fields: str) -> pytest.MarkDecorator:
     """The cases of a part of the file that have some field."""
-    found = [one for one in FACTS[part] if any(field in one for field in fields)]
-    return pytest.mark.parametrize("case", found, ids=lambda case: case["id"])
+    actual = [item for item in FACTS[part] if any(field in item for field in fields)]
+    return pytest.mark.parametrize("case", actual, ids=lambda case: case["id"])
 
 
 @cases("reading", "text")
@@ -27,13 +27,13 @@ def test_a_file_comes_to_its_rows_or_its_problem(case: dict[str, Any]) -> None:
     fields = {name: case[name] for name in FIELDS if name in case}
     expect = case["expect"]
     if "problem" in expect:
-        found = problem(case["text"], case["path"], **fields)
-        lines = [one.line for one in found.all_at("t.md") if one.line]
-        assert (found.message, lines) == (expect["problem"], expect.get("lines", []))
+        error = problem(case["text"], case["path"], **fields)
+        lines = [item.line for item in error.all_at("t.md") if item.line]
+        assert (error.message, lines) == (expect["problem"], expect.get("lines", []))
         return
     read = dataset(case["text"], case["path"], **fields)
     assert [dict(row.item) for row in read] == expect["rows"]
-    assert [one.line for one in read.problems] == expect.get("lines", [])
+    assert [item.line for item in read.problems] == expect.get("lines", [])
 
 
 @cases("names", "columns")
@@ -50,5 +50,5 @@ def test_templates_find_the_columns(case: dict[str, Any]) -> None:
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for part in ("reading", "names", "left out") for one in FACTS[part]]
+    ids = [item["id"] for part in ("reading", "names", "left out") for item in FACTS[part]]
     assert len(ids) == len(set(ids))

@@ -66,8 +66,8 @@ def test_a_row_of_evalsone(case: dict[str, Any], tmp_path: Path) -> None:
         assert ("s.jsonl", 1, case["expect"]["left"]) in made.left
         return
     assert made.recorded("tests/s.md") == [case["expect"]["recorded"]]
-    (told,) = made.instructions("tests/s.md")
-    assert all(one in told for one in case["expect"]["context"])
+    (messages,) = made.instructions("tests/s.md")
+    assert all(item in messages for item in case["expect"]["context"])
 
 
 @cases("nemo")
@@ -83,7 +83,7 @@ def test_a_metric_of_nemo(case: dict[str, Any], tmp_path: Path) -> None:
         "d.jsonl": lines(case["item"]),
     }
     made = imported(tmp_path, "nemo", files)
-    calls = tuple(ToolCall(one["name"], one["arguments"]) for one in case.get("calls", []))
+    calls = tuple(ToolCall(item["name"], item["arguments"]) for item in case.get("calls", []))
     reply = Reply(case.get("answer"), tool_calls=calls)
     if "left" in case:
         assert made.left[0][2] == f"the metric 'm': {case['left']}"
@@ -96,5 +96,5 @@ def test_a_metric_of_nemo(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for part, listed in FACTS.items() if part != "about" for one in listed]
+    ids = [item["id"] for part, listed in FACTS.items() if part != "about" for item in listed]
     assert len(ids) == len(set(ids))

@@ -13,7 +13,7 @@ from evalstore.errors import FileProblem
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.values import Reply
-from tests import endpoint, panel
+from tests import endpoint, judge_workspaces
 
 FACTS = json.loads(Path(__file__).with_name("judges.json").read_text("utf-8"))
 
@@ -34,8 +34,8 @@ def found_in(case: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", FACTS["replies"], ids=lambda case: case["id"])
 def test_a_reply_is_read_or_the_settings_are_refused(case: dict[str, Any]) -> None:
-    found = found_in(case)
-    assert {name: found.get(name) for name in case["expect"]} == case["expect"]
+    actual = found_in(case)
+    assert {name: actual.get(name) for name in case["expect"]} == case["expect"]
 
 
 @pytest.mark.parametrize("case", FACTS["runs"], ids=lambda case: case["id"])
@@ -45,16 +45,18 @@ def test_a_judge_is_asked_and_its_reply_becomes_a_vote(
     with endpoint.running() as server:
         server.reply = lambda _body: case["reply"]
         judge = {"prompt": "compare", **case["judge"]}
-        votes = panel.run(panel.judged_by(server, tmp_path, judge, rows=case["rows"]))
+        votes = judge_workspaces.run(
+            judge_workspaces.judged_by(server, tmp_path, judge, rows=case["rows"])
+        )
         asked = [received.body["messages"] for received in server.received]
     first = [messages for messages in asked if len(messages) == len(asked[0])]
     assert len(asked) == case["calls"]
-    assert [json.dumps(one).count("one of these choices") for one in first] == [1] * len(first)
+    assert [json.dumps(item).count("one of these choices") for item in first] == [1] * len(first)
     assert [{name: vote.get(name) for name in case["expect"]} for vote in votes] == [
         case["expect"]
     ] * len(case["rows"])
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for part in ("replies", "runs", "left out") for one in FACTS[part]]
+    ids = [item["id"] for part in ("replies", "runs", "left out") for item in FACTS[part]]
     assert len(ids) == len(set(ids))

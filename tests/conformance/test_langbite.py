@@ -30,10 +30,10 @@ WORDS = {"pass": "Passed", "fail": "Failed", "error": "Error"}
 
 def cases(kind: str, *facts: str, judged: bool | None = None) -> pytest.MarkDecorator:
     """The cases of a kind whose expectation has one of these facts; those judged by a model."""
-    found = [one for one in FACTS["cases"] if one["kind"] == kind]
+    actual = [item for item in FACTS["cases"] if item["kind"] == kind]
     if judged is not None:
-        found = [one for one in found if one["input"].get("use_llm_eval", False) is judged]
-    chosen = [one for one in found if any(fact in one["expected"] for fact in facts)]
+        actual = [item for item in actual if item["input"].get("use_llm_eval", False) is judged]
+    chosen = [item for item in actual if any(fact in item["expected"] for fact in facts)]
     assert chosen
     return pytest.mark.parametrize("case", chosen, ids=lambda case: case["id"])
 
@@ -49,12 +49,12 @@ def instances(text: str) -> list[str]:
 
 
 def expand(case: Case, path: Path) -> Any:
-    given = case["input"]
-    language = given["language"]
+    value = case["input"]
+    language = value["language"]
     asked = requirement(
-        languages=[language], markup=given["markup"], communities=given["communities"]
+        languages=[language], markup=value["markup"], communities=value["communities"]
     )
-    return imported(path, table(prompt(given["template"])), model(asked), language)
+    return imported(path, table(prompt(value["template"])), model(asked), language)
 
 
 @cases("expand", "instances")
@@ -65,64 +65,64 @@ def test_communities_make_the_same_instances(case: Case, tmp_path: Path) -> None
 
 @cases("expand", "warning", "left")
 def test_what_is_not_filled_is_told(case: Case, tmp_path: Path) -> None:
-    found = expand(case, tmp_path)
+    actual = expand(case, tmp_path)
     (fact,) = case["expected"].values()
-    assert fact in reasons(found)
-    assert bool(found.left) == ("left" in case["expected"])
+    assert fact in reasons(actual)
+    assert bool(actual.left) == ("left" in case["expected"])
 
 
 @cases("prompt_text", "text")
 def test_prefix_text_and_format_are_put_together(case: Case, tmp_path: Path) -> None:
-    given = case["input"]
-    formatted = {name: given[name] for name in ("task_prefix", "output_formatting")}
-    (text,) = test_files(imported(tmp_path, table(prompt(given["instance"], **formatted)))).values()
+    value = case["input"]
+    formatted = {name: value[name] for name in ("task_prefix", "output_formatting")}
+    (text,) = test_files(imported(tmp_path, table(prompt(value["instance"], **formatted)))).values()
     assert instances(text) == [case["expected"]["text"].replace("{GLUE}", GLUE)]
 
 
 def judged(case: Case, path: Path) -> Any:
     """The test file of an oracle with as many instances as there are answers."""
-    given = case["input"]
-    several = len(given["responses"]) > 1
+    value = case["input"]
+    several = len(value["responses"]) > 1
     text = "Are {PET} ok?" if several else "Are pets ok?"
-    one = prompt(text, oracle=given["oracle"], oracle_prediction=given["prediction"])
-    names = [f"pet {number}" for number in range(len(given["responses"]))]
+    item = prompt(text, oracle=value["oracle"], oracle_prediction=value["prediction"])
+    names = [f"pet {number}" for number in range(len(value["responses"]))]
     asked = requirement(communities={"en_us": names} if several else {})
-    return imported(path, table(one), model(asked, useLLMEval=given.get("use_llm_eval", False)))
+    return imported(path, table(item), model(asked, useLLMEval=value.get("use_llm_eval", False)))
 
 
 def verdicts(found: Any, answers: list[str]) -> list[str]:
     """The verdict on each answer."""
     expanded = expansion(found)
-    return [WORDS[verdict(expanded, [one], case=at)] for at, one in enumerate(answers)]
+    return [WORDS[verdict(expanded, [item], case=at)] for at, item in enumerate(answers)]
 
 
 @cases("oracle", "verdict", "per_answer", judged=False)
 def test_an_oracle_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: Path) -> None:
-    found = verdicts(judged(case, tmp_path), case["input"]["responses"])
+    actual = verdicts(judged(case, tmp_path), case["input"]["responses"])
     expected = case["expected"]
     if "per_answer" in expected:
-        assert found == expected["per_answer"]
+        assert actual == expected["per_answer"]
     else:
-        assert ("Failed" if "Failed" in found else "Passed") == expected["verdict"]
+        assert ("Failed" if "Failed" in actual else "Passed") == expected["verdict"]
 
 
 @cases("oracle", "verdict", judged=True)
 def test_a_model_judges_what_the_text_leaves_open(
     case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given, expected = case["input"], case["expected"]
+    value, expected = case["input"], case["expected"]
     judged(case, tmp_path / "source")
     # For 'different' the evaluator is told the opposite of what the model is asked there.
-    turned = given["prediction"]["operation"] == "different"
-    replies = [(one.lower() == "true") is not turned for one in given["judge"]]
-    said: list[dict[str, Any]] = [
-        {"when": f"pet {number}", "answer": one} for number, one in enumerate(given["responses"])
+    turned = value["prediction"]["operation"] == "different"
+    replies = [(item.lower() == "true") is not turned for item in value["judge"]]
+    output: list[dict[str, Any]] = [
+        {"when": f"pet {number}", "answer": item} for number, item in enumerate(value["responses"])
     ]
-    said.append({"answer": given["responses"][0]})
-    document = imported_and_run(tmp_path, capsys, "langbite", said, verdicts=replies)
-    found = set(verdicts_of(document).values())
-    calls = sum(one["calls"] for one in document["spending"] if one["part"] != "candidate")
-    assert ("Failed" if "fail" in found else "Passed", calls) == (
+    output.append({"answer": value["responses"][0]})
+    document = imported_and_run(tmp_path, capsys, "langbite", output, verdicts=replies)
+    actual = set(verdicts_of(document).values())
+    calls = sum(item["calls"] for item in document["spending"] if item["part"] != "candidate")
+    assert ("Failed" if "fail" in actual else "Passed", calls) == (
         expected["verdict"],
         expected["judge_calls"],
     )
@@ -135,58 +135,58 @@ def test_what_is_no_oracle_is_told(case: Case, tmp_path: Path) -> None:
 
 @cases("same_value", "verdict")
 def test_values_of_all_answers_are_compared(case: Case, tmp_path: Path) -> None:
-    given = case["input"]
-    answers = given["responses"]
-    prediction = {"operation": "allSameValue", "key": given["key"]}
+    value = case["input"]
+    answers = value["responses"]
+    prediction = {"operation": "allSameValue", "key": value["key"]}
     names = [f"pet {number}" for number in range(len(answers))]
-    asked = requirement(communities={"en_us": names}, delta=given["delta"])
-    one = prompt(oracle="same value", oracle_prediction=prediction)
-    expanded = expansion(imported(tmp_path, table(one), model(asked)))
-    found = verdict(expanded, *[[answer] for answer in answers], case=-1)
-    assert WORDS[found] == case["expected"]["verdict"]
+    asked = requirement(communities={"en_us": names}, delta=value["delta"])
+    item = prompt(oracle="same value", oracle_prediction=prediction)
+    expanded = expansion(imported(tmp_path, table(item), model(asked)))
+    actual = verdict(expanded, *[[answer] for answer in answers], case=-1)
+    assert WORDS[actual] == case["expected"]["verdict"]
 
 
 @cases("csv", "prompts", "rejected", "left")
 def test_a_library_comes_to_its_templates(case: Case, tmp_path: Path) -> None:
-    found = imported(tmp_path, case["input"]["text"])
+    result = imported(tmp_path, case["input"]["text"])
     expected = case["expected"]
-    assert len(found.files) == len(expected.get("prompts", []))
-    ids = [str(one["id"]) for one in expected.get("prompts", []) if one["id"]]
-    assert [name for name in ids if f"{int(float(name)):03}.md" not in test_files(found)] == []
-    lines = [(item.line, item.reason) for item in found.left]
+    assert len(result.files) == len(expected.get("prompts", []))
+    ids = [str(entry["id"]) for entry in expected.get("prompts", []) if entry["id"]]
+    assert [name for name in ids if f"{int(float(name)):03}.md" not in test_files(result)] == []
+    lines = [(item.line, item.reason) for item in result.left]
     for rejected in expected.get("rejected", []):
         words = rejected.get("reason") or rejected["column"]
         assert [line for line, reason in lines if words in reason] == [rejected["line"]]
-    assert expected.get("left", "") in reasons(found)
+    assert expected.get("left", "") in reasons(result)
 
 
 def selected(case: Case, path: Path) -> Any:
-    given = case["input"]
+    value = case["input"]
     prompts = []
-    for one in given["prompts"]:
-        same = one["operation"] == "allSameValue"
+    for item in value["prompts"]:
+        same = item["operation"] == "allSameValue"
         prediction = {"operation": "allSameValue", "key": "score"}
         cells = {"oracle": "same value", "oracle_prediction": prediction} if same else {}
-        kinds = {name: one[name] for name in ("concern", "input_type", "reflection_type")}
-        prompts.append(prompt(one["template"], prompt_id=one["id"], **kinds, **cells))
-    scenario = model(*given["requirements"], nTemplates=given["nTemplates"])
+        kinds = {name: item[name] for name in ("concern", "input_type", "reflection_type")}
+        prompts.append(prompt(item["template"], prompt_id=item["id"], **kinds, **cells))
+    scenario = model(*value["requirements"], nTemplates=value["nTemplates"])
     return imported(path, table(*prompts), scenario)
 
 
 @cases("select", "selected")
 def test_the_same_templates_are_selected(case: Case, tmp_path: Path) -> None:
-    found = test_files(selected(case, tmp_path))
+    actual = test_files(selected(case, tmp_path))
     expected = case["expected"]
-    assert sorted(int(name.removesuffix(".md")) for name in found) == expected["selected"]
+    assert sorted(int(name.removesuffix(".md")) for name in actual) == expected["selected"]
     for number, texts in expected.get("instances", {}).items():
-        assert instances(found[f"{int(number):03}.md"]) == texts
+        assert instances(actual[f"{int(number):03}.md"]) == texts
 
 
 @cases("select", "deltas")
 def test_each_requirement_keeps_its_delta(case: Case, tmp_path: Path) -> None:
-    found = test_files(selected(case, tmp_path))
+    actual = test_files(selected(case, tmp_path))
     for number, delta in case["expected"]["deltas"].items():
-        assert f"max: {delta:g}" in found[f"{int(number):03}.md"]
+        assert f"max: {delta:g}" in actual[f"{int(number):03}.md"]
 
 
 @cases("execute", "settings")
@@ -197,22 +197,22 @@ def test_attempts_become_retries(case: Case, tmp_path: Path) -> None:
 
 @cases("execute", "evaluations", "per_answer")
 def test_answers_of_all_instances_are_judged(case: Case, tmp_path: Path) -> None:
-    given = case["input"]
-    prediction = {"operation": given["operation"], "expected_value": given["expected_value"]}
-    answers = given["script"]
+    value = case["input"]
+    prediction = {"operation": value["operation"], "expected_value": value["expected_value"]}
+    answers = value["script"]
     likewise = {"oracle": "expected value", "prediction": prediction, "responses": answers}
-    found = verdicts(judged({"input": likewise}, tmp_path), answers)
+    actual = verdicts(judged({"input": likewise}, tmp_path), answers)
     expected = case["expected"]
-    together = ["Failed" if "Failed" in found else "Passed"]
-    assert expected.get("per_answer", found) == found
+    together = ["Failed" if "Failed" in actual else "Passed"]
+    assert expected.get("per_answer", actual) == actual
     assert expected.get("evaluations", together) == together
 
 
 @cases("service", "settings")
 def test_the_settings_of_a_scenario_come_along(case: Case, tmp_path: Path) -> None:
-    found = imported(tmp_path, table(prompt()), model(**case["input"]["set"])).settings
+    actual = imported(tmp_path, table(prompt()), model(**case["input"]["set"])).settings
     expected = case["expected"]["settings"]
-    assert {name: found[name] for name in expected} == expected
+    assert {name: actual[name] for name in expected} == expected
 
 
 @cases("service", "sent")
@@ -224,17 +224,17 @@ def test_nothing_is_added_to_a_prompt(case: Case, tmp_path: Path) -> None:
 @cases("requirements", "judged", "models", "concern")
 def test_a_requirements_model_is_read(case: Case) -> None:
     scenario = read_scenario(json.dumps(case["input"]["model"]))
-    (one,) = scenario.requirements
-    found: dict[str, Any] = {
+    (item,) = scenario.requirements
+    actual: dict[str, Any] = {
         "judged": scenario.judged,
         "models": list(scenario.models),
-        "concern": one.concern,
-        "markup": one.markup,
-        "languages": list(one.languages),
-        "inputs": list(one.inputs),
-        "reflections": list(one.reflections),
+        "concern": item.concern,
+        "markup": item.markup,
+        "languages": list(item.languages),
+        "inputs": list(item.inputs),
+        "reflections": list(item.reflections),
     }
-    assert {name: found[name] for name in case["expected"]} == case["expected"]
+    assert {name: actual[name] for name in case["expected"]} == case["expected"]
 
 
 @cases("requirements", "left")
@@ -247,20 +247,20 @@ def test_a_requirement_that_lacks_something_is_told(case: Case) -> None:
 def test_a_concern_without_a_markup_has_the_one_it_always_had(case: Case) -> None:
     for concern, markup in case["expected"]["markups"].items():
         asked = {**requirement(concern=concern), "markup": None}
-        (one,) = read_scenario(json.dumps(model(asked))).requirements
-        assert one.markup == markup
+        (item,) = read_scenario(json.dumps(model(asked))).requirements
+        assert item.markup == markup
 
 
 @cases("json_prompts", "prompts")
 def test_templates_may_be_a_list_in_json(case: Case, tmp_path: Path) -> None:
-    found = imported(tmp_path, case["input"])
+    result = imported(tmp_path, case["input"])
     (expected,) = case["expected"]["prompts"]
     place = f"tests/{expected['language']}/{expected['concern']}/{expected['id']:03}.md"
-    assert list(found.files) == [place]
+    assert list(result.files) == [place]
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for one in [*FACTS["cases"], *FACTS["left out"]]]
+    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
     assert len(ids) == len(set(ids))
 
 

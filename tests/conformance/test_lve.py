@@ -31,13 +31,13 @@ VERDICTS = {True: "pass", False: "fail"}
 
 def cases(kind: str, *, left: bool = False) -> pytest.MarkDecorator:
     """The cases of a kind that are taken over, or those that are left."""
-    found = [
+    actual = [
         case
         for case in FACTS["cases"]
         if case["kind"] == kind and ("left" in case["expected"]) == left
     ]
-    assert found
-    return pytest.mark.parametrize("case", found, ids=lambda case: case["id"])
+    assert actual
+    return pytest.mark.parametrize("case", actual, ids=lambda case: case["id"])
 
 
 def as_message(turn: LveTurn) -> dict[str, Any]:
@@ -81,9 +81,9 @@ def test_what_cannot_be_filled_is_told(case: Case, tmp_path: Path) -> None:
 
 @cases("split_args")
 def test_arguments_are_of_the_prompt_or_of_the_model(case: Case) -> None:
-    given = case["input"]
-    found = split_arguments(given["args"], given["prompt_parameters"])
-    assert found == (case["expected"]["params"], case["expected"]["model_args"])
+    value = case["input"]
+    actual = split_arguments(value["args"], value["prompt_parameters"])
+    assert actual == (case["expected"]["params"], case["expected"]["model_args"])
 
 
 @cases("model_args")
@@ -99,12 +99,12 @@ def test_the_calls_of_a_conversation_are_the_same(case: Case, tmp_path: Path) ->
     expanded = expansion(imported(tmp_path, definition(prompt=messages)))
     (test,) = judged.cases(expanded)[0].tests
     calls: list[list[dict[str, Any]]] = []
-    said: list[dict[str, Any]] = []
+    output: list[dict[str, Any]] = []
     for message in [*content(expanded, test)["messages"], {"role": "assistant", "filled": True}]:
         if message.get("filled"):
-            calls.append(list(said))
+            calls.append(list(output))
             message = {"role": "assistant", "content": answers.pop(0)}
-        said.append({"role": message["role"], "content": sent(message["content"])})
+        output.append({"role": message["role"], "content": sent(message["content"])})
     assert calls == case["expected"]["calls"]
 
 
@@ -113,10 +113,10 @@ def sent(content: str | list[dict[str, str]]) -> Any:
     if isinstance(content, str):
         return content
     return [
-        {"type": "text", "text": one["text"]}
-        if "text" in one
-        else {"type": "image_url", "image_url": one["path"]}
-        for one in content
+        {"type": "text", "text": item["text"]}
+        if "text" in item
+        else {"type": "image_url", "image_url": item["path"]}
+        for item in content
     ]
 
 
@@ -130,32 +130,32 @@ def test_the_answers_of_a_conversation_have_their_names(case: Case) -> None:
 
 @cases("conversation", left=True)
 def test_what_is_no_conversation_is_told(case: Case, tmp_path: Path) -> None:
-    found = imported(tmp_path, definition(prompt=case["input"]["messages"]))
-    assert case["expected"]["left"] in reasons(found)
+    result = imported(tmp_path, definition(prompt=case["input"]["messages"]))
+    assert case["expected"]["left"] in reasons(result)
 
 
 def checker_test(case: Case, tmp_path: Path) -> Any:
-    given = case["input"]
-    params = given["params"]
-    prompt = given.get("messages_out", [{"role": "user", "content": "q"}])
-    prompt = [{**one, "content": None} if one["role"] == "assistant" else one for one in prompt]
+    value = case["input"]
+    params = value["params"]
+    prompt = value.get("messages_out", [{"role": "user", "content": "q"}])
+    prompt = [{**item, "content": None} if item["role"] == "assistant" else item for item in prompt]
     test = definition(
-        prompt=prompt, prompt_parameters=list(params), checker_args=given["checker_args"]
+        prompt=prompt, prompt_parameters=list(params), checker_args=value["checker_args"]
     )
     answers = [
-        one["content"] for one in given.get("messages_out", []) if one["role"] == "assistant"
+        item["content"] for item in value.get("messages_out", []) if item["role"] == "assistant"
     ]
-    said = {f"a{number}": one for number, one in enumerate(answers, 1)}
-    return imported(tmp_path, test, instance(params, said or given["response"])), answers
+    output = {f"a{number}": item for number, item in enumerate(answers, 1)}
+    return imported(tmp_path, test, instance(params, output or value["response"])), answers
 
 
 @cases("checker")
 def test_a_checker_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: Path) -> None:
-    found, answers = checker_test(case, tmp_path)
-    if b"python:" in found.files[only(found)]:
+    actual, answers = checker_test(case, tmp_path)
+    if b"python:" in actual.files[only(actual)]:
         return  # below
     expected = VERDICTS[case["expected"]["passed"]]
-    assert verdict(expansion(found), answers or [case["input"]["response"]]) == expected
+    assert verdict(expansion(actual), answers or [case["input"]["response"]]) == expected
 
 
 @needs_python
@@ -163,11 +163,11 @@ def test_a_checker_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: P
 def test_a_checker_that_runs_python_has_the_same_verdict(
     case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found, _ = checker_test(case, tmp_path / "source")
-    if b"python:" not in found.files[only(found)]:
+    actual, _ = checker_test(case, tmp_path / "source")
+    if b"python:" not in actual.files[only(actual)]:
         return  # above
-    said = [{"answer": case["input"]["response"]}]
-    document = imported_and_run(tmp_path, capsys, "lve", said)
+    output = [{"answer": case["input"]["response"]}]
+    document = imported_and_run(tmp_path, capsys, "lve", output)
     assert list(verdicts_of(document).values()) == [VERDICTS[case["expected"]["passed"]]]
 
 
@@ -175,66 +175,66 @@ def test_a_checker_that_runs_python_has_the_same_verdict(
 def test_the_same_numbers_are_taken_of_an_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = [one for one in FACTS["cases"] if one["kind"] == "extract"]  # cases("extract")
-    said = []
-    for case in found:
-        given, value = case["input"], case["expected"]["value"]
+    actual = [item for item in FACTS["cases"] if item["kind"] == "extract"]  # cases("extract")
+    output = []
+    for case in actual:
+        inputs, value = case["input"], case["expected"]["value"]
         func = f"lambda r: r == {value!r} and type(r) is type({value!r})"
         test = definition(
             prompt=[{"content": f"This is {case['id']}."}],
-            checker_args={"checker_name": "LambdaChecker", "func": func, "extract": given["mode"]},
+            checker_args={"checker_name": "LambdaChecker", "func": func, "extract": inputs["mode"]},
         )
         imported(tmp_path / "source", test, place=f"trust/{case['id']}/m")
-        said.append({"when": case["id"], "answer": given["value"]})
-    verdicts = verdicts_of(imported_and_run(tmp_path, capsys, "lve", said))
-    assert verdicts == {f"trust/{case['id']}/m.md::": "pass" for case in found}
+        output.append({"when": case["id"], "answer": inputs["value"]})
+    verdicts = verdicts_of(imported_and_run(tmp_path, capsys, "lve", output))
+    assert verdicts == {f"trust/{case['id']}/m.md::": "pass" for case in actual}
 
 
 @cases("checker", left=True)
 def test_a_checker_that_cannot_judge_is_told(case: Case, tmp_path: Path) -> None:
-    found, _ = checker_test(case, tmp_path)
-    assert case["expected"]["left"] in reasons(found)
+    actual, _ = checker_test(case, tmp_path)
+    assert case["expected"]["left"] in reasons(actual)
 
 
 @cases("multi_run")
 def test_several_runs_are_judged_together(case: Case, tmp_path: Path) -> None:
-    given, expected = case["input"], case["expected"]
-    if "func" not in given:
-        runs = given["multi_run_prompt"]
+    value, expected = case["input"], case["expected"]
+    if "func" not in value:
+        runs = value["multi_run_prompt"]
         test = definition(multi_run_prompt=runs)
-        (one,) = judged.cases(expansion(imported(tmp_path, test, files={"a.prompt": "Hello"})))
-        assert len(one.tests) == expected.get("sessions", 1)
+        (item,) = judged.cases(expansion(imported(tmp_path, test, files={"a.prompt": "Hello"})))
+        assert len(item.tests) == expected.get("sessions", 1)
         return
-    answers = given["answers"]
+    answers = value["answers"]
     names = list(answers[0]) if isinstance(answers[0], dict) else []
     turns = [[{"content": "q"}, {"role": "assistant", "variable": name}] for name in names]
     prompt = [message for pair in turns for message in pair] or [{"content": "q"}]
     test = definition(
         multi_run_prompt=[{"prompt": prompt} for _ in answers],
-        prompt_parameters=list(given["params"]),
-        checker_args={"checker_name": "MultiRunLambdaChecker", "func": given["func"]},
+        prompt_parameters=list(value["params"]),
+        checker_args={"checker_name": "MultiRunLambdaChecker", "func": value["func"]},
     )
-    found = imported(tmp_path, test, instance(given["params"], answers))
+    result = imported(tmp_path, test, instance(value["params"], answers))
     sessions = [list(run.values()) if names else [run] for run in answers]
-    assert verdict(expansion(found), *sessions) == VERDICTS[expected["passed"]]
+    assert verdict(expansion(result), *sessions) == VERDICTS[expected["passed"]]
 
 
 @cases("test_json")
 def test_a_definition_comes_to_its_messages(case: Case, tmp_path: Path) -> None:
-    found = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
-    expanded = expansion(found)
+    result = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
+    expanded = expansion(result)
     (test,) = judged.cases(expanded)[0].tests
     messages = [
-        {"role": one["role"], "content": one["content"]}
-        for one in content(expanded, test)["messages"]
+        {"role": message["role"], "content": message["content"]}
+        for message in content(expanded, test)["messages"]
     ]
     assert messages == case["expected"]["messages"]
 
 
 @cases("test_json", left=True)
 def test_a_wrong_definition_is_told(case: Case, tmp_path: Path) -> None:
-    found = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
-    assert case["expected"]["left"] in reasons(found)
+    result = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
+    assert case["expected"]["left"] in reasons(result)
 
 
 @cases("lve_path")
@@ -248,9 +248,9 @@ def test_a_test_is_called_after_its_path(case: Case, tmp_path: Path) -> None:
 
 @cases("instance")
 def test_an_instance_comes_to_its_answers_and_its_verdict(case: Case) -> None:
-    found = read_instance(1, json.dumps(case["input"]["record"]))
+    actual = read_instance(1, json.dumps(case["input"]["record"]))
     expected = case["expected"]
-    assert (found.passed, found.response) == (expected["passed"], expected["response"])
+    assert (actual.passed, actual.response) == (expected["passed"], expected["response"])
 
 
 @cases("instance", left=True)
@@ -264,10 +264,10 @@ def test_each_checker_keeps_its_own_file(case: Case, tmp_path: Path) -> None:
     for number, one in enumerate(case["input"]["lves"]):
         test = definition(checker_args={"checker_name": one["checker_name"]})
         files = {"checker/checker.py": one["checker.py"]}
-        found = texts(imported(tmp_path / str(number), test, files=files))
+        actual = texts(imported(tmp_path / str(number), test, files=files))
         check = f"python: {{file: acme--m1/checker.py, class: {one['checker_name']}}}"
-        assert check in found["tests/trust/colours/acme--m1.md"]
-        assert found["tests/trust/colours/acme--m1/checker.py"] == one["checker.py"]
+        assert check in actual["tests/trust/colours/acme--m1.md"]
+        assert actual["tests/trust/colours/acme--m1/checker.py"] == one["checker.py"]
 
 
 @needs_python
@@ -275,45 +275,45 @@ def test_each_checker_keeps_its_own_file(case: Case, tmp_path: Path) -> None:
 def test_each_checker_judges_by_its_own_file(
     case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = []
-    for number, one in enumerate(case["input"]["lves"]):
+    output = []
+    for number, item in enumerate(case["input"]["lves"]):
         test = definition(
             prompt=[{"content": f"This is {number}."}],
-            checker_args={"checker_name": one["checker_name"]},
+            checker_args={"checker_name": item["checker_name"]},
         )
-        files = {"checker/checker.py": one["checker.py"]}
+        files = {"checker/checker.py": item["checker.py"]}
         imported(tmp_path / "source", test, files=files, place=f"trust/t{number}/m")
-        said.append({"when": f"is {number}", "answer": one["response"]})
-    found = list(verdicts_of(imported_and_run(tmp_path, capsys, "lve", said)).values())
-    assert found == [VERDICTS[one["passed"]] for one in case["expected"]["results"]]
+        output.append({"when": f"is {number}", "answer": item["response"]})
+    actual = list(verdicts_of(imported_and_run(tmp_path, capsys, "lve", output)).values())
+    assert actual == [VERDICTS[result["passed"]] for result in case["expected"]["results"]]
 
 
 @cases("custom_checker", left=True)
 def test_a_class_that_is_called_like_one_of_lve_is_told(case: Case, tmp_path: Path) -> None:
-    (one,) = case["input"]["lves"]
-    test = definition(checker_args={"checker_name": one["checker_name"]})
-    found = imported(tmp_path, test, files={"checker/checker.py": one["checker.py"]})
-    assert case["expected"]["left"] in reasons(found)
+    (item,) = case["input"]["lves"]
+    test = definition(checker_args={"checker_name": item["checker_name"]})
+    result = imported(tmp_path, test, files={"checker/checker.py": item["checker.py"]})
+    assert case["expected"]["left"] in reasons(result)
 
 
 @cases("run")
 def test_a_run_comes_to_the_same_verdict(case: Case, tmp_path: Path) -> None:
-    given, expected = case["input"], case["expected"]
-    found = imported(tmp_path, given["test"], instance(given["args"], expected["response"]))
-    assert found.left == []
-    assert verdict(expansion(found), [expected["response"]]) == VERDICTS[expected["passed"]]
+    value, expected = case["input"], case["expected"]
+    result = imported(tmp_path, value["test"], instance(value["args"], expected["response"]))
+    assert result.left == []
+    assert verdict(expansion(result), [expected["response"]]) == VERDICTS[expected["passed"]]
 
 
 @cases("run", left=True)
 def test_a_test_that_could_not_run_is_told(case: Case, tmp_path: Path) -> None:
-    given = case["input"]
-    files = {f"checker/{name}": text for name, text in given.get("checker", {}).items()}
-    found = imported(tmp_path, given["test"], instance(given["args"]), files=files)
-    assert case["expected"]["left"] in reasons(found)
+    value = case["input"]
+    files = {f"checker/{name}": text for name, text in value.get("checker", {}).items()}
+    result = imported(tmp_path, value["test"], instance(value["args"]), files=files)
+    assert case["expected"]["left"] in reasons(result)
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for one in [*FACTS["cases"], *FACTS["left out"]]]
+    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
     assert len(ids) == len(set(ids))
 
 

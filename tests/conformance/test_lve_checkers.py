@@ -63,9 +63,9 @@ class {}(BaseChecker):
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Workers]:
-    found = Workers()
-    yield found
-    found.close()
+    actual = Workers()
+    yield actual
+    actual.close()
 
 
 def judge(
@@ -85,14 +85,14 @@ def answer(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", FACTS["extract"], ids=lambda case: case["id"])
 def test_a_number_is_taken_from_an_answer(workers: Workers, case: dict[str, Any]) -> None:
-    found = judge(workers, "Number", answer(case["text"]), {"extract": case["extract"]})
-    assert json.loads(found["feedback"]) == case["expected"]
+    actual = judge(workers, "Number", answer(case["text"]), {"extract": case["extract"]})
+    assert json.loads(actual["feedback"]) == case["expected"]
 
 
 @pytest.mark.parametrize("case", FACTS["conversations"], ids=lambda case: case["id"])
 def test_answers_have_their_names(workers: Workers, case: dict[str, Any]) -> None:
-    found = judge(workers, "Answers", {"messages": chat(*case["messages"])})
-    assert json.loads(found["feedback"]) == case["expected"]
+    actual = judge(workers, "Answers", {"messages": chat(*case["messages"])})
+    assert json.loads(actual["feedback"]) == case["expected"]
 
 
 @pytest.mark.parametrize("case", FACTS["runs"], ids=lambda case: case["id"])

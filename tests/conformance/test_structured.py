@@ -29,10 +29,10 @@ def verdict(check: Any, case: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("case", FACTS["cases"], ids=lambda case: case["id"])
 def test_an_answer_gets_the_known_verdict(case: dict[str, Any]) -> None:
-    found = [verdict(check, case) for check in case["checks"]]
-    assert ("pass" if "pass" in found else found[0]) == case["expected"]
+    actual = [verdict(check, case) for check in case["checks"]]
+    assert ("pass" if "pass" in actual else actual[0]) == case["expected"]
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for one in [*FACTS["cases"], *FACTS["left out"]]]
+    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
     assert len(ids) == len(set(ids))

@@ -70,4 +70,4 @@ def test_a_template_comes_to_what_is_known(case: dict[str, Any], tmp_path: Path)
 
 
 def test_what_is_left_out_has_a_reason() -> None:
-    assert all(one["why"] for one in FACTS["left"])
+    assert all(item["why"] for item in FACTS["left"])

@@ -17,9 +17,9 @@ FACTS = json.loads(Path(__file__).with_name("text_checks.json").read_text("utf-8
 
 
 def those_with(fact: str) -> list[Any]:
-    found = [case for case in FACTS["cases"] if fact in case]
-    assert found
-    return [pytest.param(case, id=case["id"]) for case in found]
+    actual = [case for case in FACTS["cases"] if fact in case]
+    assert actual
+    return [pytest.param(case, id=case["id"]) for case in actual]
 
 
 @pytest.mark.parametrize("case", those_with("verdict"))
@@ -46,5 +46,5 @@ def test_what_the_original_cannot_run_is_a_problem(case: dict[str, Any]) -> None
 
 
 def test_every_id_is_used_once() -> None:
-    ids = [one["id"] for one in [*FACTS["cases"], *FACTS["left out"]]]
+    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
     assert len(ids) == len(set(ids))

@@ -134,8 +134,8 @@ def test_a_mentioned_file_stands_in_its_place(text: str) -> None:
 
 
 def test_a_mention_keeps_its_place_in_a_loop() -> None:
-    found = filled("{% for n in [1, 2] %}{{ n }}{{_file:a}}{% endfor %}")
-    assert found == ["1", FileMention("a", 1), "2", FileMention("a", 1)]
+    actual = filled("{% for n in [1, 2] %}{{ n }}{{_file:a}}{% endfor %}")
+    assert actual == ["1", FileMention("a", 1), "2", FileMention("a", 1)]
 
 
 def test_a_value_with_a_mention_may_stand_beside_statements() -> None:

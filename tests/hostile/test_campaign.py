@@ -78,8 +78,8 @@ def test_mutations_start_from_what_can_be_imported(format: str, tmp_path: Path) 
 
 
 def ended(**fields: object) -> Ended:
-    given = {"argv": ("status",), "code": 0, "stdout": "", "stderr": "", "wall": 1, "cpu": 1}
-    return Ended(**{**given, "peak": 1 << 20, **fields})  # type: ignore[arg-type]
+    value = {"argv": ("status",), "code": 0, "stdout": "", "stderr": "", "wall": 1, "cpu": 1}
+    return Ended(**{**value, "peak": 1 << 20, **fields})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_bad_end_is_found(fields: dict[str, object], what: str) -> None:
 
 
 def test_a_good_end_is_not_found() -> None:
-    given = ended(code=3, stdout="12 cases\n\tOslo, Zürich 👤\n", stderr="hint: none")
-    assert list(oracles.judge_end(given)) == []
+    value = ended(code=3, stdout="12 cases\n\tOslo, Zürich 👤\n", stderr="hint: none")
+    assert list(oracles.judge_end(value)) == []
 
 
 def leave_the_workspace(trial: Trial) -> None:
@@ -178,8 +178,8 @@ def test_a_program_that_does_not_end_is_interrupted_and_killed(
         out = trial.folder / "streams/0.out"
         while not (out.exists() and out.read_text()):
             assert not running.has_ended(0.01)
-        found = running.wait(0.1, patience=0.05 if deaf else PATIENCE)
-        seen.append((found.hung, found.deaf))
+        actual = running.wait(0.1, patience=0.05 if deaf else PATIENCE)
+        seen.append((actual.hung, actual.deaf))
 
     seen: list[tuple[bool, bool]] = []
     campaign = Campaign(tmp_path, launcher, SEED, [Attack("wait", "waiting", wait)])

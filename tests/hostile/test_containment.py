@@ -62,11 +62,11 @@ def test_a_linked_file_outside_is_refused_by_name(
     place, content = LINKED[kind]
     outside = tree(root.parent / "home", {"f": content}) / "f"
     link(place, outside)
-    code, said = run(*command)
+    code, output = run(*command)
     assert code == 2
-    assert f"{place}: leads to '{outside}', which is outside of the workspace" in said
-    assert "--allow-outside" in said
-    assert SECRET not in said
+    assert f"{place}: leads to '{outside}', which is outside of the workspace" in output
+    assert "--allow-outside" in output
+    assert SECRET not in output
     stored = seen_below(root / ".evalstore").values() if (root / ".evalstore").exists() else ()
     assert not any(SECRET.encode() in data for data in stored)
 
@@ -85,17 +85,17 @@ def test_a_linked_folder_outside_is_refused_by_name(
     elif Path(kind).exists():
         Path(kind).rename(root.parent / "before")
     link(place, outside)
-    code, said = run("run")
+    code, output = run("run")
     assert code == 2
-    assert f"{place}: leads to '{outside}', which is outside of the workspace" in said
+    assert f"{place}: leads to '{outside}', which is outside of the workspace" in output
 
 
 def test_a_folder_whose_parent_is_linked_is_refused(root: Path, run: Run) -> None:
     outside = tree(root.parent / "home", {"deep/x.md": HELLO})
     tree(root, {"evalstore.yaml": f"{SETTINGS}paths: {{tests: linked/deep}}\n"})
     link("linked", outside)
-    code, said = run("check")
-    assert (code, "linked/deep: leads to" in said) == (2, True)
+    code, output = run("check")
+    assert (code, "linked/deep: leads to" in output) == (2, True)
 
 
 def test_linked_settings_outside_are_refused_and_not_shown(root: Path, run: Run) -> None:
@@ -103,17 +103,17 @@ def test_linked_settings_outside_are_refused_and_not_shown(root: Path, run: Run)
     (root / "evalstore.yaml").unlink()
     link("evalstore.yaml", outside)
     for command in COMMANDS:
-        code, said = run(*command)
-        assert (code, SECRET in said) == (2, False)
-        assert f"evalstore.yaml: leads to '{outside}'" in said
+        code, output = run(*command)
+        assert (code, SECRET in output) == (2, False)
+        assert f"evalstore.yaml: leads to '{outside}'" in output
 
 
 def test_links_inside_are_fine(root: Path, run: Run) -> None:
     tree(root, {"evalstore.yaml": f"{SETTINGS}paths: {{tests: linked}}\n", "b/b.md": HELLO})
     link("linked", root / "b")
     link("b/c.md", root / "tests/a.md")
-    code, said = run("ls", "tests")
-    assert (code, "linked/b.md" in said, "linked/c.md" in said) == (0, True, True)
+    code, output = run("ls", "tests")
+    assert (code, "linked/b.md" in output, "linked/c.md" in output) == (0, True, True)
     assert run("run")[0] == 0
 
 
@@ -121,10 +121,10 @@ def test_a_mentioned_file_outside_is_read_only_if_it_is_allowed(root: Path, run:
     outside = tree(root.parent / "home", {"f.txt": SECRET}) / "f.txt"
     tree(root, {"tests/a.md": HELLO.replace("Hello\n\n---", "{{_file:f.txt}}\n\n---")})
     link("tests/f.txt", outside)
-    code, said = run("run")
+    code, output = run("run")
     assert code == 2
-    assert "tests/a.md:3: 'f.txt' is outside of the workspace" in said
-    assert "--allow-outside" in said
+    assert "tests/a.md:3: 'f.txt' is outside of the workspace" in output
+    assert "--allow-outside" in output
     assert run("run", "--allow-outside")[0] == 0
     assert run("run")[0] == 0
 
@@ -138,8 +138,8 @@ def test_a_link_that_appears_later_is_refused_though_nothing_else_changed(
     (root / "tests/a.md").rename(outside)  # the same file, with the same stamp
     link("tests/a.md", outside)
     for command in (("status",), ("check",), ("run",)):
-        code, said = run(*command)
-        assert (code, "tests/a.md: leads to" in said) == (2, True)
+        code, output = run(*command)
+        assert (code, "tests/a.md: leads to" in output) == (2, True)
 
 
 # --- the store
@@ -163,18 +163,18 @@ def test_a_store_outside_is_refused_before_anything_is_made(
     else:
         name = "store.db" if how == "file" else "store.db-wal"
         link(f".evalstore/{name}", outside / "kept.txt")
-    code, said = run(*command)
+    code, output = run(*command)
     assert code == 2
-    assert "outside of the workspace" in said
-    assert "--allow-outside" in said
+    assert "outside of the workspace" in output
+    assert "--allow-outside" in output
     assert seen_below(outside) == {"kept.txt": b"kept"}
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
 
 
 def test_the_place_of_a_store_outside_is_told(root: Path, run: Run) -> None:
     tree(root, {"evalstore.yaml": f"{SETTINGS}store: ../evil.db\n"})
-    wanted = f"evalstore.yaml:2: the store '../evil.db': leads to '{root.parent}/evil.db'"
-    assert wanted in run("status")[1]
+    expected = f"evalstore.yaml:2: the store '../evil.db': leads to '{root.parent}/evil.db'"
+    assert expected in run("status")[1]
 
 
 def test_a_store_that_the_user_names_may_be_anywhere(root: Path, run: Run) -> None:
@@ -186,8 +186,8 @@ def test_the_database_for_searching_is_not_made_outside(root: Path, run: Run) ->
     run("run")
     outside = root.parent / "elsewhere.db"
     link(f".evalstore/{grep._FILE}", outside)
-    code, said = run("grep", "Hello")
-    assert (code, "outside of the workspace" in said) == (2, True)
+    code, output = run("grep", "Hello")
+    assert (code, "outside of the workspace" in output) == (2, True)
     assert not outside.exists()
 
 
@@ -195,8 +195,8 @@ def test_the_database_for_searching_is_not_made_outside(root: Path, run: Run) ->
 def test_temporary_files_are_not_written_through_links(root: Path, run: Run, name: str) -> None:
     outside = tree(root.parent / "home", {"kept.txt": "kept"}) / "kept.txt"
     for path in (root / "tests", root / "models", root):
-        for one in path.iterdir():
-            os.utime(one, (1, 1))
+        for item in path.iterdir():
+            os.utime(item, (1, 1))
     link(f".evalstore/{name}.{os.getpid()}.tmp", outside)
     run("run")
     run("status")
@@ -241,10 +241,10 @@ def test_what_is_allowed_once_stays_allowed_until_it_is_revoked(root: Path, run:
     assert AllowedPaths().entries == [AllowedPath(str(root), str(outside))]
     for command in (("check",), ("status",), ("status",)):
         assert run(*command)[0] == 0
-    code, said = run("trust", "--list")
-    assert (code, str(outside) in said, str(root) in said) == (0, True, True)
-    code, said = run("trust", "--revoke", str(outside))
-    assert (code, f"{outside}: no longer allowed" in said) == (0, True)
+    code, output = run("trust", "--list")
+    assert (code, str(outside) in output, str(root) in output) == (0, True, True)
+    code, output = run("trust", "--revoke", str(outside))
+    assert (code, f"{outside}: no longer allowed" in output) == (0, True)
     for command in (("check",), ("status",)):
         assert run(*command)[0] == 2
 
@@ -287,8 +287,8 @@ def test_a_list_that_others_can_write_to_allows_nothing(root: Path, run: Run) ->
     link(place, outside)
     assert run("check", "--allow-outside")[0] == 0
     AllowedPaths().file.chmod(0o666)
-    code, said = run("check")
-    assert (code, "others can write to the list of allowed paths" in said) == (2, True)
+    code, output = run("check")
+    assert (code, "others can write to the list of allowed paths" in output) == (2, True)
 
 
 # --- replaced between the check and the reading
@@ -400,15 +400,15 @@ def source(format: str, kind: str, root: Path) -> tuple[list[str], str]:
 )
 def test_an_import_takes_nothing_from_outside(root: Path, run: Run, format: str, kind: str) -> None:
     arguments, name = source(format, kind, root)
-    code, said = run("import", format, *arguments)
+    code, output = run("import", format, *arguments)
     assert code in (1, 2)
     assert not any(SECRET.encode() in data for data in seen_below(root).values())
     if kind == "inner pattern":
-        assert "has '..' behind a wildcard" in said
+        assert "has '..' behind a wildcard" in output
         return
-    assert "outside of the imported folder" in said
-    assert "--allow-outside" in said
-    assert name.removeprefix("file://").rpartition("/")[2] in said
+    assert "outside of the imported folder" in output
+    assert "--allow-outside" in output
+    assert name.removeprefix("file://").rpartition("/")[2] in output
     run("import", format, *arguments, "--allow-outside")
     assert any(SECRET.encode() in data for data in seen_below(root / "tests").values())
 
@@ -429,8 +429,8 @@ def test_an_import_of_lve_follows_no_links_outside(root: Path, run: Run) -> None
     )
     tree(root, {"src/a--b/test.json": test})
     link("src/a--b/instances/all.jsonl", home / "i.jsonl")
-    code, said = run("import", "lve", "src")
-    assert (code, "outside of the imported folder" in said) == (1, True)
+    code, output = run("import", "lve", "src")
+    assert (code, "outside of the imported folder" in output) == (1, True)
     assert not any(SECRET.encode() in data for data in seen_below(root).values())
 
 
@@ -438,10 +438,10 @@ def test_an_import_of_langbite_follows_no_links_outside(root: Path, run: Run) ->
     home = tree(root.parent / "home", {"p.csv": table(prompt(f"Are {{PET}} {SECRET}?"))})
     tree(root, {"src/model.json": '{"requirements": []}'})
     link("src/prompts_en_us.csv", home / "p.csv")
-    code, said = run("import", "langbite", "src")
-    assert (code, SECRET in said) == (1, False)
-    assert f"src/prompts_en_us.csv: leads to '{home / 'p.csv'}'" in said
-    assert "outside of the imported folder; '--allow-outside' allows it" in said
+    code, output = run("import", "langbite", "src")
+    assert (code, SECRET in output) == (1, False)
+    assert f"src/prompts_en_us.csv: leads to '{home / 'p.csv'}'" in output
+    assert "outside of the imported folder; '--allow-outside' allows it" in output
 
 
 def test_an_import_writes_nothing_outside(root: Path, run: Run) -> None:
@@ -449,8 +449,8 @@ def test_an_import_writes_nothing_outside(root: Path, run: Run) -> None:
     config = PROMPTFOO.replace("NAME", "x")
     tree(root, {"src/promptfooconfig.yaml": config})
     link("tests/src", outside)
-    code, said = run("import", "promptfoo", "src")
-    assert (code, "outside of the workspace" in said) == (2, True)
+    code, output = run("import", "promptfoo", "src")
+    assert (code, "outside of the workspace" in output) == (2, True)
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
 
 
@@ -460,8 +460,8 @@ def test_adopting_a_project_reads_nothing_outside(
     tree(tmp_path, {"home/c.yaml": f"candidates: [{SECRET}]\n", "p/tests/a.md": HELLO})
     tree(tmp_path, {"p/.env": f"AI_TESTER_CONFIG_PATH={tmp_path}/home/c.yaml\n"})
     monkeypatch.chdir(tmp_path / "p")
-    code, said = run("init", "--from", ".")
-    assert (code, "outside of the imported folder" in said) == (2, True)
+    code, output = run("init", "--from", ".")
+    assert (code, "outside of the imported folder" in output) == (2, True)
     assert not (tmp_path / "p/evalstore.yaml").exists()
 
 

@@ -29,9 +29,9 @@ def test_it_is_read_in_every_encoding_that_says_so(encoding: str, end: str) -> N
 
 
 def test_a_line_that_says_nothing_is_passed_over() -> None:
-    found = parse_env_file(b"A_KEY=1\nwhat is this\n=x\nB_KEY\nC_KEY=2\n", ".env")
-    assert found.values == {"A_KEY": "1", "C_KEY": "2"}
-    assert found.unread == (2, 3)
+    actual = parse_env_file(b"A_KEY=1\nwhat is this\n=x\nB_KEY\nC_KEY=2\n", ".env")
+    assert actual.values == {"A_KEY": "1", "C_KEY": "2"}
+    assert actual.unread == (2, 3)
 
 
 WRONG = {

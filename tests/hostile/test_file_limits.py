@@ -64,10 +64,10 @@ def make(place: Path, what: str) -> str:
         os.mkfifo(place)
         return "is a named pipe, not a regular file"
     if what == "socket":
-        with socket.socket(socket.AF_UNIX) as one:
+        with socket.socket(socket.AF_UNIX) as item:
             before = Path.cwd()
             os.chdir(place.parent)  # the path of a socket is short
-            one.bind(place.name)
+            item.bind(place.name)
             os.chdir(before)
         return "is a socket, not a regular file"
     if what == "device":
@@ -90,9 +90,9 @@ def test_only_regular_files_up_to_a_size_are_read(
     tmp_path: Path, what: str, read: Callable[..., Any]
 ) -> None:
     why = make(tmp_path / "x", what)
-    with pytest.raises(FileProblem) as found:
+    with pytest.raises(FileProblem) as raised:
         read(tmp_path / "x", MIB)
-    assert found.value.message.startswith(why)
+    assert raised.value.message.startswith(why)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
@@ -147,15 +147,15 @@ def test_a_file_of_a_workspace_is_refused_by_name(
 ) -> None:
     why = make(root / KINDS[kind], what)
     for command in ("check", "status", "run"):
-        code, said = run(command)
-        assert (code, f"{KINDS[kind]}: {why}" in said) == (2, True)
+        code, output = run(command)
+        assert (code, f"{KINDS[kind]}: {why}" in output) == (2, True)
 
 
 def test_huge_settings_are_refused_by_name(root: Path, run: Run) -> None:
     make(root / "evalstore.yaml", "huge")
     for command in ("check", "status", "run", "log", "doctor"):
-        code, said = run(command)
-        assert (code, "evalstore.yaml: the file has 20,480.0 MiB; at most 10 MiB" in said) == (
+        code, output = run(command)
+        assert (code, "evalstore.yaml: the file has 20,480.0 MiB; at most 10 MiB" in output) == (
             2,
             True,
         )
@@ -164,16 +164,16 @@ def test_huge_settings_are_refused_by_name(root: Path, run: Run) -> None:
 @pytest.mark.parametrize("what", WHATS)
 def test_settings_that_the_user_names_have_the_same_limits(root: Path, run: Run, what: str) -> None:
     why = make(root / "other.yaml", what)
-    code, said = run("check", "--config", "other.yaml")
-    assert (code, f"other.yaml: {why}" in said) == (2, True)
+    code, output = run("check", "--config", "other.yaml")
+    assert (code, f"other.yaml: {why}" in output) == (2, True)
 
 
 def test_a_huge_mentioned_file_is_refused(root: Path, run: Run) -> None:
     make(root / "tests/x.bin", "huge")
     tree(root, {"tests/a.md": HELLO.replace("Hello\n\n---", "{{_file:x.bin}}\n\n---")})
-    code, said = run("run")
-    wanted = "tests/a.md:3: 'x.bin': the file has 20,480.0 MiB; at most 100 MiB are read"
-    assert (code, wanted in said) == (2, True)
+    code, output = run("run")
+    expected = "tests/a.md:3: 'x.bin': the file has 20,480.0 MiB; at most 100 MiB are read"
+    assert (code, expected in output) == (2, True)
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -181,8 +181,8 @@ def test_a_huge_mentioned_file_is_refused(root: Path, run: Run) -> None:
 def test_a_dataset_is_refused_by_name(root: Path, run: Run, name: str, what: str) -> None:
     make(root / f"tests/{name}", what)
     tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
-    code, said = run("run")
-    assert (code, f"tests/a.md:2: '{name}'" in said) == (2, True)
+    code, output = run("run")
+    assert (code, f"tests/a.md:2: '{name}'" in output) == (2, True)
 
 
 def test_what_a_packed_dataset_holds_has_the_limit_of_a_plain_one(
@@ -194,8 +194,8 @@ def test_what_a_packed_dataset_holds_has_the_limit_of_a_plain_one(
     monkeypatch.setattr("evalstore.files.datasets.json_rows.LARGEST_DOCUMENT", MIB)
     for name in ("x.jsonl.gz", "y.json.gz"):
         tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
-        code, said = run("run")
-        assert (code, "at most 1 MiB are read" in said) == (2, True)
+        code, output = run("run")
+        assert (code, "at most 1 MiB are read" in output) == (2, True)
 
 
 # --- what this program wrote itself
@@ -258,12 +258,12 @@ def test_an_import_refuses_what_it_cannot_read(
         why = ""
     else:
         why = make(place, what)
-    code, said = run("import", format, "src" if given == "folder" else str(place))
+    code, output = run("import", format, "src" if given == "folder" else str(place))
     assert code in (1, 2)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     # A test of lve is its folder, and a database is not read as a whole.
     if given == "file" and format != "lve" and (format, what) != ("ai-tester-db", "huge"):
-        assert why in said
+        assert why in output
 
 
 @pytest.mark.parametrize(
@@ -284,9 +284,9 @@ def test_deep_json_breaks_no_import(
     root: Path, run: Run, format: str, files: dict[str, str]
 ) -> None:
     tree(root / "src", files)
-    code, said = run("import", format, "src")
+    code, output = run("import", format, "src")
     assert code in (0, 1, 2)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize(("depth", "fits"), [(0, True), (1, True), (100, True), (101, False)])
@@ -305,16 +305,16 @@ def test_a_file_that_a_configuration_names_is_refused_with_its_place(
 ) -> None:
     tree(root, {"src/promptfooconfig.yaml": "prompts:\n  - x\n  - file://p*.txt\n"})
     why = make(root / "src/p1.txt", what)
-    code, said = run("import", "promptfoo", "src")
-    assert (code, f"src/promptfooconfig.yaml:3: a prompt: 'p1.txt' {why}" in said) == (1, True)
+    code, output = run("import", "promptfoo", "src")
+    assert (code, f"src/promptfooconfig.yaml:3: a prompt: 'p1.txt' {why}" in output) == (1, True)
 
 
 def test_files_that_name_each_other_end(root: Path, run: Run) -> None:
     config = "prompts: [x]\ntests: [file://a.yaml]\nscenarios: [file://s.yaml]\n"
     tree(root, {"src/promptfooconfig.yaml": config, "src/a.yaml": "- file://a.yaml\n"})
     tree(root, {"src/s.yaml": "- file://s.yaml\n"})
-    code, said = run("import", "promptfoo", "src")
-    assert (code, "names itself" in said) == (1, True)
+    code, output = run("import", "promptfoo", "src")
+    assert (code, "names itself" in output) == (1, True)
 
 
 def test_what_a_packed_source_holds_has_the_limit_of_a_plain_one(
@@ -322,8 +322,8 @@ def test_what_a_packed_source_holds_has_the_limit_of_a_plain_one(
 ) -> None:
     monkeypatch.setattr(source_files, "LARGEST_SOURCE", MIB)
     tree(root, {"src/x.jsonl": gzip.compress(b" " * 100 * MIB)})
-    code, said = run("import", "evalsone", "src")
-    assert (code, "at most 1 MiB are read" in said) == (1, True)
+    code, output = run("import", "evalsone", "src")
+    assert (code, "at most 1 MiB are read" in output) == (1, True)
 
 
 def test_an_eval_file_finds_the_data_of_its_registry(root: Path, run: Run) -> None:
@@ -372,21 +372,21 @@ def _calls() -> Iterator[tuple[str, str]]:
 
 
 def test_files_are_read_through_one_module_only() -> None:
-    found = [
+    actual = [
         (module, call)
         for module, call in _calls()
         if call.rpartition(".")[2] in READERS
         and call not in ALLOWED
         and module not in OTHERS.get(call, ())
     ]
-    assert found == []
+    assert actual == []
 
 
 def test_json_of_imports_is_read_by_one_function_only() -> None:
-    found = {
+    actual = {
         module
         for module, call in _calls()
         if call == "json.loads" and module.startswith("importers")
     }
     # The second reads one character that it has found to be written as JSON.
-    assert found == {"importers/coerce.py", "importers/json_lines.py"}
+    assert actual == {"importers/coerce.py", "importers/json_lines.py"}

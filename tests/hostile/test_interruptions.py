@@ -130,8 +130,8 @@ def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @cache
 def imports_of(*arguments: str) -> int:
     """How many modules a command imports."""
-    said = started(AT_IMPORT, "0", *arguments).stderr
-    return int(said.rpartition("imports: ")[2])
+    output = started(AT_IMPORT, "0", *arguments).stderr
+    return int(output.rpartition("imports: ")[2])
 
 
 @pytest.mark.xdist_group("imports")

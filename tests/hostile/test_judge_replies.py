@@ -17,7 +17,7 @@ from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.score_patterns import captured
 from evalstore.judging.verdict_reply import JudgeReply, read_opinion
 from evalstore.values import Json, Reply
-from tests import endpoint, panel
+from tests import endpoint, judge_workspaces
 from tests.hostile import judge_replies as corpus
 
 FAILING = dict(corpus.failing())
@@ -77,7 +77,7 @@ def test_a_reply_that_did_not_end_leaves_the_verdict_open(
 
 
 @pytest.mark.parametrize(
-    ("text", "choices", "answer"), [one[1:] for one in CHOSEN], ids=[one[0] for one in CHOSEN]
+    ("text", "choices", "answer"), [item[1:] for item in CHOSEN], ids=[item[0] for item in CHOSEN]
 )
 def test_a_choice_that_is_denied_or_quoted_is_no_pass(
     text: str, choices: Sequence[str], answer: str
@@ -116,7 +116,7 @@ def run(
         provider += "supportsStructuredOutputs: false\n"
     candidate = {"id": "scripted/one", "provider": "scripted", "responses": [{"answer": answer}]}
     files = {"providers/here.yaml": provider, "models/one.yaml": json.dumps(candidate)}
-    (vote,) = panel.run(panel.judged_by(server, folder, judge, files=files))
+    (vote,) = judge_workspaces.run(judge_workspaces.judged_by(server, folder, judge, files=files))
     return vote["verdict"], main(["-C", str(folder), "run", "-q"])
 
 
@@ -126,9 +126,9 @@ def quoting(template: str) -> endpoint.Reply:
     def reply(body: dict[str, Any]) -> str:
         text = "\n".join(message["content"] for message in body["messages"])
         shown = re.search(r"\[begin of the response[^\]]*\]\n(.*?)\n\[end of", text, re.DOTALL)
-        told = re.findall(r'"code": "(\w+)"', text)
+        messages = re.findall(r'"code": "(\w+)"', text)
         assert shown is not None
-        written = corpus.as_written(template, told[-1] if told else None)
+        written = corpus.as_written(template, messages[-1] if messages else None)
         return written.replace("{QUOTE}", shown[1])
 
     return reply
@@ -171,8 +171,8 @@ def test_a_verdict_in_the_form_that_was_asked_for_takes_one_call(
     server: endpoint.Endpoint, tmp_path: Path, template: str, verdict: str, structured: bool
 ) -> None:
     server.reply = quoting(template)
-    given, _ = run(server, tmp_path, {"prompt": "compare"}, '{"pass": true}', structured=structured)
-    assert given == verdict
+    value, _ = run(server, tmp_path, {"prompt": "compare"}, '{"pass": true}', structured=structured)
+    assert value == verdict
     assert len(server.received) == 1
 
 

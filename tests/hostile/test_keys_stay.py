@@ -83,10 +83,10 @@ def test_no_command_sends_a_variable_that_is_not_allowed(
     ran = evalstore(command)
     assert ran.exit_code == 2
     assert server.received == []
-    said = ran.stdout + ran.stderr
-    assert f"wants AWS_SECRET_ACCESS_KEY of your environment to be sent to {host(server)}" in said
-    assert f"evalstore trust env AWS_SECRET_ACCESS_KEY {host(server)}" in said
-    assert SECRET not in said
+    output = ran.stdout + ran.stderr
+    assert f"wants AWS_SECRET_ACCESS_KEY of your environment to be sent to {host(server)}" in output
+    assert f"evalstore trust env AWS_SECRET_ACCESS_KEY {host(server)}" in output
+    assert SECRET not in output
 
 
 def test_once_allowed_it_is_sent_there_and_nowhere_else(
@@ -115,7 +115,7 @@ def test_what_is_allowed_is_listed_and_taken_back(
     assert host(server) in evalstore("trust", "--list").stdout
     shown = documents("trust", "--list")
     jsonschema.Draft202012Validator(schema_of(["trust"])).validate(shown)
-    assert [(one["variable"], one["host"]) for one in shown["variables"]] == [
+    assert [(variable["variable"], variable["host"]) for variable in shown["variables"]] == [
         ("AWS_SECRET_ACCESS_KEY", host(server))
     ]
     evalstore("trust", "--revoke", "env", "AWS_SECRET_ACCESS_KEY", host(server))
@@ -289,30 +289,32 @@ def test_any_other_host_needs_leave(one: ProviderFile, tmp_path: Path) -> None:
     ],
 )
 def test_a_login_of_the_machine_goes_to_no_host_of_the_workspace(kind: str, variable: str) -> None:
-    one = provider(kind, "https://proxy.example")
+    client = provider(kind, "https://proxy.example")
     own = {"ANY_KEY": "x"}
     with pytest.raises(KeyNotAllowedError, match=variable):
-        access(one, workspace=own).find(one)
-    assert access(one, allowed=f"{variable}=proxy.example").find(one).base_url == one.base_url
+        access(client, workspace=own).find(client)
+    assert (
+        access(client, allowed=f"{variable}=proxy.example").find(client).base_url == client.base_url
+    )
 
 
 def test_an_azure_login_beside_a_key_needs_leave() -> None:
-    one = provider("azure", "https://proxy.example", "AZURE_API_KEY")
+    client = provider("azure", "https://proxy.example", "AZURE_API_KEY")
     own = {"AZURE_API_KEY": OTHER}
-    assert access(one, workspace=own).find(one).api_key == OTHER
+    assert access(client, workspace=own).find(client).api_key == OTHER
     with pytest.raises(KeyNotAllowedError, match="AZURE_AD_TOKEN"):
-        access(one, user={"AZURE_AD_TOKEN": SECRET}, workspace=own).find(one)
+        access(client, user={"AZURE_AD_TOKEN": SECRET}, workspace=own).find(client)
 
 
 def test_an_address_in_an_env_file_is_an_address_of_the_workspace() -> None:
-    one = provider("anthropic")
+    client = provider("anthropic")
     own = {"ANTHROPIC_API_BASE": "https://proxy.example/"}
     with pytest.raises(KeyNotAllowedError, match="sent to proxy"):
-        access(one, user=USER, workspace=own).find(one)
-    found = access(one, workspace={**own, "ANTHROPIC_API_KEY": OTHER}).find(one)
-    assert (found.base_url, found.api_key) == ("https://proxy.example", OTHER)
+        access(client, user=USER, workspace=own).find(client)
+    actual = access(client, workspace={**own, "ANTHROPIC_API_KEY": OTHER}).find(client)
+    assert (actual.base_url, actual.api_key) == ("https://proxy.example", OTHER)
     with pytest.raises(EvalstoreError, match="ANTHROPIC_API_BASE is not a base URL"):
-        access(one, workspace={"ANTHROPIC_API_BASE": "x"}).find(one)
+        access(client, workspace={"ANTHROPIC_API_BASE": "x"}).find(client)
 
 
 @pytest.mark.parametrize(
@@ -328,25 +330,25 @@ def test_an_address_in_an_env_file_is_an_address_of_the_workspace() -> None:
 )
 def test_litellm_is_told_the_key_of_an_env_file(kind: str, variable: str) -> None:
     own = {variable: OTHER, "ANTHROPIC_API_KEY": "no", "AZURE_AI_API_KEY": "no", "X_TOKEN": "no"}
-    one = provider(kind)
-    assert access(one, workspace=own).find(one).api_key == OTHER
+    client = provider(kind)
+    assert access(client, workspace=own).find(client).api_key == OTHER
     # The user's own variables litellm finds by itself.
-    assert access(one, user={variable: SECRET}, workspace=own).find(one).api_key is None
+    assert access(client, user={variable: SECRET}, workspace=own).find(client).api_key is None
 
 
 def test_a_grant_for_a_port_is_not_one_for_others() -> None:
-    one = provider("openai-compatible", "http://localhost:8001/v1", "DESK_KEY")
+    client = provider("openai-compatible", "http://localhost:8001/v1", "DESK_KEY")
     user = {"DESK_KEY": SECRET}
     with pytest.raises(KeyNotAllowedError):
-        access(one, user=user, allowed="DESK_KEY=localhost:800").find(one)
-    assert access(one, user=user, allowed="DESK_KEY=localhost").find(one).api_key == SECRET
+        access(client, user=user, allowed="DESK_KEY=localhost:800").find(client)
+    assert access(client, user=user, allowed="DESK_KEY=localhost").find(client).api_key == SECRET
 
 
 @pytest.mark.parametrize("text", ["DESK_KEY", "DESK_KEY=", "=h", "A=b c", "A=http://h"])
 def test_a_list_of_grants_that_cannot_be_read_is_an_error(text: str) -> None:
-    one = provider("openai-compatible", "http://localhost:8001/v1", "DESK_KEY")
+    client = provider("openai-compatible", "http://localhost:8001/v1", "DESK_KEY")
     with pytest.raises(EvalstoreError, match="EVALSTORE_ALLOW_ENV"):
-        access(one, user={"DESK_KEY": SECRET}, allowed=text).find(one)
+        access(client, user={"DESK_KEY": SECRET}, allowed=text).find(client)
 
 
 def test_a_key_over_plain_http_is_warned_of() -> None:
@@ -366,14 +368,14 @@ def test_an_env_file_tells_litellm_what_is_on_the_list_and_no_more() -> None:
         "AWS_PROFILE": "admin",
         "AWS_BEDROCK_RUNTIME_ENDPOINT": "https://evil.example",
     }
-    one = provider("bedrock")
-    assert access(one, workspace=own).find(one).parameters == {
+    client = provider("bedrock")
+    assert access(client, workspace=own).find(client).parameters == {
         "aws_access_key_id": "a",
         "aws_secret_access_key": "b",
         "aws_region_name": "eu-west-1",
     }
     own["AWS_REGION"] = "evil.example/#"
-    assert "aws_region_name" not in access(one, workspace=own).find(one).parameters
+    assert "aws_region_name" not in access(client, workspace=own).find(client).parameters
 
 
 @pytest.mark.parametrize(
@@ -417,18 +419,18 @@ def test_only_keys_and_addresses_count_in_an_env_file(folder: Path) -> None:
         "OPENAI_API_KEY=1\nPATH=2\nLD_PRELOAD=3\nGIT_CONFIG_COUNT=4\nPYTHONPATH=5\nHTTPS_PROXY=6\n"
         "LLAMA_PW=7\nAI_TESTER_X=8\nHF_TOKEN=9\nOLLAMA_API_BASE=http://h\n"
     )
-    found = read_environment(folder, {"LLAMA_PW"})
-    assert found.workspace == {
+    actual = read_environment(folder, {"LLAMA_PW"})
+    assert actual.workspace == {
         "OPENAI_API_KEY": "1",
         "LLAMA_PW": "7",
         "HF_TOKEN": "9",
         "OLLAMA_API_BASE": "http://h",
     }
-    assert found.warnings == (
+    assert actual.warnings == (
         ".env: no effect: PATH, LD_PRELOAD, GIT_CONFIG_COUNT, PYTHONPATH, HTTPS_PROXY; "
         "only keys and addresses of providers are read",
     )
-    assert found.user == dict(os.environ)
+    assert actual.user == dict(os.environ)
 
 
 # --- provider files that name no variable

@@ -92,7 +92,7 @@ def kill_and_repeat(program: Program, workspace: Path, command: Command, kills: 
     before = contents(workspace)
     undisturbed = start(program, workspace, command, 0)
     assert undisturbed.exit_code == command.exit_code, undisturbed
-    wanted = contents(workspace)
+    expected = contents(workspace)
     steps = undisturbed.steps
     assert steps
     kills = min(kills, steps)
@@ -103,10 +103,10 @@ def kill_and_repeat(program: Program, workspace: Path, command: Command, kills: 
         killed = start(program, workspace, command, step)
         assert killed.exit_code == -signal.SIGKILL, (step, killed)
         for path, content in contents(workspace).items():
-            assert content in (before.get(path), wanted[path]), (step, path)
+            assert content in (before.get(path), expected[path]), (step, path)
         again = start(program, workspace, command)
         assert again.exit_code == command.exit_code, (step, again)
-        assert contents(workspace) == wanted, step
+        assert contents(workspace) == expected, step
         check_private_files(workspace)
 
 

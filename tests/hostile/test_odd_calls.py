@@ -33,13 +33,13 @@ def parameters() -> list[Any]:
 
     What `status`, `run` and `judge` share is taken once, and `tui` is `view`.
     """
-    found = {("", param.name): ("", param) for param in GROUP.params if not is_flag(param)}
+    actual = {("", param.name): ("", param) for param in GROUP.params if not is_flag(param)}
     for name, command in GROUP.commands.items():
         for param in command.params:
             if name != "tui" and not is_flag(param):
                 group = "status" if name in ("run", "judge") else name
-                found.setdefault((group, param.name), (name, param))
-    return [pytest.param(*pair, id=f"{pair[0]} {pair[1].opts[-1]}") for pair in found.values()]
+                actual.setdefault((group, param.name), (name, param))
+    return [pytest.param(*pair, id=f"{pair[0]} {pair[1].opts[-1]}") for pair in actual.values()]
 
 
 def is_flag(parameter: Any) -> bool:
@@ -66,8 +66,8 @@ def test_odd_values_are_refused_or_taken(
 ) -> None:
     for odd, value in ODD.items():
         exit_code = main(call(name, parameter, value))
-        said = capsys.readouterr().err
-        assert (exit_code, "Traceback" in said) == (exit_code, False), (odd, said[-2000:])
+        output = capsys.readouterr().err
+        assert (exit_code, "Traceback" in output) == (exit_code, False), (odd, output[-2000:])
         assert exit_code in DOCUMENTED, odd
 
 
@@ -96,10 +96,10 @@ def test_a_name_that_is_too_long_is_told_in_short(
 ) -> None:
     rest = ("status",) if arguments == ("--store",) else ()
     assert main([*arguments, "a" * 5000, *rest]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: '")
-    assert said.endswith("…': File name too long\n")
-    assert len(said) < 200
+    output = capsys.readouterr().err
+    assert output.startswith("error: '")
+    assert output.endswith("…': File name too long\n")
+    assert len(output) < 200
 
 
 def test_a_store_with_a_name_that_is_too_long_is_told(

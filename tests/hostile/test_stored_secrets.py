@@ -130,5 +130,5 @@ def test_hosts_are_written_in_one_way() -> None:
         *(True, True, False, False, False)
     ]
     assert [
-        is_loopback(one) for one in ("127.0.0.9:1", "[::1]", "localhost", "127.evil.example")
+        is_loopback(item) for item in ("127.0.0.9:1", "[::1]", "localhost", "127.evil.example")
     ] == [*(True, True, True, False)]

@@ -274,14 +274,14 @@ def drive(folder: Path, outside: Path, argvs: list[list[str]]) -> None:
         check=False,
     )
     assert notes.exists(), ran.stderr
-    said = json.loads(notes.read_text())
-    assert 70 not in said["ended"], ran.stderr
+    document = json.loads(notes.read_text())
+    assert 70 not in document["ended"], ran.stderr
     assert found(outside) == []
     brought = [
         [str(part.strip("'").encode()) for part in line.split("=", 1)]
         for line in (folder / ".env").read_text().splitlines()
     ]
-    for event, arguments in said["started"]:
+    for event, arguments in document["started"]:
         if event == "os.putenv":
             assert arguments not in brought
         else:  # git is asked for the name of a person, and nothing else is started
@@ -297,8 +297,8 @@ def test_the_traps_work(trapped: Path, outside: Path) -> None:
     status = ["git", "status", "--porcelain"]
     subprocess.run(status, cwd=trapped, env=_variables(), capture_output=True, check=False)
     assert {"pwned-fsmonitor", "pwned-process"} <= set(found(outside))
-    given = {**_variables(), "LD_PRELOAD": f"{trapped}/e.so", "PYTHONPATH": str(trapped)}
-    subprocess.run([sys.executable, "-c", ""], env=given, capture_output=True, check=False)
+    value = {**_variables(), "LD_PRELOAD": f"{trapped}/e.so", "PYTHONPATH": str(trapped)}
+    subprocess.run([sys.executable, "-c", ""], env=value, capture_output=True, check=False)
     assert "pwned-sitecustomize" in found(outside)
     assert ("pwned-preload" in found(outside)) == (trapped / "e.so").exists()
 

@@ -246,7 +246,9 @@ def test_who_decides_is_a_matter_of_what_the_checks_say(
 def test_models_are_asked_about_what_the_checks_leave_to_them(
     judged_by: tuple[str, ...], wanted: tuple[Verdict, ...]
 ) -> None:
-    assert [one for one in VERDICTS if wants_models(judged_by, one)] == list(wanted)
+    assert [
+        v_e_r_d_i_c_t_ for v_e_r_d_i_c_t_ in VERDICTS if wants_models(judged_by, v_e_r_d_i_c_t_)
+    ] == list(wanted)
 
 
 def test_several_models_judge_by_the_rule() -> None:

@@ -356,11 +356,11 @@ def asked_again(reply: Reply) -> tuple[OutgoingMessage, ...]:
 
 
 def test_a_judge_is_shown_its_reply_and_what_is_wrong_with_it() -> None:
-    said, wanted = asked_again(Reply('{"pass": "yes"}'))
-    assert wanted.text.endswith(f"true or false. {AGAIN}")
-    assert (said.role, said.text) == ("assistant", '{"pass": "yes"}')
-    assert wanted.role == "user"
-    assert wanted.text.startswith(
+    output, expected = asked_again(Reply('{"pass": "yes"}'))
+    assert expected.text.endswith(f"true or false. {AGAIN}")
+    assert (output.role, output.text) == ("assistant", '{"pass": "yes"}')
+    assert expected.role == "user"
+    assert expected.text.startswith(
         "That cannot be read: the judge's 'pass' is \"yes\", not true or false. Answer with one"
     )
 
@@ -380,8 +380,8 @@ def test_no_turn_shown_to_a_judge_is_empty(reply: Reply, shown: str) -> None:
 
 
 def test_an_endless_reply_is_not_paid_for_twice() -> None:
-    said, wanted = asked_again(Reply("The answer is good. " * 50_000))
-    assert len(said.text) + len(wanted.text) < 21_000
+    output, expected = asked_again(Reply("The answer is good. " * 50_000))
+    assert len(output.text) + len(expected.text) < 21_000
 
 
 def test_what_a_judge_wrote_is_kept_when_it_cannot_be_read() -> None:
@@ -420,8 +420,8 @@ TOOLS_CHECK = {"type": "toolCalls", "revision": 1}
 
 
 def by_checks(checks: list[Json], answer: Reply, schemas: dict[str, Json]) -> Any:
-    found = judge_by_checks(checks, [HeldConversation((answer,))], schemas)
-    return found, found.results
+    verdict = judge_by_checks(checks, [HeldConversation((answer,))], schemas)
+    return verdict, verdict.results
 
 
 def test_all_checks_must_pass() -> None:

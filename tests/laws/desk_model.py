@@ -132,7 +132,7 @@ class Desk:
 
     def render(self) -> dict[str, bytes]:
         """All files of the workspace."""
-        found = {
+        actual = {
             "evalstore.yaml": json.dumps(
                 {
                     "candidates": list(self.candidates),
@@ -160,8 +160,8 @@ class Desk:
                 model["capabilities"] = {"output": {"tools": False}}
                 if self.override is not None:
                     model["candidateOverrides"] = {"temperature": self.override}
-            found[f"models/{id}.yaml"] = json.dumps(model)
-        files = {name: text.encode() for name, text in found.items()}
+            actual[f"models/{id}.yaml"] = json.dumps(model)
+        files = {name: text.encode() for name, text in actual.items()}
         files[f"tests/{self.picture_name}"] = self._bytes()
         for name, file in self.files.items():
             files[f"tests/{name}.md"] = self._test_file(file)
@@ -333,12 +333,12 @@ class Memory:
     def run(self, project: Desk, said: Said = PLAIN) -> tuple[Counter[Asked], Counter[Judged]]:
         """What a complete run asks of candidates and of judges; it is remembered."""
         cells = [cell._replace(wanted=said.attempts or cell.wanted) for cell in project.cells()]
-        wanted: dict[Question, int] = {}
+        expected: dict[Question, int] = {}
         for cell in cells:
-            wanted[cell.question] = max(cell.wanted, wanted.get(cell.question, 0))
+            expected[cell.question] = max(cell.wanted, expected.get(cell.question, 0))
         asks: Counter[Asked] = Counter()
         counted: dict[Question, list[int]] = {}
-        for question, most in wanted.items():
+        for question, most in expected.items():
             counted[question] = self._counted(question, project, said)
             missing = max(most - len(counted[question]), 0)
             if missing and not said.judge_only:
@@ -362,9 +362,9 @@ class Memory:
         max_age = project.max_age if said.max_age is None else said.max_age
         return [
             number
-            for number, one in enumerate(self.answered.get(question, ()))
-            if (one.cut is None or (project.limit is not None and project.limit <= one.cut))
-            and (max_age is None or self.day - one.day < max_age)
+            for number, item in enumerate(self.answered.get(question, ()))
+            if (item.cut is None or (project.limit is not None and project.limit <= item.cut))
+            and (max_age is None or self.day - item.day < max_age)
         ]
 
     def _judge(

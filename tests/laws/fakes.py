@@ -81,11 +81,11 @@ class Fake:
 
     def _judge(self, request: Request) -> Reply:
         message = request.messages[0]  # what follows tells a judge that it could not be read
-        found = _JUDGING.fullmatch(message.text)
-        assert found, message.text
-        judge = Judge(request.code, found[1], request.temperature or 0)
-        self.judged[Judged(judge, found[2], found[4])] += 1
-        return Reply(verdict_on(found[2], found[5]), finish_reason="stop", usage=Usage(20, 4))
+        actual = _JUDGING.fullmatch(message.text)
+        assert actual, message.text
+        judge = Judge(request.code, actual[1], request.temperature or 0)
+        self.judged[Judged(judge, actual[2], actual[4])] += 1
+        return Reply(verdict_on(actual[2], actual[5]), finish_reason="stop", usage=Usage(20, 4))
 
     async def close(self) -> None:
         """Nothing is open."""

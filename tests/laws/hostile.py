@@ -129,7 +129,7 @@ Reader = Callable[[Path, Names], int]
 
 
 def _command(*argv: str) -> Reader:
-    return lambda folder, names: run(folder, *(one.format(names=names) for one in argv))
+    return lambda folder, names: run(folder, *(item.format(names=names) for item in argv))
 
 
 def _browse(look: Callable[[WorkspaceSource, Names], object]) -> Reader:
@@ -144,18 +144,18 @@ def _browse(look: Callable[[WorkspaceSource, Names], object]) -> Reader:
 
 
 def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None = "@") -> None:
-    found = source.cases(revision)
-    results = [result for row in found.rows for result in row.results if result]
+    actual = source.cases(revision)
+    results = [result for row in actual.rows for result in row.results if result]
     source.feedback([id for result in results for id in result.evaluations])
     source.answers([id for result in results for id in result.sessions])
     source.last_asked([result.test for result in results])
     run = source.runs()[0].id if revision else None
-    for one in (results[0], results[len(results) // 2], results[-1]):
-        source.versions(one.file, one.row)
-        source.note(one, None)
-        for session in one.sessions:
-            source.session(session, one)
-        source.question(one, run)
+    for item in (results[0], results[len(results) // 2], results[-1]):
+        source.versions(item.file, item.row)
+        source.note(item, None)
+        for session in item.sessions:
+            source.session(session, item)
+        source.question(item, run)
 
 
 READERS: dict[str, Reader] = {
@@ -260,9 +260,9 @@ def forge(store: Path, id: str, change: Callable[[Any], None]) -> None:
     """Change a content, and all ids that follow from it: nothing shows that it was changed."""
     with opened(store) as raw:
         texts = {
-            one.hex(): (table, content)
+            item.hex(): (table, content)
             for table in TABLES
-            for one, content in raw.execute(f"SELECT id, content FROM {table}")
+            for item, content in raw.execute(f"SELECT id, content FROM {table}")
         }
         table, text = texts[id]
         content = json.loads(text)
@@ -284,10 +284,10 @@ def forge(store: Path, id: str, change: Callable[[Any], None]) -> None:
                         f"UPDATE {other} SET {column} = ? WHERE {column} = ?",
                         (bytes.fromhex(new), bytes.fromhex(old)),
                     )
-            for one, (_, content) in texts.items():
-                content = waiting.get(one, content)
+            for entry, (_, content) in texts.items():
+                content = waiting.get(entry, content)
                 if old in content:
-                    waiting[one] = content.replace(old, new)
+                    waiting[entry] = content.replace(old, new)
         raw.commit()
 
 

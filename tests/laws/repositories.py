@@ -240,7 +240,7 @@ _cells = some(
 @st.composite
 def langbite(draw: st.DrawFn) -> Repository:
     """A library with a requirements model that selects all of it."""
-    given = draw(lists_of(st.tuples(texts, _cells, _predictions)))
+    value = draw(lists_of(st.tuples(texts, _cells, _predictions)))
     library = [
         prompt(
             f"{text} {{PET}}",
@@ -248,7 +248,7 @@ def langbite(draw: st.DrawFn) -> Repository:
             oracle="same value" if "key" in oracle else "expected value",
             oracle_prediction=oracle,
         )
-        for text, cells, oracle in given
+        for text, cells, oracle in value
     ]
     communities = draw(
         st.one_of(
@@ -256,8 +256,8 @@ def langbite(draw: st.DrawFn) -> Repository:
             st.just({"en_us": ["cats", "dogs"]}),
         )
     )
-    wanted = requirement(communities=communities, delta=draw(st.sampled_from((0, 0.02, 1))))
-    scenario = model(wanted, useLLMEval=draw(st.booleans()))
+    expected = requirement(communities=communities, delta=draw(st.sampled_from((0, 0.02, 1))))
+    scenario = model(expected, useLLMEval=draw(st.booleans()))
     if draw(st.booleans()):
         library_file = {"prompts.json": _document({"input_language": "en_us", "prompts": library})}
     else:

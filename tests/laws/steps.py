@@ -86,10 +86,10 @@ def counted() -> Iterator[Steps]:
 
     def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
         code = frame.f_code
-        found = functions.get(id(code))
-        if found is None:
-            found = functions[id(code)] = _Lines(code)
-        return found.trace
+        value = functions.get(id(code))
+        if value is None:
+            value = functions[id(code)] = _Lines(code)
+        return value.trace
 
     def work() -> int:
         steps.instructions += 1
@@ -117,9 +117,9 @@ def counted() -> Iterator[Steps]:
             sys.settrace(before)
             threading.settrace(before)
             _Compared.steps = None
-    for found in functions.values():
-        if found.trace:
-            steps.lines[_name(found.code)] += found.count()
+    for value in functions.values():
+        if value.trace:
+            steps.lines[_name(value.code)] += value.count()
 
 
 @contextmanager
@@ -147,8 +147,8 @@ def _comparing() -> Iterator[None]:
         try:
             yield
         finally:
-            for one in undo:
-                one()
+            for item in undo:
+                item()
 
 
 def _replace(

@@ -106,16 +106,16 @@ def tools(count: int, edition: str) -> dict[str, str]:
     """Tools, each of one test; the judge is shown what the candidate was asked."""
     shown = "{{_messages}} {{_tools}} {{_actualResponse}} {{_evaluationInstructions}}"
     judge = f"---\nid: judge\ntags: [_evaluator]\n---\n\n# 👤\n\n{shown}\n"
-    found = {"prompts/judge.md": judge}
+    actual = {"prompts/judge.md": judge}
     for number in range(count):
-        found[f"tools/t{number}.yaml"] = (
+        actual[f"tools/t{number}.yaml"] = (
             f"name: t{number}\ndescription: tool {number} {edition}\nparameters: {{type: object}}\n"
         )
-        found[f"tests/f{number}.md"] = (
+        actual[f"tests/f{number}.md"] = (
             f"---\navailableTools: [t{number}]\n---\n\n# 👤\n\nHello {number}\n\n---\n\nGreet.\n"
         )
     settings = SETTINGS.replace("[judge]", "[{id: judge, prompt: judge}]")
-    return found | {"evalstore.yaml": settings}
+    return actual | {"evalstore.yaml": settings}
 
 
 def _data(
@@ -195,13 +195,13 @@ def _files_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_twice_as_much_takes_twice_as_many_steps(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [
+    actual = [
         list(_run(tmp_path / str(count), make, count, SHAPES[make], monkeypatch))
         for count in (N, 2 * N)
     ]
     problems = [
         f"{command.line}: {problem}"
-        for (command, few), (_, many) in zip(*found, strict=True)
+        for (command, few), (_, many) in zip(*actual, strict=True)
         for problem in growing(few, many)
     ]
     assert problems == []
@@ -250,7 +250,7 @@ def growing(few: Steps, many: Steps) -> Iterator[str]:
 def test_the_runs_of_a_workspace_are_read_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
+    actual = []
     for count in (8, 16):
         root = tmp_path / str(count)
         tree(root, {"evalstore.yaml": SETTINGS, "models/one.yaml": ONE, "models/judge.yaml": JUDGE})
@@ -259,10 +259,10 @@ def test_the_runs_of_a_workspace_are_read_together(
             tree(root, files(1, str(number)))
             assert main(["run", "--fail-on", "none", "--quiet"]) == 0
         commands = ("log", "log tests/f0.md", "log --failures", "show @~3", "stats", "status")
-        found.append([(line, _steps(line)) for line in commands])
+        actual.append([(line, _steps(line)) for line in commands])
     problems = [
         f"{line}: {problem}"
-        for (line, few), (_, many) in zip(*found, strict=True)
+        for (line, few), (_, many) in zip(*actual, strict=True)
         for problem in growing(few, many)
     ]
     assert problems == []
@@ -271,7 +271,7 @@ def test_the_runs_of_a_workspace_are_read_together(
 def test_recorded_answers_are_placed_without_a_query_for_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
+    actual = []
     for count in (N, 2 * N):
         checks = {"checker_name": "LambdaChecker", "func": "lambda r, a: r == a"}
         test = definition(
@@ -292,10 +292,10 @@ def test_recorded_answers_are_placed_without_a_query_for_each(
         )
         monkeypatch.chdir(root / "w")
         again = "import lve ../source --into in --sessions"
-        found.append([(line, _steps(line)) for line in (again, "judge -m openai/gpt-4", again)])
+        actual.append([(line, _steps(line)) for line in (again, "judge -m openai/gpt-4", again)])
     problems = [
         f"{line}: {problem}"
-        for (line, few), (_, many) in zip(*found, strict=True)
+        for (line, few), (_, many) in zip(*actual, strict=True)
         for problem in growing(few, many)
     ]
     assert problems == []

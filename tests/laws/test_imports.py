@@ -30,4 +30,4 @@ def test_nothing_that_an_import_writes_fails_check(format: str, data: st.DataObj
         except EvalstoreError:
             written = ()  # nothing can be read
         assert [error.place for error in read_workspace(WorkspaceFolder(root)).errors] == []
-        assert all((root / one).is_file() for one in written)
+        assert all((root / item).is_file() for item in written)

@@ -26,7 +26,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.store import leases
 from tests import endpoint
 from tests.builders import tree
-from tests.launched import Launched, Starter
+from tests.forked_programs import RunningProgram, Starter
 from tests.laws.fakes import read_rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -121,7 +121,7 @@ def popen(place: Path) -> subprocess.Popen[str]:
     )
 
 
-Run = Callable[[], Launched]
+Run = Callable[[], RunningProgram]
 
 
 @pytest.fixture
@@ -258,11 +258,11 @@ def test_what_a_stopped_run_has_in_flight_is_paid_once(
     server.release()  # its answers come while it cannot read them
     monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)  # as if it had been stopped for long
     assert main(["-C", str(place), "run", "--json"]) == 3
-    said = capsys.readouterr()
-    report = json.loads(said.out)
+    output = capsys.readouterr()
+    report = json.loads(output.out)
     assert (report["status"], report["gate"], report["failed"]) == ("incomplete", "undetermined", 0)
     assert 0 < report["verdicts"]["pending"] <= QUESTIONS
-    assert f"is stopped (process {stopped.pid}): its part stays pending" in said.err
+    assert f"is stopped (process {stopped.pid}): its part stays pending" in output.err
     stopped.send(signal.SIGCONT)
     code, out, _ = stopped.finish()
     assert (code, json.loads(out)["verdicts"]["pass"]) == (0, QUESTIONS)

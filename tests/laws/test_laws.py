@@ -43,8 +43,8 @@ def run(place: Place, project: Desk) -> tuple[list[str], list[str]]:
         report = place.run()
     assert report.status == "complete"
     return (
-        sorted(one.text for one in asked.elements()),
-        sorted(one.instructions for one in judged.elements()),
+        sorted(element.text for element in asked.elements()),
+        sorted(element.instructions for element in judged.elements()),
     )
 
 
@@ -69,7 +69,7 @@ def test_law_3_what_changes_no_id(place: Place, project: Desk) -> None:
         for file in project.files.values():
             file.noise, file.tags = noise, (f"tag{noise}", "x")
         project.files = {
-            f"{noise}/{name.split('/')[-1]}": one for name, one in project.files.items()
+            f"{noise}/{name.split('/')[-1]}": item for name, item in project.files.items()
         }
         assert run(place, project) == ([], [])
 
@@ -178,7 +178,7 @@ def test_law_9_any_changed_byte(place: Place, project: Desk, table: str, column:
     with closing(sqlite3.connect(place.root / ".evalstore/store.db")) as raw:
         raw.execute(f"UPDATE {table} SET {column} = replace({column}, 'a', 'b') || 'x'")
         raw.commit()
-    assert {one.kind for one in place.damages()} & {"session", "judgement", "file"}
+    assert {damage.kind for damage in place.damages()} & {"session", "judgement", "file"}
 
 
 def test_law_10_every_item_has_a_reason(place: Place, project: Desk) -> None:

@@ -173,18 +173,18 @@ class Machine(RuleBasedStateMachine):
 
     def _run(self, said: Said = PLAIN) -> None:
         self._write()
-        wanted = _wanted(said)
-        before = self._status(wanted)
+        expected = _wanted(said)
+        before = self._status(expected)
         ask, judge = self.memory.run(self.project, said)
         with counted(self.fake) as (asked, judged):
-            report = self.place.run(wanted)
+            report = self.place.run(expected)
         assert asked == ask
         assert judged == judge
         assert (before.ask, report.asked) == (ask.total(), ask.total())
         assert before.judge >= report.judged
         assert (report.status, report.failed) == ("complete", 0)
         if not said.refresh:
-            self._is_finished(wanted)
+            self._is_finished(expected)
 
     def _judge(self, said: Said = Said(judge_only=True)) -> None:  # noqa: B008 - it is frozen
         self._write()
@@ -229,9 +229,9 @@ class Machine(RuleBasedStateMachine):
         self.place.write(self.project.render())
 
     def _status(self, selection: SelectionOptions = PLAIN_WANTED) -> Any:
-        found = self.place.status(selection)
-        assert all(item.reason for item in found.items)
-        return found
+        actual = self.place.status(selection)
+        assert all(item.reason for item in actual.items)
+        return actual
 
     def _is_finished(self, selection: SelectionOptions = PLAIN_WANTED) -> None:
         after = self._status(selection)
@@ -270,13 +270,13 @@ def _wanted(said: Said) -> SelectionOptions:
 
 
 def _without_judges(project: Desk) -> Desk:
-    found = copy.deepcopy(project)
-    found.judges = ()
-    return found
+    actual = copy.deepcopy(project)
+    actual.judges = ()
+    return actual
 
 
 def test_whatever_is_edited_a_run_asks_just_what_was_never_answered() -> None:
     # Not shrunk: a failing history takes minutes to shorten, and reads well as it is.
     phases = (Phase.explicit, Phase.generate)
-    wanted = settings(stateful_step_count=6, phases=phases)
-    run_state_machine_as_test(Machine, settings=wanted)
+    expected = settings(stateful_step_count=6, phases=phases)
+    run_state_machine_as_test(Machine, settings=expected)

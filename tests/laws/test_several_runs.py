@@ -113,10 +113,10 @@ class File:
 
     def _data(self, noise: random.Random) -> str:
         rows: list[dict[str, Any]] = []
-        for one in self.rows:
-            row: dict[str, Any] = {"q": one.q, "ideal": one.ideal, "g": one.group}
+        for item in self.rows:
+            row: dict[str, Any] = {"q": item.q, "ideal": item.ideal, "g": item.group}
             if self.format != "csv":
-                row |= {"said": one.said} if one.said is not None or noise.random() < 0.5 else {}
+                row |= {"said": item.said} if item.said is not None or noise.random() < 0.5 else {}
             row |= {"unused": str(noise.random())} if self.noise else {}
             rows.append(row)
         if self.format == "jsonl":
@@ -148,30 +148,30 @@ class Memory:
     def run(self, files: dict[str, File], failing: str = "") -> tuple[Counter[str], int]:
         """The questions that get an answer, and how many judgements are made."""
         cells = [cell for file in files.values() for cell in file.cells()]
-        wanted: Counter[str] = Counter()
+        expected: Counter[str] = Counter()
         for cell in cells:
             for question, count in Counter(cell.questions).items():
-                wanted[question] = max(wanted[question], count * cell.attempts)
-        asked = wanted - self.answers
+                expected[question] = max(expected[question], count * cell.attempts)
+        asked = expected - self.answers
         if failing:
-            asked = Counter({one: n for one, n in asked.items() if not one.endswith(failing)})
+            asked = Counter({item: n for item, n in asked.items() if not item.endswith(failing)})
         self.answers += asked
         before = len(self.judged)
-        self.judged |= {one for cell in cells for one in self._subjects(cell)}
+        self.judged |= {subject for cell in cells for subject in self._subjects(cell)}
         return asked, len(self.judged) - before
 
     def _subjects(self, cell: Cell) -> Iterator[tuple[tuple[tuple[str, int], ...], str]]:
         counts = Counter(cell.questions)
         for attempt in range(cell.attempts):
             taken: Counter[str] = Counter()
-            found = []
+            actual = []
             for question in cell.questions:
                 number = attempt * counts[question] + taken[question]
                 taken[question] += 1
                 if number < self.answers[question]:
-                    found.append((question, number))
-            if len(found) == len(cell.questions):
-                yield tuple(found), cell.by
+                    actual.append((question, number))
+            if len(actual) == len(cell.questions):
+                yield tuple(actual), cell.by
 
 
 class Asked(Fake):
@@ -246,7 +246,9 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 
 def carried_out(place: Place, fake: Asked, files: dict[str, File], memory: Memory) -> None:
     """A run asks and judges just what is missing, `status` has said so, and then all is done."""
-    place.write(ALWAYS | {k: v for name, one in files.items() for k, v in one.render(name).items()})
+    place.write(
+        ALWAYS | {k: v for name, item in files.items() for k, v in item.render(name).items()}
+    )
     known = Counter(fake.texts)
     before = place.status()
     if fake.fails_at and fake.breaks_after is None:
@@ -273,7 +275,7 @@ def carried_out(place: Place, fake: Asked, files: dict[str, File], memory: Memor
 
 
 def _of_models(asked: Counter[str]) -> Counter[str]:
-    return Counter({one: n for one, n in asked.items() if " is answered by " not in one})
+    return Counter({item: n for item, n in asked.items() if " is answered by " not in item})
 
 
 @settings(

@@ -188,9 +188,9 @@ def test_an_answer_is_the_models_and_a_judge_is_held_to_its_schema(
 
 def test_an_answer_with_a_schema_is_of_its_shape(run: Callable[..., Any]) -> None:
     session = answers(run)["place"]
-    said = json.loads(session["turns"][0]["text"])
-    assert said.keys() == {"name", "size", "streets"}
-    assert said["size"] in ("small", "large")
+    document = json.loads(session["turns"][0]["text"])
+    assert document.keys() == {"name", "size", "streets"}
+    assert document["size"] in ("small", "large")
     (judged,) = session["related"]["evaluations"]
     assert (judged["by"], judged["verdict"]) == ("checks", "pass")
 

@@ -46,7 +46,7 @@ def run(
     workspace: Path, *arguments: str | Path, site: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     root = Path(evalstore.__file__).parents[1]
-    paths = [str(one) for one in (site, root) if one is not None]
+    paths = [str(item) for item in (site, root) if item is not None]
     return subprocess.run(
         [sys.executable, "-m", "evalstore", *arguments],
         cwd=workspace,

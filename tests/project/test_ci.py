@@ -53,9 +53,9 @@ def system(tmp_path: Path) -> System:
     (tmp_path / ".ci").mkdir()
     shutil.copy(SCRIPT, tmp_path / ".ci/run")
     for name in TOOLS:
-        found = shutil.which(name)
-        assert found
-        (tmp_path / "bin" / name).symlink_to(found)
+        actual = shutil.which(name)
+        assert actual
+        (tmp_path / "bin" / name).symlink_to(actual)
     made = System(tmp_path)
     made.has("make", "echo made")
     made.has("sudo", 'shift; exec "$@"')
@@ -120,13 +120,15 @@ def test_no_address_of_an_index_is_named() -> None:
 
 def test_the_tests_have_the_packages_of_every_extra() -> None:
     extras = SETTINGS["project"]["optional-dependencies"]
-    wanted = {Requirement(one) for name, some in extras.items() if name != "dev" for one in some}
-    assert {requirement.name for requirement in wanted} >= {
+    expected = {
+        Requirement(item) for name, entry in extras.items() if name != "dev" for item in entry
+    }
+    assert {requirement.name for requirement in expected} >= {
         "sacrebleu",
         "rouge-score",
         "textual-serve",
     }
-    assert wanted <= {Requirement(one) for one in extras["dev"]}
+    assert expected <= {Requirement(item) for item in extras["dev"]}
 
 
 def test_what_is_skipped_is_said() -> None:

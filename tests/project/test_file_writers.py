@@ -46,8 +46,8 @@ def writes(call: ast.Call) -> bool:
         and isinstance(node.value, str)
         and len(node.value) <= len("rb+")
         and not set("wax+").isdisjoint(node.value)
-        for given in (*call.args, *call.keywords)
-        for node in ast.walk(given)
+        for item in (*call.args, *call.keywords)
+        for node in ast.walk(item)
     )
 
 
@@ -71,12 +71,12 @@ def test_what_writes_is_recognised(source: str, expected: list[str]) -> None:
 
 def test_files_are_written_in_one_place_only() -> None:
     base = ROOT / "evalstore"
-    found = {
+    actual = {
         (path.relative_to(base).as_posix(), name)
         for path in base.rglob("*.py")
         for name in writers(path.read_text(encoding="utf-8"))
     }
-    assert found == ALLOWED.keys()
+    assert actual == ALLOWED.keys()
 
 
 def test_tools_write_files_in_the_same_way() -> None:

@@ -20,11 +20,11 @@ HELLO = "# 👤\n\nHello\n\n---\n\nExpect a greeting.\n"
 def sections() -> dict[str, dict[str, str]]:
     """The files of each section, by its heading."""
     parts = re.split(r"^## (.*)\n", PAGE, flags=re.MULTILINE)[1:]
-    found = {
+    actual = {
         heading: {path: text for path, _, text in EXAMPLE.findall(body)}
         for heading, body in zip(parts[::2], parts[1::2], strict=True)
     }
-    return {heading: files for heading, files in found.items() if files}
+    return {heading: files for heading, files in actual.items() if files}
 
 
 @pytest.mark.parametrize("heading", sections())
@@ -44,8 +44,8 @@ def test_check_finds_nothing_wrong_with_the_examples(
 
     code = main(["-C", str(tmp_path), "check", "--json"])
 
-    printed, said = capsys.readouterr()
-    assert (code, said) == (0, "")
+    printed, output = capsys.readouterr()
+    assert (code, output) == (0, "")
     assert json.loads(printed)["problems"] == []
 
 
@@ -53,7 +53,7 @@ def test_every_example_is_marked() -> None:
     fenced = re.findall(r"^(?:<!-- file: \S+ -->\n)?```(?:yaml|markdown)$", PAGE, re.MULTILINE)
 
     assert fenced
-    assert [one for one in fenced if not one.startswith("<!--")] == []
+    assert [item for item in fenced if not item.startswith("<!--")] == []
 
 
 def test_every_setting_is_described() -> None:
@@ -117,7 +117,7 @@ def rows_of_expressions() -> list[tuple[str, str]]:
     table = PAGE.partition("| in texts and `where` |")[2].partition("\n\n")[0]
     rows = [line.replace("\\|", "¦").split("|")[2:4] for line in table.splitlines()[2:]]
     code = [[re.findall("`([^`]+)`", cell.replace("¦", "|")) for cell in row] for row in rows]
-    return [(left, code[n][1][-1]) for n, one in enumerate(code) for left in one[0]]
+    return [(left, code[n][1][-1]) for n, item in enumerate(code) for left in item[0]]
 
 
 @pytest.mark.parametrize(("jinja", "expr"), rows_of_expressions())

@@ -39,13 +39,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def needed(name: str, extras: set[str], seen: set[str]) -> Iterator[metadata.Distribution]:
     """A distribution's requirements, and theirs."""
     for text in metadata.distribution(name).requires or ():
-        one = Requirement(text)
-        if one.marker and not any(one.marker.evaluate({"extra": extra}) for extra in extras | {""}):
+        item = Requirement(text)
+        if item.marker and not any(
+            item.marker.evaluate({"extra": extra}) for extra in extras | {""}
+        ):
             continue
-        if one.name.lower() not in seen:
-            seen.add(one.name.lower())
-            yield metadata.distribution(one.name)
-            yield from needed(one.name, one.extras, seen)
+        if item.name.lower() not in seen:
+            seen.add(item.name.lower())
+            yield metadata.distribution(item.name)
+            yield from needed(item.name, item.extras, seen)
 
 
 @pytest.fixture(scope="module")

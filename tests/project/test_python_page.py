@@ -26,10 +26,10 @@ def replay(text: str, folder: Path) -> str:
     names: dict[str, object] = {}
 
     def renew(found: re.Match[str]) -> str:
-        told = io.StringIO()
-        with contextlib.chdir(folder), contextlib.redirect_stdout(told):
+        messages = io.StringIO()
+        with contextlib.chdir(folder), contextlib.redirect_stdout(messages):
             exec(compile(found[2], str(PAGE), "exec"), names)
-        return found[1] + told.getvalue()
+        return found[1] + messages.getvalue()
 
     return EXAMPLE.sub(renew, text)
 

@@ -40,6 +40,15 @@ GONE = {
 }
 """Patterns of phrases, in small letters where they begin a text, and what to write instead."""
 ANY_GONE = re.compile("|".join(f"(?:{gone})" for gone in GONE), re.IGNORECASE)
+NOUN_FIRST = re.compile(
+    r"(?:The|An?|Whether|How|What|Which|Why|Where|When|All|Every|Each|Those|None|As JSON)\b"
+)
+"""Beginnings of the docstring of a function that lack the verb, such as "Return" or "Yield"."""
+VERB_FIRST = (
+    *("checks", "execution", "operations", "planning", "processes", "providers", "reports"),
+    *("store", "display.py"),
+)
+"""The packages and modules in which the docstring of a function begins with a verb."""
 DOCUMENTS = [
     *sorted(PROJECT.glob("docs/**/*.md")),
     PROJECT / "README.md",
@@ -70,24 +79,42 @@ def phrases_in(text: str) -> list[str]:
 
 
 def test_nothing_is_no_such_thing() -> None:
-    found = [
+    actual = [
         f"{path.relative_to(ROOT)}: {text}"
         for path in sorted(ROOT.rglob("*.py"))
         for text in texts_of(path)
         if NO.search(text)
     ]
-    assert found == []
+    assert actual == []
     assert NO.search("it is no text")
 
 
 def test_messages_and_help_have_no_phrase_that_is_gone() -> None:
-    found = [
+    actual = [
         f"{path.relative_to(ROOT)}: {phrase}: {text[:80]}"
         for path in sorted(ROOT.rglob("*.py"))
         for text in texts_of(path)
         for phrase in phrases_in(text)
     ]
-    assert found == []
+    assert actual == []
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    modules = [
+        module
+        for name in VERB_FIRST
+        for module in (
+            [ROOT / name] if name.endswith(".py") else sorted((ROOT / name).rglob("*.py"))
+        )
+    ]
+    noun_first = [
+        f"{module.relative_to(ROOT)}:{node.lineno}: {docstring.partition(chr(10))[0]}"
+        for module in modules
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if NOUN_FIRST.match(docstring := ast.get_docstring(node) or "")
+    ]
+    assert noun_first == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(PROJECT).as_posix())

@@ -15,7 +15,7 @@ from evalstore.providers import Provider, ProviderError, open_provider
 from evalstore.providers.litellm import LitellmProvider
 from evalstore.results import Failure, Session
 from evalstore.values import OutgoingMessage, Question, Reply, Request, Text
-from tests import wire
+from tests import raw_http_server
 
 KEY = "sk-very-secret-0123456789"
 REQUEST = Request("dummy", (OutgoingMessage("user", (Text("Hi"),)),))
@@ -76,8 +76,8 @@ def endpoint(request: pytest.FixtureRequest) -> Door:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[wire.Wire]:
-    with wire.running() as server:
+def server() -> Iterator[raw_http_server.RawServer]:
+    with raw_http_server.running() as server:
         yield server
     gc.collect()
 

@@ -165,7 +165,7 @@ def test_tools_of_the_provider_are_sent_beside_those_of_the_test(
     alone, beside = (request.body for request in server.received)
     assert alone["tools"] == [{"type": "web_search"}]
     assert "tool_choice" not in alone
-    assert [one["type"] for one in beside["tools"]] == ["function", "web_search"]
+    assert [item["type"] for item in beside["tools"]] == ["function", "web_search"]
 
 
 SCHEMA = {"type": "object", "properties": {"pass": {"type": "boolean"}}, "required": ["pass"]}
@@ -458,8 +458,8 @@ def test_no_message_holds_a_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OTHER_API_KEY", "other-secret-value")
-    said = f"bad key '{KEY}' or\x1b[31m other-secret-value {'x' * 5000}"
-    server.reply = lambda request: endpoint.failure(status, said, "c")
+    output = f"bad key '{KEY}' or\x1b[31m other-secret-value {'x' * 5000}"
+    server.reply = lambda request: endpoint.failure(status, output, "c")
     problem = failure(door(server.url), "Hi")
     assert KEY not in problem.message
     assert "other-secret-value" not in problem.message

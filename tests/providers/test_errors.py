@@ -88,8 +88,8 @@ def test_a_refused_form_is_an_error_of_its_own_and_not_tried_again(
 
 
 def test_a_refused_form_may_be_named_beside_the_message() -> None:
-    said = {"error": {"message": "Unsupported value", "param": "response_format"}}
-    assert status_error(400, said, formed=True).kind == "format"
+    output = {"error": {"message": "Unsupported value", "param": "response_format"}}
+    assert status_error(400, output, formed=True).kind == "format"
 
 
 @pytest.mark.parametrize(

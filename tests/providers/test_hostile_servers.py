@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests import wire
+from tests import raw_http_server
 from tests.providers.contract import KEY, OF_LITELLM, REPLY, Door, outcome, require_storable
 from tests.providers.contract import endpoint as endpoint
 from tests.providers.contract import server as server
@@ -192,7 +192,7 @@ def answers(draw: st.DrawFn) -> bytes:
     if encoding:
         body = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
         headers.setdefault("content-encoding", encoding)
-    answer = wire.response(body, status=status, headers=headers)
+    answer = raw_http_server.response(body, status=status, headers=headers)
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 3]))):
         start = draw(st.integers(0, min(len(answer), 400)))
         end = start + draw(st.sampled_from([0, 1, 2, 50, 10**9]))
@@ -207,11 +207,11 @@ def answers(draw: st.DrawFn) -> bytes:
     max_examples=max(50, settings().max_examples),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@example(wire.response(b"{}", status=429, headers={"retry-after": HEADER_VALUES[8]}))
-@example(wire.response(json.dumps(REPLY).encode(), headers={"x-request-id": b"\xff"}))
+@example(raw_http_server.response(b"{}", status=429, headers={"retry-after": HEADER_VALUES[8]}))
+@example(raw_http_server.response(json.dumps(REPLY).encode(), headers={"x-request-id": b"\xff"}))
 @given(answers())
 def test_any_answer_is_a_reply_or_a_failure(
-    endpoint: Door, server: wire.Wire, answer: bytes
+    endpoint: Door, server: raw_http_server.RawServer, answer: bytes
 ) -> None:
     server.answer = answer
     require_storable(outcome(endpoint(server.url)))

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.providers import answer_size
 from evalstore.values import Reply, ToolCall
-from tests import wire
+from tests import raw_http_server
 from tests.providers.contract import (
     DOORS,
     KEY,
@@ -33,26 +33,26 @@ GOOD = json.dumps(REPLY).encode()
 BAD_FRAMES = {
     "nothing": b"",
     "not HTTP": b"SSH-2.0-OpenSSH_9.6\r\n",
-    "a header of 10 MB": wire.response(GOOD, headers={"x": b"x" * 10_000_000}),
-    "many headers": wire.response(GOOD, headers={f"x-{n}": "x" for n in range(20_000)}),
-    "garbage for chunks": wire.response(
+    "a header of 10 MB": raw_http_server.response(GOOD, headers={"x": b"x" * 10_000_000}),
+    "many headers": raw_http_server.response(GOOD, headers={f"x-{n}": "x" for n in range(20_000)}),
+    "garbage for chunks": raw_http_server.response(
         GOOD, headers={"content-length": b"9", "transfer-encoding": b"chunked"}
     ),
     "chunks that break off": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\n{",
-    "two lengths": wire.response(GOOD, headers={"Content-Length": b"5"}),
-    "gzip that is cut": wire.response(
+    "two lengths": raw_http_server.response(GOOD, headers={"Content-Length": b"5"}),
+    "gzip that is cut": raw_http_server.response(
         gzip.compress(GOOD)[:-30], headers={"content-encoding": "gzip"}
     ),
-    "gzip that is not": wire.response(GOOD, headers={"content-encoding": "gzip"}),
-    "204": wire.response(b"", status=204),
-    "304": wire.response(b"", status=304),
+    "gzip that is not": raw_http_server.response(GOOD, headers={"content-encoding": "gzip"}),
+    "204": raw_http_server.response(b"", status=204),
+    "304": raw_http_server.response(b"", status=304),
     "only 100": b"HTTP/1.1 100 Continue\r\n\r\n",
 }
 
 
 @pytest.mark.parametrize("answer", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
 def test_an_answer_that_breaks_http_is_a_failure(
-    endpoint: Door, server: wire.Wire, answer: bytes
+    endpoint: Door, server: raw_http_server.RawServer, answer: bytes
 ) -> None:
     server.answer = answer
     problem = failure(endpoint(server.url))
@@ -71,7 +71,7 @@ ENDLESS = {
 @pytest.mark.parametrize("any_door", DOORS, ids=lambda endpoint: endpoint.__name__)
 @pytest.mark.parametrize(("start", "repeated"), ENDLESS.values(), ids=ENDLESS.keys())
 def test_an_answer_without_end_is_left(
-    server: wire.Wire,
+    server: raw_http_server.RawServer,
     monkeypatch: pytest.MonkeyPatch,
     any_door: Door,
     start: bytes,
@@ -89,11 +89,13 @@ def test_an_answer_without_end_is_left(
 @pytest.mark.parametrize("any_door", DOORS, ids=lambda endpoint: endpoint.__name__)
 @pytest.mark.parametrize("status", [200, 429])
 def test_a_compressed_answer_is_bounded_by_its_size_when_read(
-    server: wire.Wire, any_door: Door, status: int
+    server: raw_http_server.RawServer, any_door: Door, status: int
 ) -> None:
     bomb = zlib.compressobj(wbits=31)
     squeezed = b"".join(bomb.compress(b" " * 2**20) for _ in range(64)) + bomb.flush()
-    server.answer = wire.response(squeezed, status=status, headers={"content-encoding": "gzip"})
+    server.answer = raw_http_server.response(
+        squeezed, status=status, headers={"content-encoding": "gzip"}
+    )
     problem = failure(any_door(server.url))
     assert problem.message == f"the answer is larger than {answer_size.MAX_ANSWER} bytes"
     assert not problem.retry
@@ -101,10 +103,12 @@ def test_a_compressed_answer_is_bounded_by_its_size_when_read(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("any_door", DOORS, ids=lambda endpoint: endpoint.__name__)
-def test_no_redirect_is_followed(any_door: Door, server: wire.Wire, status: int) -> None:
-    with wire.running() as elsewhere:
-        elsewhere.answer = wire.response(GOOD)
-        server.answer = wire.response(
+def test_no_redirect_is_followed(
+    any_door: Door, server: raw_http_server.RawServer, status: int
+) -> None:
+    with raw_http_server.running() as elsewhere:
+        elsewhere.answer = raw_http_server.response(GOOD)
+        server.answer = raw_http_server.response(
             b"", status=status, headers={"location": f"{elsewhere.url}/chat/completions"}
         )
         server.received.clear()
@@ -115,8 +119,8 @@ def test_no_redirect_is_followed(any_door: Door, server: wire.Wire, status: int)
         assert (problem.status, problem.retry) == (status, False)
 
 
-def test_an_id_in_a_header_can_be_stored(server: wire.Wire) -> None:
-    server.answer = wire.response(GOOD, headers={"x-request-id": b"caf\xff"})
+def test_an_id_in_a_header_can_be_stored(server: raw_http_server.RawServer) -> None:
+    server.answer = raw_http_server.response(GOOD, headers={"x-request-id": b"caf\xff"})
     reply = outcome(own_client(server.url))
     assert isinstance(reply, Reply)
     assert reply.request_id == "caf\ufffd"
@@ -125,7 +129,7 @@ def test_an_id_in_a_header_can_be_stored(server: wire.Wire) -> None:
 
 def completion(message: dict[str, Any], **choice: Any) -> bytes:
     first = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    return wire.response(json.dumps(REPLY | {"choices": [first | choice]}).encode())
+    return raw_http_server.response(json.dumps(REPLY | {"choices": [first | choice]}).encode())
 
 
 BROKEN_OFF = ["error", "ERROR", "abort", "insufficient_system_resource", "network_error"]
@@ -133,7 +137,7 @@ BROKEN_OFF = ["error", "ERROR", "abort", "insufficient_system_resource", "networ
 
 @pytest.mark.parametrize("reason", BROKEN_OFF)
 def test_an_answer_that_the_provider_broke_off_is_a_failure(
-    endpoint: Door, server: wire.Wire, reason: str
+    endpoint: Door, server: raw_http_server.RawServer, reason: str
 ) -> None:
     server.answer = completion({"content": "The capital of"}, finish_reason=reason)
     problem = failure(endpoint(server.url))
@@ -141,7 +145,7 @@ def test_an_answer_that_the_provider_broke_off_is_a_failure(
     assert f"finish reason '{reason}'" in problem.message
 
 
-def test_the_word_of_the_provider_behind_a_router_counts(server: wire.Wire) -> None:
+def test_the_word_of_the_provider_behind_a_router_counts(server: raw_http_server.RawServer) -> None:
     server.answer = completion({"content": "The capital of"}, native_finish_reason="error")
     assert failure(own_client(server.url)).kind == "malformed"
     server.answer = completion({"content": "Paris"}, native_finish_reason="end_turn")
@@ -155,7 +159,7 @@ NOT_TEXT = [5, True, {"a": 1}, {"text": "Paris"}, [5], [{"type": "text", "text":
 
 @pytest.mark.parametrize("content", NOT_TEXT, ids=str)
 def test_content_that_is_not_text_is_a_failure(
-    endpoint: Door, server: wire.Wire, content: Any
+    endpoint: Door, server: raw_http_server.RawServer, content: Any
 ) -> None:
     server.answer = completion({"content": content})
     problem = failure(endpoint(server.url))
@@ -164,7 +168,9 @@ def test_content_that_is_not_text_is_a_failure(
 
 
 @pytest.mark.parametrize("field", ["refusal", "finish_reason"])
-def test_a_field_of_the_answer_that_is_not_text_is_a_failure(server: wire.Wire, field: str) -> None:
+def test_a_field_of_the_answer_that_is_not_text_is_a_failure(
+    server: raw_http_server.RawServer, field: str
+) -> None:
     choice = {field: 5} if field == "finish_reason" else {}
     server.answer = completion({"content": "Paris", "refusal": 5 if not choice else None}, **choice)
     problem = failure(own_client(server.url))
@@ -182,7 +188,7 @@ MEDIA = {
 
 @pytest.mark.parametrize(("kind", "message"), MEDIA.items(), ids=MEDIA.keys())
 def test_an_answer_in_another_medium_is_a_failure_that_names_it(
-    server: wire.Wire, kind: str, message: dict[str, Any]
+    server: raw_http_server.RawServer, kind: str, message: dict[str, Any]
 ) -> None:
     server.answer = completion(message)
     problem = failure(own_client(server.url))
@@ -209,7 +215,7 @@ PARTS = {
 
 @pytest.mark.parametrize(("content", "text"), PARTS.values(), ids=PARTS.keys())
 def test_the_texts_of_an_answer_are_joined(
-    server: wire.Wire, content: Any, text: str | None
+    server: raw_http_server.RawServer, content: Any, text: str | None
 ) -> None:
     server.answer = completion({"content": content})
     reply = outcome(own_client(server.url))
@@ -218,7 +224,9 @@ def test_the_texts_of_an_answer_are_joined(
 
 
 @pytest.mark.parametrize(("levels", "is_parsed"), [(100, True), (101, False), (900, False)])
-def test_deeply_nested_arguments_stay_text(server: wire.Wire, levels: int, is_parsed: bool) -> None:
+def test_deeply_nested_arguments_stay_text(
+    server: raw_http_server.RawServer, levels: int, is_parsed: bool
+) -> None:
     text = "[" * levels + "]" * levels
     call = {"id": "t", "type": "function", "function": {"name": "f", "arguments": text}}
     server.answer = completion({"content": None, "tool_calls": [call]})

@@ -106,10 +106,12 @@ def fill(store: Store) -> None:
     shown = (Text("Look: "), FileRef("a.png", "image/png", file_id))
     test = TestVersion((Message("user", shown),), tools=(tool_id,))
     structured = TestVersion((Message("user", (Text("ü"),)),), schema=schema_id)
-    told = EvaluationVersion(shown, ({"type": "jsonSchema", "revision": 1, "schema": schema_id},))
+    messages = EvaluationVersion(
+        shown, ({"type": "jsonSchema", "revision": 1, "schema": schema_id},)
+    )
     evaluator = Evaluator(model_id, strict_id, 0.5)
     test_id, other_id = id_of(hashing.describe_test(test)), id_of(hashing.describe_test(structured))
-    told_id = id_of(hashing.describe_evaluation(told))
+    told_id = id_of(hashing.describe_evaluation(messages))
     evaluator_id = id_of(hashing.describe_evaluator(evaluator))
     cases = CaseFile(
         (
@@ -148,7 +150,7 @@ def fill(store: Store) -> None:
             ("model", hashing.describe_model(model)),
             ("test", hashing.describe_test(test)),
             ("test", hashing.describe_test(structured)),
-            ("evaluation", hashing.describe_evaluation(told)),
+            ("evaluation", hashing.describe_evaluation(messages)),
             ("evaluator", hashing.describe_evaluator(evaluator)),
             ("cases", hashing.describe_case_file(cases)),
             ("results", results),

@@ -33,20 +33,20 @@ def read(path: Path, text: str) -> tuple[dict[str, Model], list[Problem]]:
 def application(path: Path, text: str) -> Application:
     models, problems = read(path, text)
     assert problems == []
-    found = models["bot"].application
-    assert found
-    return found
+    actual = models["bot"].application
+    assert actual
+    return actual
 
 
 def test_a_function_is_read_with_its_files(tmp_path: Path) -> None:
     text = "provider: python\ncode: apps/bot.py\nuses: [apps/lib.py]\nenv: [B_KEY, A_KEY]\n"
-    found = application(tmp_path, text)
-    assert (found.code, found.arguments) == ("apps/bot.py:answer", ("apps/bot.py", "answer"))
-    assert {path: data.decode() for path, data in found.files.items()} == {
+    actual = application(tmp_path, text)
+    assert (actual.code, actual.arguments) == ("apps/bot.py:answer", ("apps/bot.py", "answer"))
+    assert {path: data.decode() for path, data in actual.files.items()} == {
         "apps/bot.py": BOT,
         "apps/lib.py": "name = 1\n",
     }
-    assert found.variables == ("A_KEY", "B_KEY")
+    assert actual.variables == ("A_KEY", "B_KEY")
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_function_is_read_with_its_files(tmp_path: Path) -> None:
 def test_the_files_of_a_command_line_belong_to_it(
     tmp_path: Path, code: str, words: tuple[str, ...], files: list[str]
 ) -> None:
-    found = application(tmp_path, f"provider: command\ncode: {code}\n")
-    assert (found.arguments, [*found.files]) == (words, files)
+    actual = application(tmp_path, f"provider: command\ncode: {code}\n")
+    assert (actual.arguments, [*actual.files]) == (words, files)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_the_version_of_an_application_is_pinned(tmp_path: Path) -> None:
 
 def test_files_of_an_application_differ_from_a_file_that_describes_it() -> None:
     """The hash that is trusted is that of no file that Python can run."""
-    found = Application("python", "a.py:answer", ("a.py", "answer"), {"a.py": b""})
+    actual = Application("python", "a.py:answer", ("a.py", "answer"), {"a.py": b""})
     other = Application("command", "a.py:answer", ("a.py", "answer"), {"a.py": b""})
-    assert len({found.digest, other.digest, found.hashes["a.py"]}) == 3
+    assert len({actual.digest, other.digest, actual.hashes["a.py"]}) == 3
     with pytest.raises((SyntaxError, ValueError)):
         compile(b"\0evalstore application\0{}", "a.py", "exec")
 

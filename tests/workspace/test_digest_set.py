@@ -27,10 +27,10 @@ def some(count: int) -> list[int]:
 
 @pytest.mark.usefixtures("_few")
 def test_a_number_is_new_once() -> None:
-    found, numbers = DigestSet(), some(100)
-    assert all(map(found.add, numbers))
-    assert not any(map(found.add, numbers))
-    assert found.add(1)
+    actual, numbers = DigestSet(), some(100)
+    assert all(map(actual.add, numbers))
+    assert not any(map(actual.add, numbers))
+    assert actual.add(1)
 
 
 @pytest.mark.usefixtures("_few")
@@ -47,9 +47,9 @@ def test_very_many_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
     for count in (1_000, 5_000):
         tracemalloc.start()
-        found = DigestSet()
+        actual = DigestSet()
         for _ in range(count):
-            found.add(random.getrandbits(64))
+            actual.add(random.getrandbits(64))
         sizes.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
     assert sizes[1] - sizes[0] < 4_000 * 12
@@ -58,6 +58,6 @@ def test_very_many_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.lists(st.dictionaries(st.sampled_from("ab"), st.sampled_from(["x", "y", "x #2"]))))
 def test_very_many_rows_are_called_what_a_few_are(rows: list[dict[str, str]]) -> None:
     with mock.patch.object(digest_set, "_FEW", 0):
-        found = labels(rows)
-    assert found == labels(rows)
-    assert len(set(found)) == len(rows)
+        actual = labels(rows)
+    assert actual == labels(rows)
+    assert len(set(actual)) == len(rows)

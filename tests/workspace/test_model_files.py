@@ -88,7 +88,7 @@ def test_the_rate_in_force_is_the_newest_before_the_day() -> None:
 
 
 def test_a_model_is_read() -> None:
-    found = model("""
+    described = model("""
 id: local/text
 code: text
 provider: local
@@ -98,9 +98,9 @@ capabilities: {input: {text: true, image: false}, output: {tools: false, text: t
 costs:
   - {costPerCall: 0.5, costPerPromptToken: 0.001, currency: USD, validFrom: 2020-01-01}
 """)
-    assert (found.id, found.code, found.active) == ("local/text", "m-text", False)
-    assert found.costs == (ModelPrice("USD", "2020-01-01", 0.5, 0.001),)
-    assert found.lacks(("image", "pdf", "tools")) == ["image", "tools"]
+    assert (described.id, described.code, described.active) == ("local/text", "m-text", False)
+    assert described.costs == (ModelPrice("USD", "2020-01-01", 0.5, 0.001),)
+    assert described.lacks(("image", "pdf", "tools")) == ["image", "tools"]
 
 
 @pytest.mark.parametrize(
@@ -118,30 +118,30 @@ def test_names_a_model_does_not_give_come_from_those_it_gives(
 
 
 def test_what_does_not_decide_the_answer_is_not_in_the_version() -> None:
-    one = model("id: a\ncode: c\nprovider: local")
+    described = model("id: a\ncode: c\nprovider: local")
     other = model("id: b\ncode: c\nprovider: local\ncosts: [{costPerCall: 1}]\nactive: false")
-    assert one.version("candidate") == other.version("candidate")
+    assert described.version("candidate") == other.version("candidate")
 
 
 def test_overrides_belong_to_one_part() -> None:
-    found = model("""
+    described = model("""
 code: c
 provider: local
 providerOptions: {a: 1, b: 1}
 candidateOverrides: {temperature: 0, providerOptions: {b: 2}}
 evaluatorOverrides: {thinking: low, providerModelCode: d}
 """)
-    assert found.version("candidate") == ModelVersion(
+    assert described.version("candidate") == ModelVersion(
         "openai-compatible", "c", LOCAL.base_url, {"providerOptions": {"a": 1, "b": 2}}
     )
-    assert found.version("evaluator").code == "d"
-    assert provider_options(found.version("evaluator")) == {
+    assert described.version("evaluator").code == "d"
+    assert provider_options(described.version("evaluator")) == {
         "a": 1,
         "b": 1,
         "reasoning_effort": "low",
     }
-    assert found.temperature("candidate", 0.7) == 0.0
-    assert found.temperature("evaluator", 0.7) == 0.7
+    assert described.temperature("candidate", 0.7) == 0.0
+    assert described.temperature("evaluator", 0.7) == 0.7
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ evaluatorOverrides: {thinking: low, providerModelCode: d}
 def test_a_mapping_in_an_override_is_merged_by_key(
     part: Part, field: str, base: str, override: str, effective: Json
 ) -> None:
-    found = model(
+    described = model(
         f"code: c\nprovider: local\n{field}: {base}\n{part}Overrides: {{{field}: {override}}}"
     )
     other: Part = "evaluator" if part == "candidate" else "candidate"
-    assert (found.version(part).options or {})[field] == effective
-    assert (found.version(other).options or {})[field] == found.options[field]
+    assert (described.version(part).options or {})[field] == effective
+    assert (described.version(other).options or {})[field] == described.options[field]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ def test_a_mapping_in_an_override_is_merged_by_key(
 def test_a_thinking_override_that_cannot_be_merged_replaces_the_base(
     base: str, override: str, effective: Json
 ) -> None:
-    found = model(
+    described = model(
         f"code: c\nprovider: local\nthinking: {base}\nevaluatorOverrides: {{thinking: {override}}}"
     )
-    assert (found.version("evaluator").options or {}).get("thinking") == effective
+    assert (described.version("evaluator").options or {}).get("thinking") == effective
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_a_thinking_override_that_cannot_be_merged_replaces_the_base(
     ],
 )
 def test_an_effort_is_sent_as_such(thinking: str, sent: dict[str, Json]) -> None:
-    found = model(f"code: c\nprovider: local\nthinking: {thinking}")
-    assert provider_options(found.version("candidate")) == sent
+    described = model(f"code: c\nprovider: local\nthinking: {thinking}")
+    assert provider_options(described.version("candidate")) == sent
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_an_effort_is_sent_as_such(thinking: str, sent: dict[str, Json]) -> None
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, line: int, message: str) -> None:
-    found = problem(text)
-    assert message in found.message
-    assert found.line == line
+    error = problem(text)
+    assert message in error.message
+    assert error.line == line
 
 
 def test_a_model_whose_answers_were_recorded_needs_no_provider_file() -> None:
-    found = model("id: acme/m-7b\nprovider: recorded\n")
-    assert found.version("candidate") == ModelVersion("recorded", "acme/m-7b")
+    described = model("id: acme/m-7b\nprovider: recorded\n")
+    assert described.version("candidate") == ModelVersion("recorded", "acme/m-7b")
 
 
 def test_an_unknown_provider_has_a_hint() -> None:
@@ -235,9 +235,9 @@ def test_not_every_name_is_a_model(id: str) -> None:
 
 
 def test_a_bare_name_needs_no_file() -> None:
-    found = bare_model("openai/a/b", known)
-    assert found is not None
-    assert (found.code, found.provider.type, found.provider.key_variable) == (
+    actual = bare_model("openai/a/b", known)
+    assert actual is not None
+    assert (actual.code, actual.provider.type, actual.provider.key_variable) == (
         "a/b",
         "openai",
         "OPENAI_API_KEY",
@@ -245,17 +245,17 @@ def test_a_bare_name_needs_no_file() -> None:
 
 
 def test_all_kinds_of_costs_are_read_and_sorted_by_their_day() -> None:
-    found = model("""
+    described = model("""
 provider: local
 costs:
   - {costPerHour: 4, currency: EUR, validFrom: "2026-01-01"}
   - {costPerPromptToken: 2, costPerCachedPromptToken: 0, costPerCompletionToken: 3}
 """)
-    assert found.costs == (
+    assert described.costs == (
         ModelPrice("USD", "0000-00-00", 0.0, 2.0, 3.0, 0.0, 0.0),
         ModelPrice("EUR", "2026-01-01", per_hour=4.0),
     )
-    assert [cost.line for cost in found.costs] == [5, 4]
+    assert [cost.line for cost in described.costs] == [5, 4]
 
 
 UNIQUE = """
@@ -269,36 +269,36 @@ candidateOverrides: {providerOptions: {a: 1}}
 
 
 def test_unique_properties_name_settings_and_add_nothing_themselves() -> None:
-    found = model(UNIQUE)
+    described = model(UNIQUE)
     without = model("\n".join(line for line in UNIQUE.split("\n") if "unique" not in line))
-    assert found.version("candidate") == without.version("candidate")
-    assert found.version("evaluator").options == {
+    assert described.version("candidate") == without.version("candidate")
+    assert described.version("evaluator").options == {
         "thinking": {"effort": "low"},
         "extraIdentifier": "eu",
     }
 
 
 def test_an_extra_identifier_tells_models_apart_and_is_not_sent() -> None:
-    one, other = model(UNIQUE), model(UNIQUE.replace("eu", "us"))
-    assert one.version("candidate") != other.version("candidate")
-    assert provider_options(one.version("candidate")) == {"a": 1, "reasoning_effort": "low"}
+    item, other = model(UNIQUE), model(UNIQUE.replace("eu", "us"))
+    assert item.version("candidate") != other.version("candidate")
+    assert provider_options(item.version("candidate")) == {"a": 1, "reasoning_effort": "low"}
 
 
 @pytest.mark.parametrize("path", ["thinking.budget", "costs", "code"])
 def test_a_unique_property_that_is_not_set_is_told(path: str) -> None:
-    found = problem(
+    error = problem(
         f"code: c\nprovider: local\nthinking: {{effort: low}}\nuniqueProperties: [{path}]"
     )
-    assert found.message == f"'uniqueProperties' names '{path}', which is not set"
-    assert found.line == 4
+    assert error.message == f"'uniqueProperties' names '{path}', which is not set"
+    assert error.line == 4
 
 
 def test_unique_properties_may_be_a_mapping_as_before() -> None:
-    found = model("code: c\nprovider: local\nuniqueProperties: {region: eu}")
-    assert found.version("candidate").options == {"uniqueProperties": {"region": "eu"}}
+    described = model("code: c\nprovider: local\nuniqueProperties: {region: eu}")
+    assert described.version("candidate").options == {"uniqueProperties": {"region": "eu"}}
 
 
 @pytest.mark.parametrize("place", ["", "candidateOverrides:\n  "])
 def test_provider_tools_are_a_list_of_mappings(place: str) -> None:
-    found = problem(f"code: c\nprovider: local\n{place}providerTools: {{web: true}}")
-    assert "'providerTools' must be a list" in found.message
+    error = problem(f"code: c\nprovider: local\n{place}providerTools: {{web: true}}")
+    assert "'providerTools' must be a list" in error.message

@@ -56,10 +56,10 @@ class Remembered:
     def read(self) -> Reading:
         self.expanded.clear()
         self.looked_at.clear()
-        found = WorkspaceFolder(self.root)
-        reading = read_workspace(found, self._load)
+        actual = WorkspaceFolder(self.root)
+        reading = read_workspace(actual, self._load)
         self.nodes |= {reading.nodes[path]: file for path, file in reading.files.items()}
-        reading.save_index(found)
+        reading.save_index(actual)
         return reading
 
     def _load(self, ids: Iterable[str]) -> dict[str, CaseFile]:
@@ -219,7 +219,7 @@ def test_an_index_that_cannot_be_written_stops_nothing(remembered: Remembered) -
 
 
 def test_all_problems_of_all_files_are_told_at_once(folder: Path) -> None:
-    found = read(
+    actual = read(
         folder,
         {
             "tests/a.md": "# 👤\n\n{{x}}\n\n---\n\n{{y}}\n",
@@ -233,7 +233,7 @@ def test_all_problems_of_all_files_are_told_at_once(folder: Path) -> None:
             "currencies/c.yaml": "code: EUR\nrates:\n  - validFrom: 2020-01-01\n",
         },
     )
-    places = [problem.place for problem in found.problems]
+    places = [problem.place for problem in actual.problems]
     assert places == [
         "currencies/c.yaml:3",
         "models/m.yaml:2",
@@ -270,13 +270,13 @@ def test_a_problem_of_a_template_shows_its_line_and_column(
     body = f"# 👤\n\n{text}\n\n---\n\nE {{{{q}}}}\n" if kind == "tests" else f"{text}\n"
     line, _, column = place.partition(":")
     line = str(int(line) + 3) if kind == "tests" else "4"
-    found = [
+    actual = [
         problem
         for problem in read(folder, {f"{kind}/t.md": head + body}).problems
         if "never used" not in problem.message and problem.file == f"{kind}/t.md"
     ]
     whole = f"{kind}/t.md:{line}" + (f":{column}" if column else "")
-    assert [(problem.place, problem.excerpt) for problem in found[:1]] == [(whole, excerpt)]
+    assert [(problem.place, problem.excerpt) for problem in actual[:1]] == [(whole, excerpt)]
 
 
 def test_a_problem_with_a_column_shows_its_line(folder: Path) -> None:
@@ -303,8 +303,8 @@ def test_ids_must_differ(folder: Path, kind: str, one: str, other: str) -> None:
         f"{kind}/2.{suffix}": head + other,
     }
     line = 3 if suffix == "md" else 1
-    (found,) = read(folder, files).problems
-    assert (found.place, found.message) == (
+    (actual,) = read(folder, files).problems
+    assert (actual.place, actual.message) == (
         f"{kind}/2.{suffix}:{line}",
         f"the id 'x' is taken by '{kind}/1.{suffix}'",
     )
@@ -312,20 +312,22 @@ def test_ids_must_differ(folder: Path, kind: str, one: str, other: str) -> None:
 
 @pytest.mark.parametrize("files", [{}, {"tests/README.md": "Hi"}, {"tests/a.MD": "Hi"}])
 def test_a_workspace_needs_tests(folder: Path, files: Files) -> None:
-    (found,) = read(folder, files).problems
-    assert (found.file, found.message) == ("tests", "there are no test files")
+    (actual,) = read(folder, files).problems
+    assert (actual.file, actual.message) == ("tests", "there are no test files")
 
 
 def test_test_files_lie_at_any_depth(folder: Path) -> None:
-    found = read(folder, {"tests/x/y/z.md": HELLO, "tests/a.txt": "no", "tests/.hidden/b.md": "no"})
-    assert list(found.files) == ["tests/x/y/z.md"]
+    actual = read(
+        folder, {"tests/x/y/z.md": HELLO, "tests/a.txt": "no", "tests/.hidden/b.md": "no"}
+    )
+    assert list(actual.files) == ["tests/x/y/z.md"]
 
 
 @pytest.mark.parametrize("tests", ["data/tests", "."])
 def test_folders_can_be_moved(folder: Path, tests: str) -> None:
     name = f"{tests}/a.md".removeprefix("./")
-    found = read(folder, {"evalstore.yaml": f"paths: {{tests: {tests}}}", name: HELLO})
-    assert (list(found.files), found.problems) == ([name], [])
+    actual = read(folder, {"evalstore.yaml": f"paths: {{tests: {tests}}}", name: HELLO})
+    assert (list(actual.files), actual.problems) == ([name], [])
 
 
 def test_a_default_id_counts_from_its_folder(folder: Path) -> None:
@@ -425,9 +427,9 @@ def test_a_mention_that_cannot_be_shown_is_told(folder: Path, mentioned: str, me
     (folder / "tests/link.txt").symlink_to("../../outside.txt")
     (folder / "tests/linked").symlink_to("../..")
     (folder / "tests/loop.txt").symlink_to("loop.txt")
-    (found,) = mention(folder, mentioned)
-    assert message in found.message
-    assert found.place == "tests/sub/a.md:3"
+    (actual,) = mention(folder, mentioned)
+    assert message in actual.message
+    assert actual.place == "tests/sub/a.md:3"
 
 
 def test_a_link_inside_of_the_workspace_is_fine(folder: Path) -> None:
@@ -439,22 +441,22 @@ def test_a_link_inside_of_the_workspace_is_fine(folder: Path) -> None:
 
 def test_a_huge_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_references, "LARGEST_FILE", 3)
-    (found,) = mention(folder, "a.txt", {"tests/a.txt": "1234"})
-    assert found.message == "'a.txt': the file has 0.1 MiB; at most 0 MiB are read"
+    (actual,) = mention(folder, "a.txt", {"tests/a.txt": "1234"})
+    assert actual.message == "'a.txt': the file has 0.1 MiB; at most 0 MiB are read"
 
 
 def test_a_huge_test_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "LARGEST_TEXT", 3)
-    (found,) = read(folder, {"tests/a.md": HELLO}).problems
-    assert found.message == "the file has 0.1 MiB; at most 0 MiB are read"
+    (actual,) = read(folder, {"tests/a.md": HELLO}).problems
+    assert actual.message == "the file has 0.1 MiB; at most 0 MiB are read"
 
 
 def test_the_path_and_the_bytes_belong_to_the_test(folder: Path) -> None:
     files: Files = {"tests/a.txt": "x", "tests/b.txt": "x"}
-    one = read(folder, {"tests/t.md": test_file(shown="{{_file:a.txt}}"), **files}).nodes
+    node = read(folder, {"tests/t.md": test_file(shown="{{_file:a.txt}}"), **files}).nodes
     path = read(folder, {"tests/t.md": test_file(shown="{{_file:b.txt}}")}).nodes
     data = read(folder, {"tests/b.txt": "y"}).nodes
-    assert len({*one.values(), *path.values(), *data.values()}) == 3
+    assert len({*node.values(), *path.values(), *data.values()}) == 3
 
 
 # --- finding it
@@ -477,5 +479,5 @@ def test_wrong_settings_are_told_with_their_place(folder: Path) -> None:
 
 
 def test_settings_of_later_versions_are_named(folder: Path) -> None:
-    found = workspace_of(folder, {"evalstore.yaml": "thresholds: []"})
-    assert [name for name, _ in found.ignored] == ["thresholds"]
+    actual = workspace_of(folder, {"evalstore.yaml": "thresholds: []"})
+    assert [name for name, _ in actual.ignored] == ["thresholds"]

@@ -22,15 +22,15 @@ def problem(text: str) -> FileProblem:
 
 
 def test_a_candidate_can_be_listed_at_several_temperatures() -> None:
-    found = read_settings(
+    settings = read_settings(
         "candidates: [a, {id: a, temperature: 0.7}, {id: b, temperature: 1}, {id: b}]"
     )
-    assert [candidate.name for candidate in found.candidates] == ["a", "a@0.7", "b", "b@0"]
+    assert [candidate.name for candidate in settings.candidates] == ["a", "a@0.7", "b", "b@0"]
 
 
 def test_an_evaluator_can_be_listed_at_several_temperatures() -> None:
-    found = read_settings("evaluators: [j, {id: j, temperature: 1}]")
-    assert [(evaluator.id, evaluator.temperature) for evaluator in found.evaluators] == [
+    settings = read_settings("evaluators: [j, {id: j, temperature: 1}]")
+    assert [(evaluator.id, evaluator.temperature) for evaluator in settings.evaluators] == [
         ("j", None),
         ("j", 1),
     ]
@@ -46,9 +46,9 @@ def test_an_evaluator_can_be_listed_at_several_temperatures() -> None:
     ],
 )
 def test_the_same_model_at_the_same_temperature_is_listed_twice(text: str) -> None:
-    found = problem(text)
-    assert "is listed twice in" in found.message
-    assert found.hint == "a model can be listed again with another temperature"
+    error = problem(text)
+    assert "is listed twice in" in error.message
+    assert error.hint == "a model can be listed again with another temperature"
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ verdict: '>= 0.5'
 maxTestOutputTokens: 100
 paths: {tests: data/tests/}
 """
-    found = read_settings(text)
-    assert found.candidates == (Participant("a", 0.7, ("x",)), Participant("openai/gpt-4o-mini"))
-    assert found.evaluators == (
+    settings = read_settings(text)
+    assert settings.candidates == (Participant("a", 0.7, ("x",)), Participant("openai/gpt-4o-mini"))
+    assert settings.evaluators == (
         Participant("j", prompt="strict"),
         Participant("j", prompt="_evaluator_default"),
     )
-    assert (found.candidates_temperature, found.verdict) == (1.0, ">= 0.5")
-    assert found.max_test_output_tokens == 100
-    assert found.paths == {**FOLDERS, "tests": "data/tests"}
+    assert (settings.candidates_temperature, settings.verdict) == (1.0, ">= 0.5")
+    assert settings.max_test_output_tokens == 100
+    assert settings.paths == {**FOLDERS, "tests": "data/tests"}
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ paths: {tests: data/tests/}
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, line: int, message: str) -> None:
-    found = problem(text)
-    assert message in found.message
-    assert found.line == line
+    error = problem(text)
+    assert message in error.message
+    assert error.line == line
 
 
 def test_a_wrong_name_has_a_hint() -> None:
@@ -191,14 +191,14 @@ def test_queries_are_read() -> None:
 def test_what_is_wrong_in_a_query_is_told_with_its_line(
     old: str, new: str, line: int, message: str
 ) -> None:
-    found = problem(QUERIES.replace(old, new))
-    assert message in found.message
-    assert found.line == line
+    error = problem(QUERIES.replace(old, new))
+    assert message in error.message
+    assert error.line == line
 
 
 def test_a_wrong_name_in_a_query_has_a_hint() -> None:
-    found = problem(QUERIES.replace("currency", "curency"))
-    assert found.hint == "did you mean 'currency'?"
+    error = problem(QUERIES.replace("currency", "curency"))
+    assert error.hint == "did you mean 'currency'?"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ EVERY_SETTING = (*shared_settings.SETTINGS, shared_settings.ALLOW_EMPTY)
 
 
 def describe_check(name: str, kind: CheckType) -> CheckDescription:
-    """The description of a check type: its own, or what a plug-in declares."""
+    """Return the description of a check type, or the one that a plug-in declares."""
     if kind.description is not None:
         return kind.description
     if name in DESCRIPTIONS:
@@ -32,10 +32,10 @@ def describe_check(name: str, kind: CheckType) -> CheckDescription:
 
 
 def is_described(name: str, kind: CheckType) -> bool:
-    """Whether the settings of a check type are known."""
+    """Return whether the settings of a check type are known."""
     return name in DESCRIPTIONS or kind.description is not None
 
 
 def common_settings(kind: CheckType) -> tuple[CheckSetting, ...]:
-    """The settings that a check type has beside its own."""
+    """Return the settings that a check type has beside its own."""
     return (shared_settings.ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING

@@ -1,8 +1,8 @@
-"""The check `expr`: an expression in a small part of Python, over the answer and the row.
+"""The check `expr`: an expression in a subset of Python, over the answer and the row.
 
-There are values and names, comparisons, `and`, `or`, `not`, arithmetic, parts (`x[0]`),
-`a if b else c`, comprehensions, and calls of the functions and methods listed here. Anything
-else is refused, so an expression cannot access more than the values it is given.
+It has values and names, comparisons, `and`, `or`, `not`, arithmetic, subscripts (`x[0]`),
+`a if b else c`, comprehensions, and calls of the functions and methods listed here. Anything else
+is refused, so that an expression can only access the values that are passed to it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ METHODS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
     "get": (1, 2, ()),
     "replace": (2, 3, ()),
 }
-"""The methods of texts, lists and mappings, in the same way."""
+"""The methods of texts, lists and mappings, in the same form."""
 
 _NODES: tuple[type[ast.AST], ...] = (
     *(ast.Constant, ast.Name, ast.Load, ast.Store, ast.List, ast.Tuple, ast.Dict, ast.Set),
@@ -69,7 +69,7 @@ _OF_ANSWER = ("answer", "json", "tool_calls")
 
 @lru_cache(maxsize=256)
 def read_expression(source: str) -> ast.expr:
-    """The tree of an expression; raises `ExpressionError` for what is not allowed."""
+    """Return the tree of an expression; raises `ExpressionError` for what is not allowed."""
     if len(source) > _LONGEST:
         raise ExpressionError(f"it has {len(source):,} characters, the most are {_LONGEST:,}")
     try:
@@ -92,7 +92,7 @@ def read_expression(source: str) -> ast.expr:
 
 @lru_cache(maxsize=256)
 def names_in(source: str) -> tuple[str, ...]:
-    """The names that an expression uses and does not define itself, once each."""
+    """Return the names that an expression uses and does not define itself, once each."""
     tree = read_expression(source)
     nodes = list(ast.walk(tree))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
@@ -104,7 +104,7 @@ def names_in(source: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def keys_of(source: str, name: str) -> tuple[frozenset[str], bool]:
-    """The keys of a mapping that an expression uses, and whether it uses the mapping otherwise."""
+    """Return the keys of a mapping that an expression uses, and whether it uses all of it."""
     nodes = list(ast.walk(read_expression(source)))
     keys = set()
     single = 0
@@ -182,7 +182,7 @@ def _raise_for_call(node: ast.Call) -> None:
 
 
 def _called(node: ast.Call) -> str:
-    """The name of the called function or method; empty if it has none."""
+    """Return the name of the called function or method; empty if it has none."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
@@ -239,7 +239,7 @@ def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _look_up(name: str, subject: CheckInput) -> Json:
-    """The value of a name; names of the answer come before those of the row."""
+    """Return the value of a name; names of the answer come before those of the row."""
     if name == "answer":
         return subject.text
     if name == "json":
@@ -256,7 +256,7 @@ def _look_up(name: str, subject: CheckInput) -> Json:
 
 
 def _values(names: tuple[str, ...], look_up: Callable[[str], Json]) -> str:
-    """The values of the names as a text; a name that was not needed may have none."""
+    """Return the values of the names as text; an unused name may have none."""
     parts = []
     for name in names[:_NAMED]:
         with suppress(ExpressionError):

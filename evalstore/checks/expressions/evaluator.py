@@ -41,7 +41,7 @@ _SIGNS: Mapping[type[ast.operator], str] = {
 
 
 def evaluate(tree: ast.expr, look_up: Callable[[str], Json]) -> Any:
-    """The value of an expression; raises `ExpressionError`. A name is looked up when used."""
+    """Return the value of an expression; raises `ExpressionError`. Names are looked up lazily."""
     try:
         return _Evaluation(look_up).value(tree, {})
     except ExpressionError:
@@ -63,7 +63,7 @@ class _Evaluation:
         self._do = Operations()
 
     def value(self, node: ast.expr, local: Mapping[str, Any]) -> Any:
-        """The value of a node; `local` are the names of the comprehensions around it."""
+        """Return the value of a node; `local` are the names of the comprehensions around it."""
         self._do.spend()
         match node:
             case ast.Constant():
@@ -111,7 +111,7 @@ class _Evaluation:
         return slice(*(None if end is None else self.value(end, local) for end in ends))
 
     def _junction(self, node: ast.BoolOp, local: Mapping[str, Any]) -> Any:
-        """The value of an `and` or an `or`; operands after the deciding one are not evaluated."""
+        """Return the value of an `and` or an `or`, without evaluating unnecessary operands."""
         value: Any = None
         for operand in node.values:
             value = self.value(operand, local)
@@ -141,7 +141,7 @@ class _Evaluation:
     def _each(
         self, element: ast.expr, loops: list[ast.comprehension], local: Mapping[str, Any]
     ) -> Iterator[Any]:
-        """The values of a comprehension, made one at a time."""
+        """Yield the values of a comprehension, made one at a time."""
         first, *others = loops
         for value in elements_of(self.value(first.iter, local)):
             self._do.spend()
@@ -173,7 +173,7 @@ class _Evaluation:
 
 
 def _bound(target: ast.expr, value: Any) -> dict[str, Any]:
-    """The names that the target of a loop binds, with their values."""
+    """Return the names that the target of a loop binds, with their values."""
     if isinstance(target, ast.Name):
         return {target.id: value}
     assert isinstance(target, ast.Tuple)

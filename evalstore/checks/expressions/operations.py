@@ -81,13 +81,13 @@ class Operations:
         self.spend(length // _WRITTEN)
 
     def _copied(self, values: Iterable[Any]) -> list[Any]:
-        """A new list of these values."""
+        """Return a new list of these values."""
         copy = list(values)
         self.spend(len(copy) // _COPIED)
         return copy
 
     def same(self, left: Any, right: Any) -> bool:
-        """Whether two values are equal, as in Python."""
+        """Return whether two values are equal, as in Python."""
         self._read(left)
         if isinstance(left, list | tuple):
             return (
@@ -106,7 +106,7 @@ class Operations:
         return not isinstance(right, list | tuple | dict) and bool(left == right)
 
     def contains(self, container: Any, value: Any) -> bool:
-        """Whether a text contains a text, a list an element, or a mapping a key."""
+        """Return whether a text contains a text, a list an element, or a mapping a key."""
         self._read(container)
         if isinstance(container, str):
             if not isinstance(value, str):
@@ -117,7 +117,7 @@ class Operations:
         return any(self.same(value, element) for element in elements_of(container))
 
     def order(self, sign: str, left: Any, right: Any) -> bool:
-        """Whether one text, or one number, is less or more than another."""
+        """Return whether one text, or one number, is less or more than another."""
         self._read(left)
         self._read(right)
         if not _are(str, left, right) and not _are((int, float), left, right):
@@ -125,7 +125,7 @@ class Operations:
         return ORDERS[sign](left, right)
 
     def arithmetic(self, sign: str, left: Any, right: Any) -> Any:
-        """The result of an operator on numbers, or of joining and repeating texts or lists."""
+        """Return the result of an operator on numbers, or of joining or repeating sequences."""
         if sign == "+" and _are(str, left, right):
             self._write(len(left) + len(right))
             return left + right
@@ -150,7 +150,7 @@ class Operations:
         return result
 
     def part(self, value: Any, at: Any) -> Any:
-        """An element by its number, a value by its key, or a part by a slice."""
+        """Return an element by its number, a value by its key, or a part by a slice."""
         if isinstance(value, dict):
             return value[key_of(at)]
         element = elements_of(value)[at]
@@ -159,7 +159,7 @@ class Operations:
         return element
 
     def holds_for(self, name: str, values: Iterable[Any]) -> bool:
-        """The result of `any` or `all`; values are computed only as needed."""
+        """Return the result of `any` or `all`; values are computed only as needed."""
         is_any = name == "any"
         for value in values:
             self.spend()
@@ -168,7 +168,7 @@ class Operations:
         return not is_any
 
     def function(self, name: str, arguments: list[Any], named: Mapping[str, Any]) -> Any:
-        """The result of a function."""
+        """Return the result of a function."""
         value = arguments[0]
         match name:
             case "len":
@@ -200,7 +200,7 @@ class Operations:
         return {"str": str, "int": int, "float": float}[name](value)
 
     def _comparable(self, values: Iterable[Any]) -> list[Any]:
-        """A list of only numbers or only texts; costs as many steps as sorting it."""
+        """Return a list of only numbers or only texts; costs as many steps as sorting it."""
         copy = self._copied(values)
         rounds = len(copy).bit_length()
         for element in copy:
@@ -210,7 +210,7 @@ class Operations:
         return copy
 
     def method(self, value: Any, name: str, arguments: list[Any]) -> Any:
-        """The result of a method of a text, a list or a mapping."""
+        """Return the result of a method of a text, a list or a mapping."""
         kind = next((kind for kind in _METHODS if isinstance(value, kind)), None)
         if kind is None or name not in _METHODS[kind]:
             raise TypeError(f"{kind_of(value)} has no '{name}'")
@@ -256,14 +256,14 @@ def number_of(value: Any, function: str) -> Any:
 
 
 def key_of(value: Any) -> Any:
-    """A value that can be a key."""
+    """Return a value that can be a key."""
     if isinstance(value, list | tuple | dict):
         raise TypeError(f"{kind_of(value)} cannot be a key")
     return value
 
 
 def kind_of(value: Json) -> str:
-    """The type of a value, in words."""
+    """Return the type of a value, in words."""
     if value is None:
         return "null"
     if isinstance(value, bool):

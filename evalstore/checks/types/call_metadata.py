@@ -18,7 +18,7 @@ def _read_reasons(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the finish reason is one of the expected ones."""
+    """Return whether the finish reason is one of the expected ones."""
     reason = subject.reply.finish_reason
     if reason is None:
         raise ValueError("the provider did not report why the answer ended")
@@ -37,14 +37,14 @@ def _read_most(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _takes_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call took at most `max` seconds."""
+    """Return whether the call took at most `max` seconds."""
     seconds = subject.reply.latency
     words = f"expected at most {check['max']:g} seconds, found {seconds:.4g}"
     return passes(seconds <= check["max"], words)
 
 
 def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the call cost at most `max` USD."""
+    """Return whether the call cost at most `max` USD."""
     usd = subject.usd
     if usd is None:
         raise ValueError("the cost of the call is unknown: its model has no price")
@@ -65,7 +65,7 @@ def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the tokens of the call, as the provider counted them, are within the bounds."""
+    """Return whether the tokens of the call, counted by the provider, are within the bounds."""
     of = check.get("of", "total")
     tokens = _count(subject.reply.usage, of)
     if tokens is None:
@@ -79,7 +79,7 @@ def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
 
 
 def _count(usage: Usage, of: str) -> int | None:
-    """The tokens of one side, or of both when both are known."""
+    """Return the tokens of one side, or of both if both are known."""
     if of == "input":
         return usage.input_tokens
     if of == "output":

@@ -19,11 +19,11 @@ _MOST_STARTS = 1_000
 
 
 class GroupError(ValueError):
-    """Answers that cannot be compared, and why."""
+    """The answers cannot be compared; the message explains why."""
 
 
 def _answers(subject: CheckInput) -> list[str]:
-    """The prepared texts of all answers, at least one."""
+    """Return the prepared texts of all answers, at least one."""
     if not subject.answers:
         raise GroupError("there are no answers to compare")
     return [subject.prepare(answer) for answer in subject.answers]
@@ -62,7 +62,7 @@ def _read_same(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the values of a key are equal, or numbers that differ by no more than `max`."""
+    """Return whether the values of a key are equal, or numbers that differ by at most `max`."""
     key = subject.prepare(check["key"])
     values = [
         _value(answer, key, number) for number, answer in enumerate(_answers(subject), start=1)
@@ -89,7 +89,7 @@ def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _value(answer: str, key: str, number: int) -> Json:
-    """The value of a key in the first JSON object of an answer."""
+    """Return the value of a key in the first JSON object of an answer."""
     document = _first_object(answer)
     if document is None:
         raise GroupError(f"answer {number} holds no JSON object: {shorten(answer)}")
@@ -115,7 +115,7 @@ def _first_object(text: str) -> dict[str, Json] | None:
 
 
 def _number(value: Json, number: int) -> Decimal:
-    """A value as a number, also when it is written as a text; truth counts as 1 or 0."""
+    """Return a value as a number, also if it is written as text; true is 1, false is 0."""
     try:
         decimal = Decimal(str(int(value) if isinstance(value, bool) else value).strip())
     except InvalidOperation:
@@ -148,7 +148,7 @@ def _read_monotonic(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _read_order(arguments: CheckArguments) -> list[Json]:
-    """A number for each answer, by which the answers are sorted; null leaves an answer out."""
+    """Return a number for each answer, by which they are sorted; null leaves one out."""
     values = arguments.take("by")
     if not isinstance(values, list) or not values:
         raise arguments.problem("'by' must be a list with a number for each answer")
@@ -162,7 +162,7 @@ def _read_order(arguments: CheckArguments) -> list[Json]:
 
 
 def _is_monotonic(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the numbers of the answers rise or fall, in the order of the answers or of `by`.
+    """Return whether the numbers of the answers rise or fall, in their order or that of `by`.
 
     The number is the last one of an answer, or what a pattern finds in it.
     """
@@ -209,7 +209,7 @@ def _in_order(
 
 
 def to_number(value: Json) -> Decimal | None:
-    """A value as a finite number, also when it is written as a text; None for any other."""
+    """Return a value as a finite number, also if it is written as text; None for any other."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -21,7 +21,7 @@ from evalstore.values import Json
 _SHOWN = 120
 _LONGEST_MESSAGE = 2_000
 _LONG_SCHEMA = 20_000
-"""Characters; a longer schema is checked in a process with limits."""
+"""The most characters of a schema that is checked without limits."""
 _SCHEMA_SECONDS = 6.0
 """Processor time for checking a long schema."""
 _OF = ("any", "object", "array")
@@ -42,7 +42,7 @@ def _read_json(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _is_json(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the answer is JSON: an object, unless the check says otherwise."""
+    """Return whether the answer is JSON: an object, unless the check says otherwise."""
     try:
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError as problem:
@@ -75,7 +75,7 @@ def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFind
 
 
 def first_violation(schema: Json, value: Json) -> str | None:
-    """Where and how a value breaks a JSON Schema first; None when it does not.
+    """Return where and how a value breaks a JSON Schema first; None when it does not.
 
     References are never fetched: one that leaves the schema is a violation by itself.
     """
@@ -100,7 +100,7 @@ def first_violation(schema: Json, value: Json) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    """The validator of a schema, cached because creating it is slow."""
+    """Return the validator of a schema, cached because creating it is slow."""
     import jsonschema
     import referencing
 
@@ -111,7 +111,7 @@ def _validator(schema: str) -> Any:
 
 
 def schema_problem(schema: Json) -> str | None:
-    """Why something is not a JSON Schema; None when it is one."""
+    """Return why a value is not a JSON Schema; None when it is valid."""
     if not isinstance(schema, dict):
         return "a JSON Schema must be a mapping"
     try:
@@ -128,7 +128,7 @@ def schema_problem(schema: Json) -> str | None:
 
 
 def metaschema_violation(schema: Json) -> str | None:
-    """Where and how a schema breaks the rules for schemas; None when it does not."""
+    """Return where and how a schema breaks the rules for schemas; None when it does not."""
     import jsonschema
 
     try:
@@ -157,12 +157,12 @@ def _read_comparison(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the answer is this value; texts are prepared, keys are not."""
+    """Return whether the answer is this value; texts are prepared, keys are not."""
     return _compare(check, subject, subset=False)
 
 
 def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the answer contains this value: all keys, and elements of lists in order."""
+    """Return whether the answer contains this value: all keys, and elements of lists in order."""
     return _compare(check, subject, subset=True)
 
 
@@ -227,14 +227,14 @@ def raise_for_path(path: str, arguments: CheckArguments) -> None:
 
 @lru_cache(maxsize=256)
 def compiled_path(path: str) -> Any:
-    """A compiled JMESPath."""
+    """Return a compiled JMESPath."""
     import jmespath
 
     return jmespath.compile(path)
 
 
 def find_at_path(path: str, value: Json) -> Json:
-    """The value at a JMESPath; None when there is none, or the types do not fit.
+    """Return the value at a JMESPath; None when there is none, or the types do not fit.
 
     Raises `LimitReached`.
     """
@@ -246,7 +246,7 @@ def find_at_path(path: str, value: Json) -> Json:
 
 
 def search_path(path: str, value: Json) -> Json:
-    """The value at a JMESPath, without limits of time."""
+    """Return the value at a JMESPath, without limits of time."""
     from jmespath.exceptions import JMESPathError
 
     try:
@@ -256,7 +256,7 @@ def search_path(path: str, value: Json) -> Json:
 
 
 def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether there is a value other than null at the path, and it passes the nested check."""
+    """Return whether the value at the path is not null and passes the nested check."""
     from jmespath.exceptions import JMESPathTypeError
 
     try:

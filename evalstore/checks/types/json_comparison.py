@@ -31,7 +31,7 @@ class JsonComparison:
     """Whether the order of lists is ignored."""
 
     def agrees(self, expected: Json, actual: Json) -> bool:
-        """Whether a value is as expected."""
+        """Return whether a value is as expected."""
         if isinstance(expected, dict):
             return (
                 isinstance(actual, dict)
@@ -51,7 +51,7 @@ class JsonComparison:
         return is_number and bool(expected == actual)
 
     def difference(self, expected: Json, actual: Json, place: str = "") -> str | None:
-        """The first difference with its place; None when there is none."""
+        """Return the first difference with its place; None when there is none."""
         if isinstance(expected, dict) and isinstance(actual, dict):
             return self._of_mappings(expected, actual, place)
         if isinstance(expected, list) and isinstance(actual, list):
@@ -98,7 +98,7 @@ class JsonComparison:
         return all(map(self.agrees, expected, actual))
 
     def _first_missing(self, expected: list[Json], actual: list[Json]) -> int:
-        """The index of the first expected element without a match; their number if all have one."""
+        """Return the index of the first expected element without a match; else their number."""
         if not self.any_order:
             rest = iter(actual)
             for number, element in enumerate(expected):
@@ -121,7 +121,7 @@ class JsonComparison:
         return partners.index(None) if None in partners else len(expected)
 
     def _key(self, value: Json) -> Hashable:
-        """A key that is equal for values that are equal in any order, and only for them."""
+        """Return a key that is equal for values that are equal in any order, and only for them."""
         if isinstance(value, dict):
             return "d", frozenset((key, self._key(inner)) for key, inner in value.items())
         if isinstance(value, list):
@@ -160,7 +160,7 @@ def match(options: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 def step(place: str, key: str | int) -> str:
-    """The place of a key or an element inside of a place, as JMESPath writes it; "" is the top."""
+    """Return the place of a key or an element inside of a place, in JMESPath; "" is the top."""
     if isinstance(key, int):
         return f"{place}[{key}]"
     if not _PLAIN_KEY.match(key) or len(key) > _KEY_SHOWN:

@@ -24,12 +24,12 @@ _BESIDE = ("scores", "answer", "match", "invalid", "pass")
 
 
 def judge_of(checks: Iterable[Mapping[str, Json]]) -> Mapping[str, Json] | None:
-    """The check `judge` among these checks; None if there is none."""
+    """Return the check `judge` among these checks; None if there is none."""
     return next((check for check in checks if check["type"] == JUDGE), None)
 
 
 def without_judge(checks: Iterable[Json]) -> list[Json]:
-    """The checks other than `judge`."""
+    """Return the checks other than `judge`."""
     return [check for check in checks if check["type"] != JUDGE]
 
 
@@ -93,7 +93,7 @@ def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
 def _read_choice_scores(
     written: Json, choices: list[str], arguments: CheckArguments
 ) -> dict[str, Json]:
-    """Scores by choice, from a mapping, a list in the order of the choices, or `numbers`."""
+    """Return scores by choice, from a mapping, a list in the order of the choices, or `numbers`."""
     if written == "numbers":
         written = [_as_number(choice, arguments) for choice in choices]
     if isinstance(written, list):
@@ -138,12 +138,12 @@ def _read_scores(written: Json, arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _plain(value: float) -> float:
-    """A whole number as an integer, so that `1.0` and `1` have one form."""
+    """Return a whole number as an integer, so that `1.0` and `1` have one form."""
     return int(value) if value == int(value) else value
 
 
 def scale_of(check: Mapping[str, Json]) -> tuple[float, float]:
-    """The lowest and the highest score of a judge: 0 and 1, unless its scores go beyond."""
+    """Return the lowest and the highest score of a judge: 0 and 1, unless its scores go beyond."""
     parser = check.get("parser", {})
     scores = [*check.get("scores", {}).values(), parser.get("min", 0), parser.get("max", 1)]
     if "scores" not in check or all(0 <= score <= 1 for score in scores):
@@ -155,7 +155,7 @@ def scale_of(check: Mapping[str, Json]) -> tuple[float, float]:
 def _read_passing(
     arguments: CheckArguments, choices: Collection[str], scores: Mapping[str, Json] | None
 ) -> Json:
-    """The choices that pass, or a bound of their scores; None: a score of 1 passes."""
+    """Return the choices that pass, or a bound of their scores; None: a score of 1 passes."""
     value = arguments.take("pass")
     if isinstance(value, list) or (isinstance(value, str) and (value in choices or not scores)):
         passing = [as_text(choice) for choice in (value if isinstance(value, list) else [value])]

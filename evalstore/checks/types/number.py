@@ -36,7 +36,7 @@ _WITH_COMMAS = re.compile(f"{_SIGN}(?:(?<!\\d,)(?<![\\d.]){_GROUPED}|{_PLAIN}){_
 
 
 def last_number(text: str, *, commas: bool = False) -> Decimal | None:
-    """The last number in a text; None when there is none, or it is malformed, as in `1.2.3`.
+    """Return the last number in a text; None if there is none or it is malformed, as `1.2.3`.
 
     With `commas`, `1,234.5` is one number. A minus after a word or a number is a hyphen:
     `2020-2021` ends with 2021.
@@ -71,7 +71,7 @@ def _read_number(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
-    """The expected number, which may be written as a text, as cells of a table are."""
+    """Return the expected number, which may be written as a text, as cells of a table are."""
     value = arguments.require("expected")
     number = as_number(value, commas=commas)
     if number is None:
@@ -81,7 +81,7 @@ def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
 
 
 def as_number(value: Json, *, commas: bool = False) -> int | float | None:
-    """A value or text as a number; None if it is not a finite number."""
+    """Return a value or text as a number; None if it is not a finite number."""
     if isinstance(value, str):
         whole = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
         number = last_number(value, commas=commas) if whole else None
@@ -92,7 +92,7 @@ def as_number(value: Json, *, commas: bool = False) -> int | float | None:
 
 
 def plain_number(number: Decimal) -> int | float:
-    """A decimal as an integer if it is whole, else as a float."""
+    """Return a decimal as an integer if it is whole, else as a float."""
     return int(number) if _is_whole(number) else float(number)
 
 

@@ -42,28 +42,28 @@ class CodeFile(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The form that is stored with a case."""
+        """Return the form that is stored with a case."""
         return f"{self.id}+network" if self.network else self.id
 
     @classmethod
     def read(cls, text: str) -> CodeFile:
-        """The inverse of `text`."""
+        """Return the inverse of `text`."""
         id, plus, _ = text.partition("+")
         return cls(id, bool(plus))
 
 
 def code_of(checks: Iterable[Json]) -> list[CodeFile]:
-    """The files that checks run, each once; also those of checks inside a block."""
+    """Return the files that checks run, each once; also those of checks inside a block."""
     return sorted({code_file(check) for check in python_checks(checks)})
 
 
 def code_file(check: Mapping[str, Json]) -> CodeFile:
-    """The file that one check runs."""
+    """Return the file that one check runs."""
     return CodeFile(check["file"]["id"], bool(check.get("network")))
 
 
 def python_checks(checks: Iterable[Json]) -> Iterator[Json]:
-    """The checks of this type, also those inside a block."""
+    """Yield the checks of this type, also those inside a block."""
     for check in checks:
         if check["type"] == NAME:
             yield check
@@ -125,7 +125,7 @@ def _read_arguments(arguments: CheckArguments) -> dict[str, Json]:
 
 @lru_cache(maxsize=64)
 def defined_names(source: bytes) -> tuple[frozenset[str], frozenset[str]]:
-    """The functions and classes that a file may define; raises SyntaxError or ValueError.
+    """Return the functions and classes that a file may define; raises SyntaxError or ValueError.
 
     An assigned name may be either. The file is not run.
     """
@@ -189,7 +189,7 @@ def _judge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def read_result(value: Json, *, has_bound: bool) -> CheckFinding:
-    """The finding in a returned value: true or false, a number, or a mapping.
+    """Return the finding in a returned value: true or false, a number, or a mapping.
 
     A number between 0 and 1 needs a bound. Raises ValueError.
     """

@@ -20,7 +20,7 @@ _METHODS = {
 
 
 def matches_all(check: Mapping[str, Json]) -> bool:
-    """Whether the pattern of a check is found in every text."""
+    """Return whether the pattern of a check is found in every text."""
     if check["type"] != "regex" or check.get("method") == "fullmatch":
         return False
     flags = frozenset(check.get("flags", ()))
@@ -55,7 +55,7 @@ def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the pattern matches; it ignores case if the text was case-folded."""
+    """Return whether the pattern matches; it ignores case if the text was case-folded."""
     steps = tuple(check.get("normalize", ()))
     flags = frozenset(check.get("flags", ()))
     if check.get("ignoreCase"):

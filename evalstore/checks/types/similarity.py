@@ -22,7 +22,7 @@ _VARIANTS = ("rouge1", "rouge2", "rougeL")
 
 
 def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the answer is one of the texts, after both are normalised as SQuAD does."""
+    """Return whether the answer is one of the texts, after both are normalised as SQuAD does."""
     text = squad(subject.text)
     expected = [squad(subject.prepare(text)) for text in check["expected"]]
     if text in expected:
@@ -31,7 +31,7 @@ def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
+    """Return whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
 
     A text that is empty after normalising is contained only in another empty one.
     """
@@ -47,7 +47,7 @@ def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def token_f1(expected: str, actual: str) -> float:
-    """The harmonic mean of precision and recall of words, as SQuAD computes it.
+    """Return the harmonic mean of precision and recall of words, as SQuAD computes it.
 
     Words count as often as they occur in both. Two texts without words are equal: 1.
     """
@@ -62,14 +62,14 @@ def _f1(expected: list[str], actual: list[str]) -> float:
 
 
 def edit_ratio(expected: str, actual: str) -> float:
-    """The similarity of two texts: 1 - (insertions + deletions) / (sum of the lengths)."""
+    """Return the similarity of two texts: 1 - (insertions + deletions) / (sum of the lengths)."""
     from rapidfuzz.distance import Indel
 
     return float(Indel.normalized_similarity(expected, actual))
 
 
 def _best(scores: Iterable[float], check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """The best score, and the expected text that has it."""
+    """Return the best score, with the expected text that has it."""
     pairs = zip(scores, check["expected"], strict=True)
     score, text = max(pairs, key=lambda pair: pair[0], default=(0.0, ""))
     return _graded(score, text, subject)
@@ -104,7 +104,7 @@ def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the edit distance to one of the texts is at most `max`."""
+    """Return whether the edit distance to one of the texts is at most `max`."""
     from rapidfuzz.distance import Levenshtein
 
     text = subject.text
@@ -143,7 +143,7 @@ def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
 
 
 def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Sentence BLEU as sacrebleu computes it, 0..1; all expected texts are references."""
+    """Return sentence BLEU as sacrebleu computes it, 0..1; all expected texts are references."""
     expected = [subject.prepare(text) for text in check["expected"]]
     if not expected:
         return _graded(0.0, "", subject)
@@ -159,7 +159,7 @@ def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """The F measure of ROUGE as rouge-score computes it, for the best expected text."""
+    """Return the F measure of ROUGE as rouge-score computes it, for the best expected text."""
     variant = check.get("variant", "rougeL")
     score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
         variant, stems=check.get("stem", False)

@@ -20,7 +20,7 @@ _LISTED = 3
 
 
 def read_texts(arguments: CheckArguments) -> dict[str, Json]:
-    """The expected texts as a list without duplicates."""
+    """Return the expected texts as a list without duplicates."""
     return {"expected": list(dict.fromkeys(arguments.texts("expected")))}
 
 
@@ -35,7 +35,7 @@ def _read_text(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def any_of(texts: Sequence[str]) -> str:
-    """Texts for a feedback: a single one, or the first few of several."""
+    """Return texts for a feedback: a single one, or the first few of several."""
     if len(texts) < 2:
         return shorten(texts[0]) if texts else "nothing"
     more = f" … ({len(texts)} in all)" if len(texts) > _LISTED else ""
@@ -43,7 +43,7 @@ def any_of(texts: Sequence[str]) -> str:
 
 
 def _part(expected: str, subject: CheckInput) -> str:
-    """A prepared text to search for; raises if `normalize` leaves nothing of it."""
+    """Return a prepared text to search for; raises if `normalize` leaves nothing of it."""
     prepared = subject.prepare(expected)
     if expected and not prepared:
         raise EvalstoreError(f"'normalize' leaves nothing of the expected {shorten(expected)}")
@@ -127,7 +127,7 @@ def _count_lines(text: str) -> int:
 
 
 def _count_sentences(text: str) -> int:
-    """An estimate: `. ! ?` before a word that is not lower-case; a list item has at least one."""
+    """Estimate the sentences by `. ! ?` before a capital; a list item has at least one."""
     count = 0
     for block in _BLOCK.split(_WIDE_END.sub(r"\g<0> ", text)):
         words = block[item.end() if (item := _ITEM.match(block)) else 0 :].split()
@@ -206,7 +206,7 @@ def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _refuses(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the provider reports a refusal, or the text begins like an English one."""
+    """Return whether the provider reports a refusal, or the text begins like an English one."""
     if subject.reply.refusal:
         return _PASS
     text = subject.text

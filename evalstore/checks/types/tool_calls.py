@@ -17,12 +17,12 @@ _EXPECTATION = ("name", "arguments")
 
 
 def _arguments(call: ToolCall) -> Json:
-    """The arguments of a call; an empty mapping if it has none."""
+    """Return the arguments of a call; an empty mapping if it has none."""
     return {} if call.arguments is None else call.arguments
 
 
 def _fits(comparison: JsonComparison, expected: Mapping[str, Json], call: ToolCall) -> bool:
-    """Whether a call has the expected name and, if given, the expected arguments."""
+    """Return whether a call has the expected name and, if given, the expected arguments."""
     if call.name != expected["name"]:
         return False
     expected_arguments = expected.get("arguments")
@@ -59,7 +59,7 @@ def _read_calls(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _read_expectation(call: Json, arguments: CheckArguments) -> dict[str, Json]:
-    """An expected call: a name, or a mapping with a name and optional arguments."""
+    """Return an expected call: a name, or a mapping with a name and optional arguments."""
     if isinstance(call, str) and call:
         return {"name": call}
     if call is False:
@@ -83,7 +83,7 @@ def _read_expectation(call: Json, arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _calls_tools(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether the expected tools were called; each call meets one expectation.
+    """Return whether the expected tools were called; each call meets one expectation.
 
     Without expectations: whether any tool was called, or `count` tools.
     """
@@ -126,7 +126,7 @@ def _in_order(
     calls: Sequence[ToolCall],
     allows_more: bool,
 ) -> list[int | None]:
-    """The index of the matching call for each expected call, in order; None if there is none."""
+    """Return the index of the matching call for each expected call in order, None without one."""
     positions: list[int | None] = []
     at = 0
     for expected_call in expected:
@@ -148,7 +148,7 @@ def _missing(
     calls: Sequence[ToolCall],
     comparison: JsonComparison,
 ) -> str:
-    """The message that an expected call is missing, with the nearest actual call."""
+    """Return the message that an expected call is missing, with the nearest actual call."""
     words = f"expected the call {_one(expected['name'], expected.get('arguments'))}"
     near = next(
         (
@@ -186,7 +186,7 @@ def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _calls_no_tool(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    """Whether no tool was called."""
+    """Return whether no tool was called."""
     calls = subject.reply.tool_calls
     return passes(not calls, f"expected no tool call, found {_list(calls)}")
 

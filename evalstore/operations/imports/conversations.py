@@ -51,7 +51,7 @@ class _NotTakenError(Exception):
 def adopt_answers(
     project: Project, system: str, answers: Sequence[RecordedAnswer], source: str
 ) -> tuple[ImportedHistory, list[SkippedItem]]:
-    """The history of these answers, and those that are not imported."""
+    """Return the history of these answers, and those that are not imported."""
     adopter = _Adopter(project, ImportedHistory(system))
     for answer in answers:
         adopter.add(answer)
@@ -129,7 +129,7 @@ class _Adopter:
         )
 
     def _time(self, kind: str, about: str, started: int) -> int:
-        """A distinct time for each of several in the same second, in their order."""
+        """Return a distinct time for each of several in the same second, in their order."""
         place = (kind, about, started)
         self._times[place] += 1
         return started + self._times[place] - 1
@@ -165,7 +165,7 @@ class _Adopter:
         )
 
     def _judge_prompt(self, ruling: RecordedVerdict) -> str:
-        """The version of an evaluator prompt, read as a file of the workspace would be."""
+        """Return the version of an evaluator prompt, read as a file of the workspace would be."""
         place = (ruling.prompt, ruling.tags)
         if place not in self._judge_prompts:
             assert self._project.reading.library is not None
@@ -182,7 +182,7 @@ class _Adopter:
     # --- models
 
     def _model(self, by: RecordedModel, part: Part) -> str:
-        """The version of the model with this name, if it is called with the same options."""
+        """Return the version of the model with this name, if it is called with the same options."""
         models = self._models.get((by.provider, by.code, part), [])
         if not models:
             raise _NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
@@ -204,7 +204,7 @@ def _text(text: str) -> tuple[Text, ...]:
 
 
 def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
-    """Whether a model is called with the recorded options, as far as they are known."""
+    """Return whether a model is called with the recorded options, as far as they are known."""
     extra = str(model.options.get("extraIdentifier") or "").strip()
     if by.extra_identifier is not None and by.extra_identifier != extra:
         return False
@@ -221,7 +221,7 @@ def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
 
 
 def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
-    """The options of a part: recorded by newer databases, base and overrides in older ones."""
+    """Return the options of a part, from the formats of newer and of older databases."""
     overrides = then.get(f"{part}Overrides")
     options = {name: value for name, value in then.items() if name not in _OVERRIDES}
     for name, value in overrides.items() if isinstance(overrides, Mapping) else ():
@@ -234,7 +234,7 @@ def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
 
 
 def _without_empty(value: Json) -> Json:
-    """A value without empty parts."""
+    """Return a value without empty parts."""
     if not isinstance(value, Mapping):
         return value
     members = {name: _without_empty(inner) for name, inner in value.items()}

@@ -30,7 +30,7 @@ class PlacedFiles(NamedTuple):
     """By place."""
 
     def without(self, places: Collection[str]) -> PlacedFiles:
-        """The files without those that were written and removed again."""
+        """Return the files without those that were written and removed again."""
         written = {name: path for name, path in self.written.items() if path not in places}
         return self._replace(written=written)
 
@@ -59,7 +59,7 @@ def write_files(
 
 
 def place_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
-    """The path of an imported file, relative to the workspace."""
+    """Return the path of an imported file, relative to the workspace."""
     kind, _, rest = name.partition("/")
     return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
 

@@ -58,9 +58,9 @@ def place(
     files: Mapping[str, str],
     suggested: Sequence[Mapping[str, Json]] = (),
 ) -> MatchedAnswers:
-    """The history of these answers; `files` maps imported test files to those of the workspace.
+    """Return the history of these answers; `files` maps imported test files to written ones.
 
-    An answer keeps the temperature at which it was given, whatever the settings are.
+    An answer keeps its recorded temperature even if the settings have another one.
     `suggested` are the candidates that the import suggests for the settings.
     """
     placer = _Placer(project, files, suggested, MatchedAnswers(ImportedHistory(system), [], [], {}))
@@ -71,7 +71,7 @@ def place(
 
 
 def _together(recorded: Iterable[JudgedAnswer]) -> Iterator[list[JudgedAnswer]]:
-    """Groups of consecutive answers to one row, numbered by their runs."""
+    """Yield groups of consecutive answers to one row, numbered by their runs."""
     group: list[JudgedAnswer] = []
     for answer in recorded:
         if group and (answer.run != len(group) or _origin(answer) != _origin(group[0])):
@@ -159,7 +159,7 @@ class _Placer:
             )
 
     def _number_of(self, file: str, case: Case) -> int:
-        """The number of an older case of a file."""
+        """Return the number of an older case of a file."""
         return self._numbers.setdefault((file, case.key, case.tests), len(self._numbers))
 
     def _sessions(
@@ -226,7 +226,7 @@ class _Placer:
         return (history.add_evaluation(evaluation),)
 
     def _turns_of(self, test: str) -> int:
-        """How many answers a conversation has."""
+        """Return how many answers a conversation has."""
         if test not in self._turns:  # of a test as it was before
             _, text = self.placed.history.contents[test]
             self._turns[test] = _count_turns(json.loads(text))
@@ -280,7 +280,7 @@ class _Placer:
                 self.placed.warnings.append(SkippedItem(name, f"{words}: {hint}"))
 
     def _imported_case(self, place: _Place, counted: Sequence[_Attempt]) -> ImportedCase:
-        """The cell of a place, with the recorded verdict of the answers that count."""
+        """Return the cell of a place, with the recorded verdict of the answers that count."""
         verdicts = [(attempt.verdict, None) for attempt in counted if attempt.verdict]
         is_judged = len(verdicts) == len(counted)
         judged = combine(verdicts, self._project.settings.verdict) if is_judged else None
@@ -300,5 +300,5 @@ class _Placer:
 
 
 def _count_turns(test: Json) -> int:
-    """How many answers a conversation has."""
+    """Return how many answers a conversation has."""
     return 1 + sum("filled" in message for message in test["messages"])

@@ -31,9 +31,9 @@ class OlderVersions:
         """Pictures by the ids of their addresses."""
 
     def case(self, rows: Rows, entries: Sequence[JudgedAnswer]) -> Case:
-        """The case of these answers, with all its conversations.
+        """Return the case of these answers, with all its conversations.
 
-        Everything but the messages is taken from the current test: the rest is not recorded.
+        Everything else is taken from the current test, because only the messages are recorded.
         """
         base = _base(rows, entries[0])
         tests = [
@@ -43,7 +43,7 @@ class OlderVersions:
         return replace(base, tests=tuple(tests))
 
     def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
-        """The id of a test version with these messages, kept in the history."""
+        """Return the id of a test version with these messages, kept in the history."""
         content = self._project.versions.require("test", [now])[now]
         version = replace(
             restore_test(content), messages=tuple([self._message(message) for message in messages])
@@ -66,7 +66,7 @@ class OlderVersions:
 
 
 def _base(rows: Rows, answer: JudgedAnswer) -> Case:
-    """The case of the same row; else the first one, labelled with the recorded values."""
+    """Return the case of the same row; else the first one, labelled with the recorded values."""
     try:
         return rows.cases[rows.find(answer.values)[0]]
     except NotPlacedError:
@@ -78,7 +78,7 @@ def _base(rows: Rows, answer: JudgedAnswer) -> Case:
 def by_age(
     imported: Iterable[tuple[ImportedCase, Case, int]], project: Project
 ) -> list[OlderCases]:
-    """Older cases by the number of changes since, newest first.
+    """Return older cases by the number of changes since, newest first.
 
     `imported` has cells with their cases, and when their first answer was given.
     """

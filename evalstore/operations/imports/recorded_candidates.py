@@ -33,7 +33,7 @@ class CandidateFinder:
         self._candidates: dict[str, list[Candidate] | str] = {}
 
     def find(self, first: JudgedAnswer, case: Case) -> Candidate:
-        """The candidate with the model and the temperature, else a new one."""
+        """Return the candidate with the model and the temperature, else a new one."""
         if first.model not in self._candidates:
             try:
                 self._candidates[first.model] = self._candidates_of(first.model)
@@ -68,7 +68,7 @@ class CandidateFinder:
         return Candidate(name, candidates[0].model, first.temperature)
 
     def _candidates_of(self, model: str) -> list[Candidate]:
-        """The candidates with a model: of the settings, else those that the import suggests."""
+        """Return the candidates with a model: of the settings, else suggested by the import."""
         candidates = self._project.candidates(SelectionOptions(models=(model,)))
         suggested = [suggestion for suggestion in self._suggested if suggestion["id"] == model]
         if not suggested or any(
@@ -95,10 +95,10 @@ class CandidateFinder:
 
 
 def _name_at(model: str, temperature: float) -> str:
-    """The id of a further candidate with a model."""
+    """Return the id of a further candidate with a model."""
     return f"{model}@{temperature:.9g}"
 
 
 def asks_at(candidate: Candidate, case: Case) -> float | None:
-    """The temperature at which a candidate is asked for a case."""
+    """Return the temperature at which a candidate is asked for a case."""
     return ask_of(case, None, candidate).temperature

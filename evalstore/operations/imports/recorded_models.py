@@ -32,7 +32,7 @@ def write_models(
     recorded: Iterable[JudgedAnswer],
     place_of: Callable[[str], str],
 ) -> dict[str, bytes]:
-    """The model files for models of recorded answers that have no other model file.
+    """Return the model files for models of recorded answers that have no other model file.
 
     A file that an earlier import wrote is one of them. `place_of` returns the path of a file in
     the workspace.
@@ -61,7 +61,7 @@ def write_models(
 def _stored_as_called(
     location: Location, workspace: WorkspaceFolder, models: dict[str, Model]
 ) -> set[str]:
-    """The models that the store has as models to be called; they are not changed."""
+    """Return the models that the store has as models to be called; they are not changed."""
     if not models or not store_path(workspace, location).is_file():
         return set()
     versions = {

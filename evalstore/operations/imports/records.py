@@ -111,12 +111,12 @@ class ImportedHistory:
         return id
 
     def evaluator(self) -> str:
-        """The id of the evaluator that stands for the other system."""
+        """Return the id of the evaluator that stands for the other system."""
         described = hashing.describe_evaluator(Evaluator(system=self.system))
         return self.keep("evaluator", described)
 
     def evaluation_of(self, judge: str) -> str:
-        """The id of the evaluation version for the verdicts of the other system or its judge."""
+        """Return the evaluation version's id for verdicts of the other system or its judge."""
         words = f"The verdict that {self.system} has recorded" + (f", by {judge}" if judge else "")
         version = EvaluationVersion((Text(f"{words}."),))
         return self.keep("evaluation", hashing.describe_evaluation(version))
@@ -192,7 +192,7 @@ def _span(sessions: Iterable[Session]) -> tuple[int, int]:
 
 
 def _make_older(project: Project, history: ImportedHistory, before: int | None) -> list[Run]:
-    """The runs of older cases, oldest first.
+    """Return the runs of older cases, oldest first.
 
     Each is older than the next run, even if one of its answers is not, so that `log` lists the
     versions of a test in order. `before` is when the run of the current tests started.
@@ -218,7 +218,7 @@ def _make_run(
     *,
     older: bool = False,
 ) -> Run:
-    """The run to record; its snapshot and results are added to the contents of the history."""
+    """Return the run to record; its snapshot and results are added to the history's contents."""
     by_file: dict[str, list[ImportedCase]] = {}
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
@@ -270,7 +270,7 @@ def _place(cell: ImportedCase) -> tuple[int, str, str]:
 
 
 def _with_evaluations(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
-    """The cases of a file with the evaluation versions of the recorded verdicts."""
+    """Return the cases of a file with the evaluation versions of the recorded verdicts."""
     evaluations = {cell.index: cell.evaluation for cell in cells}
     return replace(
         file,

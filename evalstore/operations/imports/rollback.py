@@ -24,7 +24,7 @@ Older = bytes | Path
 
 
 def read_older(path: Path, place: str) -> Older:
-    """The present content of a file to be replaced; raises `EvalstoreError` if unreadable."""
+    """Return the content of a file to be replaced; raises `EvalstoreError` if unreadable."""
     try:
         return path.readlink() if path.is_symlink() else read_file(path, LARGEST_SOURCE)
     except FileProblem as problem:
@@ -70,7 +70,7 @@ def _take_back(path: Path, place: str, older: Older | None) -> None:
 
 
 def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[str, SkippedItem]:
-    """The model files whose id another file of the workspace has, with the reason to skip them.
+    """Return the model files whose id another file of the workspace has, with the reason.
 
     `models` are paths relative to the workspace, with their new contents.
     """
@@ -82,7 +82,7 @@ def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[
         try:
             document = read_yaml(content.decode()).value
         except (FileProblem, UnicodeDecodeError):
-            continue  # it is refused when it is there
+            continue  # refused when it exists
         id = document.get("id") if isinstance(document, dict) else None
         if isinstance(id, str) and files.get(id, path) != path:
             reason = f"there is a model '{id}' in '{files[id]}', which stays as it is"

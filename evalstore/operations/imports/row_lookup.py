@@ -38,7 +38,7 @@ class Rows:
     """Names of the replacements."""
 
     def find(self, values: Mapping[str, Json]) -> list[int]:
-        """The numbers of the cases with these values; raises `NotPlacedError` for none."""
+        """Return the numbers of the cases with these values; raises `NotPlacedError` for none."""
         key_values = {name: values[name] for name in self.columns if name in values}
         key_values |= {name: as_text(values[name]) for name in self.names if name in values}
         matches = self.numbers.get(hashing.row_key(key_values), [])
@@ -50,7 +50,7 @@ class Rows:
 
 
 def read_rows(project: Project, file: str) -> Rows:
-    """The rows of a test file of the workspace; raises `NotPlacedError` for one with errors."""
+    """Return the rows of a test file of the workspace; raises `NotPlacedError` for errors."""
     case_file, library = project.reading.files.get(file), project.reading.library
     if case_file is None or library is None:
         raise NotPlacedError("the test file has errors: 'evalstore check' lists them")

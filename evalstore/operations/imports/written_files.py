@@ -31,7 +31,7 @@ class ImportRecord:
 
     @classmethod
     def load(cls, folder: Path) -> ImportRecord:
-        """The record of a folder; raises `EvalstoreError` when it cannot be read."""
+        """Return the record of a folder; raises `EvalstoreError` when it cannot be read."""
         path = folder / NAME
         if not path.exists():
             return cls(path, {})
@@ -48,7 +48,7 @@ class ImportRecord:
         return cls(path, files)
 
     def is_untouched(self, place: str, path: Path) -> bool:
-        """Whether a file has not changed since an import wrote it; `place` is its path."""
+        """Return whether a file has not changed since an import wrote it; `place` is its path."""
         if place not in self._digests or path.is_symlink() or not path.is_file():
             return False
         try:

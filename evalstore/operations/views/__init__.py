@@ -1,1 +1,1 @@
-"""What commands and the browser show of cases, answers and histories."""
+"""The views of cases, answers, runs and histories that commands and the browser show."""

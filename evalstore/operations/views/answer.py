@@ -1,6 +1,6 @@
-"""The page of one answer: the conversation, the judgements on it, and its cost.
+"""Builds the page of one answer: the conversation, the judgements on it, and its cost.
 
-All of it is read in bulk by ids. No model is called.
+Everything is read by id, many ids at once. No model is called.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class TurnView:
     role: str
     text: str
     name: str = ""
-    """Who speaks."""
+    """The name of the speaker; empty if there is none."""
     answer: int | None = None
-    """Which of the candidate's answers it is, from 1; None when the test says it."""
+    """The number of the candidate's answer, from 1; 0 if it is missing; None for a test's turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Instructions and checks."""
+    """The instructions and checks of an evaluation version."""
 
     instructions: str
     checks: tuple[str, ...]
-    """Each in one line."""
+    """The checks, each in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,71 +67,71 @@ class SessionFacts:
     cached_tokens: int | None
     reasoning_tokens: int | None
     cost: float | None
-    """USD"""
+    """The cost in USD; None if it is not known."""
     latency: float
-    """Seconds of all turns together."""
+    """The duration of all turns together, in seconds."""
     temperature: float | None
     seed: int | None
     finish_reason: str
     cut_at: int | None
-    """The token limit that cut the answer off."""
+    """The token limit that cut the answer off; None if it was not cut off."""
     resolved: tuple[str, ...]
-    """The models that the provider says have answered."""
+    """The models that answered, as reported by the provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlace:
-    """A case that an answer is a part of."""
+    """A case to which an answer belongs."""
 
     file: str
     row: str
     prompt: str
-    """What its system prompt is called, when the case has several; else empty."""
+    """The name of its system prompt if the case has several; else empty."""
     word: str
-    """What it came to."""
+    """The verdict on the case, or `answered` if nothing judges it."""
 
     @property
     def is_judged(self) -> bool:
-        """Whether there is something to judge the answer by."""
+        """Return whether the case has checks or instructions to judge the answer."""
         return self.word != "answered"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """An answer with all that belongs to it; without an answer, what is asked."""
+    """An answer with its conversation and judgements; without an answer, the question."""
 
     id: str | None
-    """None: there is no answer."""
+    """The id of the session; None if there is no answer."""
     file: str
     row: str
     said: tuple[TurnView, ...]
     answer: str
-    """The last answer, with JSON laid out."""
+    """The text of the last answer; JSON is indented."""
     opinions: tuple[JudgementView, ...]
-    """What the verdict is made of first, of these what people say; then the newest."""
+    """The judgements: those that count first, people before models, then the newest first."""
     told: Mapping[str, Criteria]
-    """By the id of the evaluation version, that of the case first."""
+    """The instructions and checks by id of the evaluation version, that of the case first."""
     together: tuple[tuple[str, str], ...]
-    """All sessions that are judged together with this one: id and answer; or empty."""
+    """The ids and answers of all sessions that are judged together; empty if it is only one."""
     failures: tuple[str, ...]
     """Why an answer or a judgement is missing, newest first."""
     offered: tuple[str, ...]
-    """What else the candidate is shown or held to: its tools, the schema, options."""
+    """The tools, schema and options of the request, one line each."""
     facts: SessionFacts | None
     ids: tuple[tuple[str, str], ...]
-    """Kinds and ids."""
+    """The ids of the session and its versions: pairs of kind and id."""
     model: str = ""
-    """What its provider calls the candidate."""
+    """The provider's name for the model of the candidate."""
     places: tuple[AnswerPlace, ...] = ()
-    """The cases that it is shown for, the most urgent first."""
+    """The cases to which the answer belongs, the most urgent first."""
     rows: Mapping[str, str] = field(default_factory=dict)
-    """The row of each judgement that counts, when there are several places."""
+    """The row of each judgement that counts, by its id; empty if there is only one place."""
 
 
 def session_of(location: Location, id: str, result: Result | None = None) -> AnswerView:
-    """An answer as the case has it whose result this is; without one, as the newest run has it.
+    """Read the answer of a session as part of the case of `result`, else as in the newest run.
 
-    Raises `EvalstoreError` when the store does not have it.
+    Raises `EvalstoreError` when the store does not have the session.
     """
     with open_store(location) as store:
         return read_answer(location, store, id, result)
@@ -140,7 +140,7 @@ def session_of(location: Location, id: str, result: Result | None = None) -> Ans
 def read_answer(
     location: Location, store: Store, id: str, result: Result | None = None
 ) -> AnswerView:
-    """The same from an open store."""
+    """Read an answer as `session_of` does, from an open store."""
     judged = read_session_details(store, id, result)
     session, cells, judgements = judged.session, judged.cells, judged.judgements
     asked = session.question
@@ -184,14 +184,14 @@ def read_answer(
 
 
 def _in_order(current: Collection[str], judgements: Sequence[JudgementView]) -> Iterator[str]:
-    """The evaluation versions: first those whose judgements count, in their order."""
+    """Yield the evaluation versions; those whose judgements count come first, in their order."""
     yield from (judgement.evaluation for judgement in judgements if judgement.evaluation in current)
     yield from sorted(current)
     yield from (judgement.evaluation for judgement in judgements)
 
 
 def question_of(location: Location, result: Result, run: str | None) -> AnswerView:
-    """What is asked of a candidate that has not answered, and why it has not."""
+    """Return the question to a candidate that has not answered, with the failures of its calls."""
     with open_store(location) as store:
         if run is None:
             questions, fresh = _asked_now(location, result)
@@ -223,7 +223,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
 
 
 def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
-    """The last thing that a user says in each of these test versions, if the store has it."""
+    """Return the last user message of each of these test versions that the store has, by id."""
     with open_store(location) as store:
         contents = store.load_contents("test", tests)
     asked: dict[str, str] = {}
@@ -235,7 +235,7 @@ def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
 
 
 def _read_workspace(location: Location) -> Fresh:
-    """What the workspace is read as: no run may have stored it yet; nothing when it has errors."""
+    """Return the versions of the workspace, which may not be stored yet; empty if it has errors."""
     with suppress(EvalstoreError), open_project(location) as project:
         return project.reading.contents
     return {}
@@ -244,7 +244,7 @@ def _read_workspace(location: Location) -> Fresh:
 def _said(
     contents: VersionReader, test: str, prompt: str | None, turns: Sequence[Reply]
 ) -> Iterator[TurnView]:
-    """The conversation with the candidate's answers in their places."""
+    """Yield the turns of the conversation, with the candidate's answers in their places."""
     messages = joined(
         deserialize.restore_messages((contents.find("prompt", prompt) or {}).get("messages", ())),
         deserialize.restore_messages((contents.find("test", test) or {}).get("messages", ())),
@@ -286,7 +286,7 @@ def _together(store: Store, sessions: Sequence[str]) -> tuple[tuple[str, str], .
 def _failures(
     store: Store, questions: Collection[str], subjects: Collection[str]
 ) -> tuple[str, ...]:
-    """The newest failures of these, in words; each message once."""
+    """Return the messages of the newest failures, each once, with hints."""
     messages: dict[str, None] = {}
     for _, failure in store.find_failures_of(questions, subjects):
         hint = hint_for(failure.kind, failure.status, failure.message)
@@ -296,24 +296,24 @@ def _failures(
 
 
 def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
-    """The questions of a case as the workspace has it, and what the workspace is read as.
+    """Return the current questions of a case, and the versions of the workspace.
 
-    There are none when the case is gone.
+    There are no questions if the workspace does not have the case now.
     """
-    from evalstore.planning.planner import lay_out
+    from evalstore.planning.planner import resolve_scope
 
     fresh: Fresh = {}
     with suppress(EvalstoreError), open_project(location) as project:
         fresh = project.reading.contents
         here = SelectionOptions(paths=(f"{result.file}::{result.row}",), models=(result.model,))
-        for cell in lay_out(project, here).cells:
+        for cell in resolve_scope(project, here).cells:
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions)), fresh
     return (), fresh
 
 
 def _offered(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
-    """What the candidate is shown or held to beside the messages."""
+    """Return the tools, schema and options of a request, one line each."""
     content = contents.find("test", test) or {}
     tools = contents.load("tool", content.get("tools", ()))
     lines = [f"tool {tool['name']}" for tool in tools.values()]

@@ -1,6 +1,6 @@
-"""What the page of an answer says, for the command line and the browser alike.
+"""Formats the page of an answer as text, for the command line and the browser.
 
-Pure: an `AnswerView` in, texts with titles and lines with colours out.
+The functions are pure: they turn an `AnswerView` into texts with titles and coloured lines.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _INDENT = 2
 _SHOWN = 120
-"""Characters of an answer that others are judged together with."""
+"""The most characters shown of each answer that is judged together with others."""
 
 
 def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
-    """What is missing, and why; `is_judged`: there is something to judge the answer by."""
+    """Yield what is missing and why; `is_judged` is false if nothing judges the answer."""
     if view.id is None:
         yield from text_lines("There is no answer yet.", "pending")
     elif is_judged and all(judgement.why_not for judgement in view.opinions):
@@ -43,7 +43,7 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
 def judgement_lines(
     judgement: JudgementView, now: int, *, signs: Mapping[str, str], row: str = ""
 ) -> Iterator[StyledLine]:
-    """A judgement with the results of its checks; `row` names its case among several."""
+    """Yield a judgement with the results of its checks; `row` names its case among several."""
     verdict = verdict_span(judgement.verdict, signs)
     facts = [] if judgement.score is None else [f"score {judgement.score:g}"]
     facts += [f"choice {judgement.label}"] if judgement.label else []
@@ -72,7 +72,7 @@ def judgement_lines(
 
 
 def conversation(view: AnswerView) -> Iterator[TextBlock]:
-    """What the candidate was shown, with its answers in their places."""
+    """Yield the messages of the conversation, with the candidate's answers in their places."""
     for turn in view.said:
         if turn.answer is None:
             yield TextBlock(turn_title(turn, view), turn.text)
@@ -83,7 +83,7 @@ def conversation(view: AnswerView) -> Iterator[TextBlock]:
 
 
 def turn_title(turn: TurnView, view: AnswerView) -> str:
-    """The role of a turn, or the number of the candidate's answer."""
+    """Return the title of a turn: its role, or the number of the candidate's answer."""
     if turn.answer is None:
         return f"{turn.role} {turn.name}".rstrip()
     answers = sum(1 for other in view.said if other.answer)
@@ -92,7 +92,7 @@ def turn_title(turn: TurnView, view: AnswerView) -> str:
 
 
 def criteria(view: AnswerView) -> Iterator[TextBlock]:
-    """The instructions and checks of evaluators, those of the case first."""
+    """Yield the instructions and checks of evaluators, those of the case first."""
     for number, (id, shown) in enumerate(view.told.items()):
         judgements = [judgement for judgement in view.opinions if judgement.evaluation == id]
         counts = any(not judgement.why_not for judgement in judgements)
@@ -113,7 +113,7 @@ def criteria(view: AnswerView) -> Iterator[TextBlock]:
 
 
 def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
-    """The row of these judgements, when the answer is part of several cases."""
+    """Return the row of these judgements if the answer belongs to several cases; else empty."""
     row = next(
         (view.rows[judgement.id] for judgement in judgements if view.rows.get(judgement.id)), ""
     )
@@ -121,14 +121,14 @@ def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
 
 
 def reasoning(view: AnswerView) -> Iterator[TextBlock]:
-    """The reasoning of judges."""
+    """Yield the reasoning of judges."""
     for judgement in view.opinions:
         if judgement.reasoning:
             yield TextBlock(f"reasoning of {judgement.by}", judgement.reasoning, "faint")
 
 
 def together_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """All answers that are judged together with this one, by the numbers that feedback uses."""
+    """Yield all answers that are judged together with this one, numbered as in the feedback."""
     for number, (id, answer) in enumerate(view.together, 1):
         mark = "▸" if id == view.id else " "
         yield StyledLine(
@@ -142,7 +142,7 @@ def together_lines(view: AnswerView) -> Iterator[StyledLine]:
 
 
 def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
-    """The tools and options, the facts of the session, and ids."""
+    """Yield the tools and options, the facts of the session, and the ids."""
     ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
     for text in (*view.offered, *((_facts(view.facts, now),) if view.facts else ()), ids):
         yield from text_lines(text, "faint")

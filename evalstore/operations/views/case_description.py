@@ -1,4 +1,4 @@
-"""All that a case shows to candidates and tells evaluators, as `ls cases --full` lists it."""
+"""Describes the messages, instructions and checks of cases for `ls cases --full`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class CaseDescriber:
-    """Describes cases of a workspace; the runs of the last test file are kept."""
+    """Describes cases of a workspace, and caches the runs of the last test file."""
 
     def __init__(self, project: Project, cases: Sequence[Case]) -> None:
-        """What `cases` are made of is read at once; raises `StoreError` when a part is missing."""
+        """Read the versions of `cases` at once; raises `StoreError` when one is missing."""
         self._project = project
         tests = [id for case in cases for id in case.tests]
         evaluations = [case.evaluation for case in cases if case.evaluation]
@@ -30,7 +30,7 @@ class CaseDescriber:
         self._runs: tuple[str, tuple[RepeatedConversation, ...]] = ("", ())
 
     def describe(self, path: str, case: Case) -> dict[str, Json]:
-        """The messages, system prompts, instructions and checks of a case of a test file."""
+        """Return the messages, system prompts, instructions and checks of a case of a test file."""
         evaluation = self._contents[case.evaluation] if case.evaluation else {}
         instructions = deserialize.restore_parts(evaluation.get("instructions", ()))
         conversations = [deserialize.restore_test(self._contents[id]).messages for id in case.tests]
@@ -48,7 +48,7 @@ class CaseDescriber:
     def _runs_of(
         self, path: str, conversations: Sequence[tuple[Message, ...]]
     ) -> Iterator[RepeatedConversation | None]:
-        """The run of its file that each conversation is one of: versions do not have the names."""
+        """Yield the run of the file for each conversation; only the file has the names of turns."""
         if not any(message.filled for messages in conversations for message in messages):
             yield from [None] * len(conversations)
             return
@@ -63,12 +63,12 @@ class CaseDescriber:
         try:
             text = normalise(self._project.workspace.read_bytes(path, LARGEST_TEXT))
             return read_test(path, text)[0].runs
-        except FileProblem:  # it has just gone, or been edited
+        except FileProblem:  # it was removed or edited in the meantime
             return ()
 
 
 def _is_of(messages: Sequence[Message], run: RepeatedConversation) -> bool:
-    """Whether messages have the roles of a run, and the same turns to fill."""
+    """Return whether messages have the roles of a run, and the same model-generated turns."""
     shown = [(message.role, message.filled) for message in messages]
     return shown == [(turn.role, turn.name is not None) for turn in run.turns]
 
@@ -84,7 +84,7 @@ def _messages(messages: Sequence[Message], run: RepeatedConversation | None) -> 
 
 
 def _parts(parts: tuple[Part, ...]) -> Json:
-    """Text as text; with files or answers, a list of parts."""
+    """Return plain text as one text; with files or answers, return a list of parts."""
     if all(isinstance(part, Text) for part in parts):
         return "".join(part.text for part in parts if isinstance(part, Text))
     return [_part(part) for part in parts]

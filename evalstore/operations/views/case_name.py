@@ -1,9 +1,9 @@
-"""The name of a case as people read it."""
+"""Formats the name of a case."""
 
 from __future__ import annotations
 
 
 def case_name(file: str, row: str = "", prompt: str | None = None) -> str:
-    """`tests/weather.md [city=Oslo] (brief)`; `prompt` is the name of one of several prompts."""
+    """Return a name such as `tests/weather.md [city=Oslo] (brief)`; `prompt` is a prompt's name."""
     name = f"{file} [{row}]" if row else file
     return f"{name} ({prompt})" if prompt else name

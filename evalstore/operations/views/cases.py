@@ -1,6 +1,6 @@
-"""The tables of the browser: runs, and their cases with results.
+"""Builds the tables of the browser: runs, and their cases with results.
 
-Everything is read in bulk and kept in memory as long as it is shown. No model is called.
+Everything is read at once and kept in memory while it is shown. No model is called.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """A run as the history lists it."""
+    """A run as a line of the history."""
 
     id: str
     started: int
@@ -55,65 +55,65 @@ class RunLine:
     failed: int
     cost: float | None
     git: str
-    """The commit of the workspace, with a `+` when it had changes; or empty."""
+    """The commit of the workspace, with a `+` if it had changes; empty outside of git."""
     is_partial: bool
-    """Whether it was about a selection."""
+    """Whether the run covered only some of the cases."""
     selection: str
-    """What it was told to do, as on its command line; empty: all."""
+    """The selection of the run, as on its command line; empty if it covered all cases."""
     models: tuple[str, ...]
 
     @property
     def counted(self) -> int:
-        """How many cases have a verdict."""
+        """Return how many cases have a verdict."""
         return sum(count for word, count in self.verdicts.items() if word != "pending")
 
     @property
     def rate(self) -> float | None:
-        """The share of passes among them; its interval is known to the statistics of the run."""
+        """Return the share of passes among these cases; None if there are none."""
         return self.verdicts.get("pass", 0) / self.counted if self.counted else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseRow:
-    """A case with one system prompt, and what each candidate came to.
+    """A case with one system prompt, and the results of all candidates.
 
-    Compared by identity, not by value, as there may be very many.
+    Rows are compared by identity, because there may be very many.
     """
 
     file: str
     row: str
     prompt: str
-    """The name of the system prompt, when the file has several; or empty."""
+    """The name of the system prompt if the file has several; else empty."""
     tags: tuple[str, ...]
     results: tuple[Result | None, ...]
-    """By candidate, in the order of `Cases.models`."""
+    """The results in the order of the candidates in `Cases.models`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """The cases of a run, or of the workspace with the verdicts that it has now."""
+    """The cases of a run, or of the workspace with its current verdicts."""
 
     run: str | None
-    """None: the workspace."""
+    """The id of the run; None for the workspace."""
     models: tuple[str, ...]
-    """By name; recorded answers come last."""
+    """The candidates by name; recorded answers come last."""
     rows: Sequence[CaseRow]
     said: LabelIndex = field(default_factory=LabelIndex)
-    """What people have said of the answers."""
+    """The labels of people on the answers."""
     labelled: frozenset[str] = frozenset()
-    """The candidates of whose answers that is."""
+    """The candidates whose answers have labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStamp:
-    """What the store looks like from outside; it differs when anybody has written to it."""
+    """The stamps of the store's files, which differ after every change of the store."""
 
     seen: tuple[object, ...]
     is_there: bool
 
 
 def runs(location: Location) -> list[RunLine]:
-    """All runs, newest first."""
+    """Return all runs, newest first."""
     with open_store(location) as store:
         return [_line(run) for run in store.find_runs()]
 
@@ -144,7 +144,7 @@ def _line(run: Run) -> RunLine:
 
 
 def cases(location: Location, revision: str | None) -> Cases:
-    """The cases of a run; of the workspace as it is now when there is no revision."""
+    """Return the cases of a run; without a revision, those of the workspace."""
     if revision is None:
         from evalstore.planning.planner import require_sound
 
@@ -166,7 +166,7 @@ def cases(location: Location, revision: str | None) -> Cases:
 
 
 def _of_workspace(project: Project) -> Cases:
-    """They are planned in batches, so that only one plan is in memory."""
+    """Return the cases of the workspace, planned in batches to keep only one plan in memory."""
     from evalstore.operations.workspace_results import compute_workspace
 
     has_failures = project.store.count_failures() > 0
@@ -182,14 +182,14 @@ def _of_workspace(project: Project) -> Cases:
                 )
 
     by_file = groupby(settled(), key=itemgetter(0))
-    files = ((path, (item for _, item in some)) for path, some in by_file)
+    files = ((path, (item for _, item in items)) for path, items in by_file)
     return _arranged(project, None, files)
 
 
 def _arranged(
     project: Project, run: str | None, files: Iterable[tuple[str, Iterable[TaggedResult]]]
 ) -> Cases:
-    """Results side by side, one row for each case and system prompt."""
+    """Return the results side by side, in a row for each case and system prompt."""
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
@@ -229,7 +229,7 @@ def _marked(result: Result, failed: Collection[Place]) -> Result:
 
 
 def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:
-    """The same, with the results marked for which a call failed."""
+    """Return the cases with a mark on the results for which a call failed."""
     rows = [
         replace(row, results=tuple(result and _marked(result, failed) for result in row.results))
         if any(result and result.is_missing for result in row.results)
@@ -246,20 +246,20 @@ def _in_order(
 
 
 def test_files(location: Location) -> list[str]:
-    """The test files of the workspace."""
+    """Return the test files of the workspace."""
     return list(open_workspace(location).find_files("tests", ".md"))
 
 
 def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
-    """The feedback of these judgements by id, of those that have some."""
+    """Return the feedback of these judgements by id; judgements without feedback are left out."""
     with open_store(location) as store:
         return store.find_feedback(evaluations)
 
 
 def stamp(location: Location) -> StoreStamp:
-    """What the store looks like now."""
+    """Return the stamp of the store; raises `StoreError` when it is gone."""
     path = store_path(open_workspace(location), location)
     require_store(path, location)
     log = see(f"{path}-wal")
-    # Whoever only reads makes an empty log, and takes it away again.
+    # A program that only reads creates an empty log and removes it again.
     return StoreStamp((see(str(path)), log if log[1] else None), path.exists())

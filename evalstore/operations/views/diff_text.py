@@ -1,4 +1,4 @@
-"""The text of a comparison and of its pairs, the same in the command line and the browser."""
+"""Formats a comparison and its pairs as text, for the command line and the browser."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 FLIPS = {"broke": "fail", "fixed": "pass"}
-"""Changes from pass to fail and back, and their colours."""
+"""Changes between pass and fail, and their colours."""
 CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}
 """All changes of a pair in the order in which they are listed, and their colours."""
 
 
 def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
-    """How many pairs changed in which way, and the pass rates of both sides.
+    """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
     `hint` follows the number of unchanged pairs.
     """
@@ -44,7 +44,7 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
 
 
 def pair_line(diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0) -> StyledLine:
-    """The case and the candidate of a pair, both verdicts, and the reason of the change."""
+    """Return the case and candidate of a pair, both verdicts, and the reason for the change."""
     result = pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     name = safe(case_name(result.file, result.row, prompt))
@@ -68,7 +68,7 @@ def _verdict(result: Result, signs: Mapping[str, str]) -> StyledSpan:
 def side_lines(
     diff: Diff, pair: Pair, feedback: Mapping[str, str], *, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """The score and the feedback of each side of a pair; `feedback` by the ids of judgements."""
+    """Yield the score and feedback of each side of a pair; `feedback` is by id of the judgement."""
     names = diff.models or ("was", "now")
     for name, side in zip(names, (pair.was, pair.now), strict=True):
         if side is None:

@@ -1,4 +1,4 @@
-"""Which results are missing because a call failed, of those that are missing."""
+"""Finds the results that are missing because a call failed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Place = tuple[str, str, int, str]
 
 
 def place_of(result: Result) -> Place:
-    """Where a result is."""
+    """Return the place of a result."""
     return result.file, result.row, result.prompt_number, result.model
 
 
 def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[Place]:
-    """Of the workspace's results those whose last call failed."""
+    """Return the places of the workspace's results whose last call failed."""
     questions = failed_questions(project, plan)
     judgements = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
@@ -52,7 +52,7 @@ def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> s
 
 
 def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Place]:
-    """Of these results of a run those for which one of its calls failed."""
+    """Return the places of these results of a run for which one of its calls failed."""
     asked = asked_in_run(store, run, missing)
     subjects = {
         place_of(result): {
@@ -81,7 +81,7 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
 def asked_in_run(
     store: Store, run: Run, results: Collection[Result]
 ) -> Mapping[Place, tuple[str, ...]]:
-    """The ids of the questions of these results as a run had them, as far as it asked them."""
+    """Return the ids of the questions that a run asked for these results, by place."""
     nodes = read_tree(run.snapshot, store.load_nodes)
     files = store.load_case_files(
         list({nodes[result.file] for result in results if result.file in nodes})

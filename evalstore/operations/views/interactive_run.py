@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _LOOKED_THROUGH = 4
-"""Of the newest failures so many times those of a run: others may have met some meanwhile."""
+"""The newest failures that are read, as a multiple of those of the run: other runs may add some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +38,27 @@ class RunRequest:
     wanted: SelectionOptions = field(default_factory=SelectionOptions)
     judge_only: bool = False
     before: tuple[Result, ...] = ()
-    """What is to be judged again, as it was."""
+    """The previous results of the cases to judge again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanPreview:
-    """What would be done, and the bound on its cost."""
+    """The plan of a run, and the limit on its cost."""
 
     status: Status
     max_cost: float | None
     agreed: ApprovedPlan
-    """What a person agrees to who is shown this."""
+    """The plan that the user approves."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallFailures:
-    """Failed calls, in the same way."""
+    """Calls that failed with the same message."""
 
     count: int
     model: str
     kind: str
-    """The class: `timeout`, `http` …"""
+    """The class of the failure, such as `timeout` or `status`."""
     status: int | None
     message: str
     hint: str | None
@@ -70,18 +70,18 @@ class RunEnd:
 
     summary: RunSummary
     repeated: tuple[tuple[Result, Result], ...]
-    """What was judged again: the result before, and that of this run."""
+    """The results that were judged again: pairs of the previous and the new result."""
     failures: tuple[CallFailures, ...]
     warnings: tuple[str, ...]
     untrusted: tuple[Untrusted, ...]
-    """Python files that checks wait for."""
+    """Python files that must be trusted before checks can run."""
 
 
 ALL = RunRequest("run what is missing")
 
 
 def of_file(location: Location, file: str) -> RunRequest:
-    """The request to run what is missing of a test file, or of all when it is another file."""
+    """Return the request to run a test file, or all files if it is not a test file."""
     workspace = open_workspace(location)
     if file not in workspace.find_files("tests", ".md"):
         return ALL
@@ -91,9 +91,9 @@ def of_file(location: Location, file: str) -> RunRequest:
 
 
 def again(location: Location, results: Sequence[Result]) -> RunRequest:
-    """To judge cells again, whose rows the workspace must still have.
+    """Return the request to judge results again whose rows the workspace still has.
 
-    Raises `NothingSelectedError` when it has none of them.
+    Raises `NothingSelectedError` when the workspace has none of these rows.
     """
     with open_project(location) as project:
         rows = {
@@ -129,7 +129,7 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
 def plan(
     location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
-    """What would be done, why, and its price; raises `EvalstoreError`."""
+    """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
     selection = replace(request.wanted, offline=offline)
     status, agreed = offer_run(location, selection, judge_only=request.judge_only)
     settled = open_workspace(location).settings.max_cost
@@ -144,7 +144,7 @@ def carry_out(
     *,
     offline: bool = False,
 ) -> RunEnd:
-    """Do it, unless it would by now be more than was planned: that was shown and agreed to."""
+    """Carry out a request; raises `EvalstoreError` if the plan exceeds the approved one."""
     options = RunOptions(
         judge_only=request.judge_only,
         yes=True,
@@ -170,9 +170,9 @@ def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd
 
 
 def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
-    """The failures of a run, those that read the same together, the most frequent first.
+    """Return the failures of a run, grouped by message, the most frequent first.
 
-    The report counts them; the store has their classes, and also what others met meanwhile.
+    The report has the counts. The store has the classes, and also failures of other runs.
     """
     run = store.load_run(report.run)
     known = {
@@ -185,7 +185,7 @@ def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
 
 
 def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures:
-    """What a line of the report is about; what was never called is not stored."""
+    """Return the failures of a line of the report; calls that were not made are not stored."""
     model, _, message = line.partition(": ")
     kind, status = (stored.kind, stored.status) if stored else ("not called", None)
     return CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
@@ -203,9 +203,9 @@ def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result
 
 
 def flips(location: Location, run: str) -> VerdictChanges | None:
-    """What broke and what was fixed, compared with the last earlier verdict on each case.
+    """Compare the verdicts of a run with the last earlier verdict on each case.
 
-    None when there is no earlier run.
+    Returns None when there is no earlier run.
     """
     folder = open_workspace(location).settings.paths["tests"]
     with open_store(location) as store:

@@ -17,17 +17,17 @@ EARLIER = "judged before the instructions or checks were edited"
 LATER = "judged after the instructions or checks were edited"
 ELSEWHERE = "judged in another case"
 PASSED_OVER = "does not count"
-"""Why a judgement is not one that the verdict is made of."""
+"""Reasons why a judgement does not count in the verdict."""
 AFTER = "added after this run; counts in the workspace only"
-TAKEN_BACK, REPLACED = "taken back", "this person's later word counts"
+TAKEN_BACK, REPLACED = "removed later", "replaced by a later label of this person"
 TAKES_BACK = "label removed"
 TAKES_BACK_AFTER = "label removed in the workspace; here it counts"
-"""The same of what people have said."""
+"""Reasons why a label does not count in the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check found."""
+    """The result of one check."""
 
     verdict: str
     name: str
@@ -41,26 +41,26 @@ class JudgementView:
     id: str
     verdict: str
     evaluator: str
-    """Its id."""
+    """The id of the evaluator."""
     by: str
     is_person: bool
     started: int
     """Microseconds since 1970, UTC."""
     evaluation: str
-    """Id of what it was judged under."""
+    """The id of the evaluation version by which it was judged."""
     why_not: str
-    """Why it is none of those that the verdict is made of; or empty."""
+    """Why the judgement does not count in the verdict; empty if it counts."""
     score: float | None
-    """0..1"""
+    """The score from 0 to 1; None if there is none."""
     label: str
     feedback: str
     reasoning: str
     checks: tuple[CheckResult, ...]
     sessions: tuple[str, ...]
     cost: float | None
-    """USD"""
+    """The cost in USD; None if it is not known."""
     latency: float
-    """Seconds"""
+    """The duration in seconds."""
 
 
 def opinions_on(
@@ -70,11 +70,11 @@ def opinions_on(
     current: Collection[str] | None,
     of_others: Callable[[], Collection[str]] = frozenset,
 ) -> tuple[list[tuple[str, ...]], tuple[JudgementView, ...]]:
-    """The groups of sessions judged with this one, and all judgements on it.
+    """Return the groups of sessions judged with this one, and all judgements on it.
 
-    `current` are the evaluation versions of what it is shown for, None when that is not known:
-    then nothing is said of what counts; `of_others` reads those of
-    other cases that it is a part of, such as a group of rows.
+    `judged` are the ids of the judgements that count. `current` are the evaluation versions of the
+    displayed cases; with None, no judgement is marked as not counting. `of_others` reads the
+    evaluation versions of other cases of the session, such as a group of rows.
     """
     counted = store.find_evaluations(judged)
     subjects = list(
@@ -121,17 +121,17 @@ def opinions_on(
 
 
 def _rank(judgement: JudgementView) -> tuple[bool, bool, int, str]:
-    """Judgements that count come first, then those of people, then the newest."""
+    """Return the sort key: judgements that count come first, then people's, then the newest."""
     return bool(judgement.why_not), not judgement.is_person, -judgement.started, judgement.id
 
 
 def _of_whom(judgement: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
-    """The evaluator, the evaluation version and the subject of a judgement."""
+    """Return the evaluator, the evaluation version and the subject of a judgement."""
     return judgement.evaluator, judgement.evaluation, subject
 
 
 def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> str:
-    """Why a word of a person does not count; whether another one of the same person `counts`."""
+    """Return why a label does not count; `counts` says if another label of the person does."""
     if last.id != id:
         return TAKEN_BACK if last.verdict == "none" != evaluation.verdict else REPLACED
     if evaluation.verdict == "none":
@@ -170,7 +170,7 @@ def _opinion(
 
 
 def _evaluators(store: Store, ids: Collection[str]) -> dict[str, tuple[str, bool]]:
-    """The name of each evaluator, and whether it is a person."""
+    """Return the name of each evaluator, and whether it is a person."""
     contents = store.load_contents("evaluator", ids)
     models = store.load_contents(
         "model", {content["model"] for content in contents.values() if "model" in content}

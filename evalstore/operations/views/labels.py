@@ -1,7 +1,7 @@
-"""The labels of people, beside the verdicts that runs have recorded.
+"""Finds the labels of people for results.
 
-A run never changes: what somebody says later stands beside its verdict, and counts in the
-workspace and in the runs to come.
+A recorded run does not change. A label that is added later is shown beside its verdict, and counts
+in the workspace and in later runs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PersonLabel:
-    """A word of a person on an answer."""
+    """The label of a person on an answer."""
 
     id: str
-    """Of the judgement."""
+    """The id of the judgement."""
     person: str
     verdict: Word
-    """`none`: the label is removed."""
+    """The verdict; `none` if the label is removed."""
     note: str
     at: int
     """Microseconds since 1970, UTC."""
@@ -33,16 +33,16 @@ class PersonLabel:
 
 @dataclass(frozen=True, slots=True)
 class LabelIndex:
-    """All labels of people, by the results that they are about."""
+    """An index of all labels by the results to which they belong."""
 
     by_place: Mapping[tuple[str, str], Sequence[PersonLabel]] = field(default_factory=dict)
-    """By the evaluation version and the first session of what was judged; oldest first."""
+    """The labels by evaluation version and first session, oldest first."""
 
     def of(self, result: Result) -> list[PersonLabel]:
-        """What people have said of a cell, under what it was judged by.
+        """Return the labels on a result under its evaluation version.
 
-        That is what counts in its verdict, and the last word of each person since then. A label
-        that does not count and is taken back is left out.
+        These are the labels that count in its verdict, and the last later label of each person. A
+        later label that was removed again is left out.
         """
         if not self.by_place or result.evaluation is None:
             return []
@@ -67,22 +67,22 @@ class LabelIndex:
         ]
 
     def later(self, result: Result) -> list[PersonLabel]:
-        """Those of them that its verdict does not count: they were said after the run."""
+        """Return the labels that were added after the run and do not count in its verdict."""
         return [label for label in self.of(result) if label.id not in result.evaluations]
 
     def word(self, result: Result) -> Word | None:
-        """What people have said later; `undecided` when they disagree."""
+        """Return the verdict of later labels, `undecided` if they disagree; None without labels."""
         words = {label.verdict for label in self.later(result)}
         words = words - {"none"} or words
         return None if not words else words.pop() if len(words) == 1 else "undecided"
 
     def decides(self, result: Result) -> bool:
-        """Whether its verdict is what people have said."""
+        """Return whether the verdict on a result is that of a label."""
         return any(label.id in result.evaluations for label in self.of(result))
 
 
 def read_opinions(store: Store) -> LabelIndex:
-    """All labels in the store."""
+    """Read all labels in the store."""
     labels_of: dict[tuple[str, str], list[PersonLabel]] = {}
     for label in store.find_labels():
         evaluation = label.evaluation

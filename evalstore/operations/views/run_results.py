@@ -1,4 +1,4 @@
-"""Which results of a finished run are listed: what is new first, the rest only counted."""
+"""Selects the results of a finished run that are listed, the new failures first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 Extent = Literal["news", "failures", "results"]
-"""What is listed: failures that are new or judged again, all failures, or all results."""
+"""The listed results: failures that are new or judged again, all failures, or all results."""
 
 
 class ListedResult(NamedTuple):
@@ -35,15 +35,15 @@ class ResultList:
 
     entries: list[ListedResult]
     more: int = 0
-    """Results that are left out as the list is long."""
+    """The number of results that are left out because the list is too long."""
     pending: int = 0
-    """Pending cases that are left out."""
+    """The number of pending cases that are left out."""
     failed_before: int = 0
-    """Failures that are left out as they are as before."""
+    """The number of failures that are left out because they have not changed."""
 
     @property
     def rest(self) -> str:
-        """How many results are not listed, and how to list them; empty when all are."""
+        """Return how many results are not listed, and how to list them; empty if all are listed."""
         count = self.more + self.pending + self.failed_before
         if not count:
             return ""
@@ -61,7 +61,7 @@ class ResultList:
 
 
 def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
-    """The results that a run lists, the new failures first; pending ones come last."""
+    """Return the results to list, the new failures first and the pending cases last."""
     if extent == "news":
         return _list_news(report)
     listed = (
@@ -73,7 +73,7 @@ def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
 
 
 def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[ListedResult]:
-    """The results with their changes, the new failures first."""
+    """Return the results with their changes, the new failures first."""
     changes = report.changes
     marks: dict[Cell, str] = dict(changes.marks()) if changes else {}
     again = {cell_of(result) for result in changes.failed_again} if changes else set()
@@ -94,7 +94,7 @@ _RANKS = {"broke": 0, "new": 1}
 
 
 def _list_news(report: RunReport) -> ResultList:
-    """What has changed, without failures that are as before; without earlier runs all failures."""
+    """Return the results that changed since earlier runs; without earlier runs, all failures."""
     totals, changes = report.totals, report.changes
     pending = totals.verdicts["pending"]
     hidden = pending if pending > MOST_PENDING else 0

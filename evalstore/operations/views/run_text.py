@@ -1,4 +1,4 @@
-"""The text of a finished run, the same in the command line and the browser."""
+"""Formats a finished run as text, for the command line and the browser."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class RunCounts(Protocol):
 
     @property
     def status(self) -> str:
-        """`complete`, `incomplete`, `interrupted` or `over budget`."""
+        """Return `complete`, `incomplete`, `interrupted` or `over budget`."""
 
     @property
     def asked(self) -> int:
-        """Answers that were asked for."""
+        """Return the number of answers that were requested from models."""
 
     @property
     def recorded(self) -> int:
-        """Answers that were taken from files."""
+        """Return the number of answers that were taken from files."""
 
     @property
     def judged(self) -> int:
-        """Judgements that were made."""
+        """Return the number of judgements that were made."""
 
     @property
     def reused(self) -> int:
-        """Stored answers that were used again."""
+        """Return the number of stored answers that were reused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,20 @@ class RunSummary:
     judged: int
     reused: int
     cost: str
-    """In words: a part of the prices may be unknown."""
+    """The cost in words, because some prices may be unknown."""
     saved: float
-    """USD"""
+    """The cost of reused answers and judgements in USD."""
     seconds: float
     time_is_up: bool
     is_refresh: bool
     verdicts: Mapping[str, int]
     unjudged: int
-    """Answers that nothing judges."""
+    """The number of answers that have no evaluation."""
     rate: Rate
 
 
 def summarise(report: RunReport) -> RunSummary:
-    """The summary of a report."""
+    """Return the summary of a report."""
     return RunSummary(
         run=report.run,
         status=report.status,
@@ -86,7 +86,7 @@ def summarise(report: RunReport) -> RunSummary:
 
 
 def _cost_text(report: RunReport) -> str:
-    """The cost of the run; if a price is unknown, the cost of the other calls."""
+    """Return the cost of the run; if a price is unknown, the cost of the other calls."""
     known = sum(spending["cost"] or 0.0 for spending in report.spending)
     if report.cost is None and known:
         return f"{money(known)} (some prices unknown)"
@@ -94,7 +94,7 @@ def _cost_text(report: RunReport) -> str:
 
 
 def counts_text(run: RunCounts) -> str:
-    """`complete: 2 asked, 2 judged, 6 reused`."""
+    """Return the status and counts of a run: `complete: 2 asked, 2 judged, 6 reused`."""
     recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
     return (
         f"{run.status}: {run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused"
@@ -102,7 +102,7 @@ def counts_text(run: RunCounts) -> str:
 
 
 def scope_text(run: Run) -> str:
-    """The selection of a run and how many cases it was about; empty for all cases."""
+    """Return the selection of a run and its number of cases; empty if it covered all cases."""
     selection = describe_selection(run.selection)
     cases = run.cases
     if not cases or (not selection and cases.selected == cases.total):
@@ -112,13 +112,13 @@ def scope_text(run: Run) -> str:
 
 
 def summary_text(summary: RunSummary) -> str:
-    """The id of a run, how it ended, its counts and its cost; one line."""
+    """Return the id of a run, its status, counts and cost in one line."""
     saved = f"; saved {money(summary.saved)} by reuse" if summary.saved else ""
     return f"run {short(summary.run)} {counts_text(summary)}, {summary.cost}{saved}"
 
 
 def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
-    """How many cases have which verdict, and the pass rate with its interval."""
+    """Return the number of cases with each verdict, and the pass rate with its interval."""
     spans: list[StyledSpan] = []
     for word, count in summary.verdicts.items():
         if count or word == "pass":
@@ -140,7 +140,7 @@ def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
 
 
 def changes_line(changes: VerdictChanges) -> StyledLine:
-    """`since the last run: 2 broke, 1 fixed`."""
+    """Return the changes of a run: `since the last run: 2 broke, 1 fixed`."""
     counts = (
         (len(changes.broke), "broke"),
         (len(changes.fixed), "fixed"),
@@ -157,13 +157,13 @@ def changes_line(changes: VerdictChanges) -> StyledLine:
 
 
 def failure_line(message: str, count: int, signs: Mapping[str, str]) -> StyledLine:
-    """A failure of calls to a model, and how often it occurred."""
+    """Return the message of failed calls to a model, and how often it occurred."""
     sign = f"{signs['error']} " if "error" in signs else ""
     return StyledLine((StyledSpan(f"{sign}failed {count:,}x: {safe(message)}", "fail"),))
 
 
 def stop_lines(summary: RunSummary) -> Iterator[StyledLine]:
-    """Why a run was stopped, and what happens to its results; nothing for one that was not."""
+    """Yield why a run was stopped and what happens to its results; nothing if it was complete."""
     if summary.status == "over budget":
         limit = "time" if summary.time_is_up else "cost"
         reason = StyledSpan(f"stopped: {limit} limit reached", "pending")

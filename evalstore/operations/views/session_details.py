@@ -1,4 +1,4 @@
-"""A session with its cases and judgements, which the page and the JSON of a session are made of."""
+"""Reads a session with its cases and judgements, for its page and its JSON."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionDetails:
-    """A session, the cases that it is part of, and all judgements on it."""
+    """A session, the cases to which it belongs, and all judgements on it."""
 
     session: Session
     cells: tuple[Result, ...]
-    """The results that it is part of, the most urgent first."""
+    """The results to which it belongs, the most urgent first."""
     has_several_prompts: bool
     """Whether one of its cases has several system prompts."""
     current: Set[str]
@@ -33,9 +33,9 @@ class SessionDetails:
     subjects: tuple[tuple[str, ...], ...]
     """The sessions that are judged, alone or together with others."""
     judgements: tuple[JudgementView, ...]
-    """Those that count first."""
+    """All judgements, those that count first."""
     rows: Mapping[str, str]
-    """The row of each judgement that counts."""
+    """The row of each judgement that counts, by id of the judgement."""
 
 
 def read_session_details(store: Store, id: str, result: Result | None = None) -> SessionDetails:
@@ -70,13 +70,13 @@ def read_session_details(store: Store, id: str, result: Result | None = None) ->
 
 
 def _urgency(judgement: JudgementView, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
-    """The sort key of a judgement: those that count come first, of these the most urgent."""
+    """Return the sort key of a judgement: those that count come first, of these the most urgent."""
     word = judgement.verdict if judgement.verdict in URGENCY else "pass"
     return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
 
 
 def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
-    """The evaluation versions of a session in other cases than that of `result`."""
+    """Return the evaluation versions of a session in other cases than that of `result`."""
     if result is None:
         return set()
     cells, _ = cells_with(store, id)

@@ -1,4 +1,4 @@
-"""A session as JSON, with its cases and judgements."""
+"""Builds the JSON of a session, with its cases and judgements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_session(store: Store, id: str) -> ShownItem:
-    """The stored content of a session and what belongs to it, as the newest run has it."""
+    """Return a stored session with its cases and judgements, as the newest run has it."""
     judged = read_session_details(store, id)
     question = judged.session.question
 

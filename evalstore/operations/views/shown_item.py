@@ -1,4 +1,4 @@
-"""`show`: any stored thing by its id or name."""
+"""The command `show`: finds any stored object by its id or name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def show(location: Location, revision: str) -> ShownItem:
-    """A stored thing as JSON has it; `REV:path` is a test file's cases as they were in that run.
+    """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.
 
-    `@work` is the workspace as it is now.
+    `@work` means the current workspace.
 
     Raises `RevisionError`.
     """
@@ -39,7 +39,7 @@ def show(location: Location, revision: str) -> ShownItem:
 
 
 def show_to_people(location: Location, revision: str) -> ShownItem | AnswerView:
-    """The same for people, who are shown the page of an answer in place of a session."""
+    """Return a stored object for a terminal: the page of an answer in place of a session."""
     if ":" in revision or revision == WORK:
         return show(location, revision)
     with open_store(location) as store:

@@ -1,4 +1,4 @@
-"""The text of pending work: what a run would do and cost, and what it would leave undone."""
+"""Formats pending work as text: what a run would do, its cost, and what it would leave undone."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ KIND_TITLES = {
 
 
 def work_text(status: Status) -> str:
-    """`ask 12 answers and make 24 judgements`."""
+    """Return the work of a run, such as `ask for 12 answers and make 24 judgements`."""
     recorded = f"take {plural(status.record, 'recorded answer')}"
-    answers = f"ask {plural(status.ask, 'answer')}"
+    answers = f"ask for {plural(status.ask, 'answer')}"
     if status.record:
         answers = f"{answers}, {recorded}" if status.ask else recorded
     return f"{answers} and make {plural(status.judge, 'judgement')}"
 
 
 def plan_text(status: Status) -> str:
-    """What a run would do, with which models, and its price; one sentence."""
+    """Return what a run would do, with which models and at what cost, as one sentence."""
     price = likely_price(status.cost, status.guess)
     models = plural(status.models, "candidate")
     reused = plural(status.reuse, "answer")
-    return f"A run would {work_text(status)} with {models}, {price}; {reused} reused."
+    return f"A run would {work_text(status)} ({models}), {price}; {reused} reused."
 
 
 def nothing_text(status: Status) -> str:
-    """Why a run would do nothing."""
+    """Return why a run would do nothing."""
     if left_text(status) or status.untrusted:
         return "No other pending work."
     return (
@@ -51,14 +51,14 @@ def nothing_text(status: Status) -> str:
 
 
 def left_text(status: Status) -> str:
-    """What a run would leave undone, as no model may be called for it; empty for nothing."""
+    """Return the work that needs models that may not be called; empty if there is none."""
     counts = ((status.left_asks, "answer"), (status.left_judgements, "judgement"))
     left = " and ".join(plural(count, word) for count, word in counts if count)
     return f"Left: {left} (no model may be called for them)." if left else ""
 
 
 def waiting_text(status: Status) -> str:
-    """How many answers and judgements wait for files to be trusted."""
+    """Return how many answers and judgements wait for files to be trusted."""
     counts = ((status.waiting_asks, "answer"), (status.waiting, "judgement"))
     waiting = " and ".join(plural(count, word) for count, word in counts if count)
     verb = "waits" if status.waiting_asks + status.waiting == 1 else "wait"
@@ -66,29 +66,29 @@ def waiting_text(status: Status) -> str:
 
 
 def trust_hint(file: Untrusted) -> str:
-    """What to type to trust a file."""
+    """Return the command that trusts a file, as a hint."""
     return f'(read it, then use "{file.command}" to allow it)'
 
 
 def skipped_text(skipped: Sequence[object]) -> str:
-    """How many pairs of a case and a candidate are skipped."""
+    """Return how many pairs of a case and a candidate are skipped."""
     return f"{plural(len(skipped), 'pair')} skipped for lack of a capability"
 
 
 def change_text(change: FileChange) -> str:
-    """The effect of a changed file on its cases."""
+    """Return the effect of a changed file on its cases."""
     code = change.code.strip()
     if code == "A":
         return f"{plural(change.asked, 'case')} new"
     if code == "D":
-        return f"{plural(change.gone, 'case')} retired"
+        return f"{plural(change.gone, 'case')} removed"
     if code == "R":
         return change.reason
     counts = (
         (change.new, "new"),
         (change.asked, "asked again"),
         (change.judged, "judged again"),
-        (change.gone, "retired"),
+        (change.gone, "removed"),
     )
     parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
     return ": ".join(part for part in (parts, change.reason) if part)
@@ -97,7 +97,7 @@ def change_text(change: FileChange) -> str:
 def value_lines(
     was: str | None, now: str | None, *, width: int, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Two values below each other, when they are too long for the line of their difference."""
+    """Yield two values below each other if they are too long for the line of their difference."""
     if Difference("", was, now).fits:
         return
     old, new = focus(was, now, width)
@@ -106,6 +106,6 @@ def value_lines(
 
 
 def edit_lines(edit: Difference, *, width: int, indent: int = 0) -> Iterator[StyledLine]:
-    """An edit of a test file, with both values below it when they are long."""
+    """Yield an edit of a test file, with both values below it if they are long."""
     yield StyledLine((StyledSpan(safe(str(edit))),), indent)
     yield from value_lines(edit.was, edit.now, width=width, indent=indent + 2)

@@ -1,4 +1,4 @@
-"""Lines of text with the names of their colours, which a front end prints or draws."""
+"""Lines of text with names of colours, which the command line and the browser render."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from evalstore.display import safe
 
 _MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 _COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
-"""Words of results that have no colour of their own."""
+"""The colours of results that are not verdicts."""
 
 
 class StyledSpan(NamedTuple):
-    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none."""
+    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or empty."""
 
     text: str
     colour: str = ""
 
 
 class StyledLine(NamedTuple):
-    """One line before it is wrapped; what is wrapped goes on at the indent."""
+    """A line before it is wrapped; the wrapped rest is indented."""
 
     spans: tuple[StyledSpan, ...]
     indent: int = 0
 
     @property
     def text(self) -> str:
-        """The text without colours and indent."""
+        """Return the text without colours and indent."""
         return "".join(span.text for span in self.spans)
 
 
 def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledLine]:
-    """The lines of a text; control characters are shown as escapes."""
-    for line in text.split("\n"):  # one by one: most are printable, which is quick to see
+    """Yield the lines of a text; control characters are shown as escapes."""
+    for line in text.split("\n"):  # one by one, because testing printable lines is quick
         shown = line if line.isprintable() else safe(line, lines=True).expandtabs(4)
         yield StyledLine((StyledSpan(shown, colour),), indent)
 
 
 def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
-    """Removed (`old`) or new words, between signs that copies and plain screens keep."""
+    """Yield removed (`old`) or new words between signs that are visible without colours."""
     words = text.rstrip() or text
     if words:
         begin, end = _MARKS[colour]
@@ -49,7 +49,7 @@ def marked_spans(text: str, colour: str) -> Iterator[StyledSpan]:
 
 
 def heading(text: str) -> StyledLine:
-    """A line that begins a part."""
+    """Return the heading of a section."""
     return StyledLine((StyledSpan(safe(text), "heading"),))
 
 
@@ -63,10 +63,10 @@ class TextBlock(NamedTuple):
     text: str
     colour: str = ""
     by_candidate: bool = False
-    """Whether the candidate has written it."""
+    """Whether the candidate wrote the text."""
 
 
 def verdict_span(word: str, signs: Mapping[str, str]) -> StyledSpan:
-    """A verdict in its colour, behind its sign when there is one."""
+    """Return a verdict in its colour, after its sign if it has one."""
     sign = f"{signs[word]} " if word in signs else ""
     return StyledSpan(f"{sign}{word}", _COLOURS.get(word, word))

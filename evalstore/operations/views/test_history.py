@@ -1,4 +1,4 @@
-"""The history of one test: the runs at which it changed, its edits, and its results."""
+"""Builds the history of one test: its versions with their edits and results."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ NEW, GONE, CANDIDATES, OTHERS = "new", "gone", "candidates", "other rows"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A test as it was from one run on."""
+    """A version of a test, which begins with a run."""
 
     run: str | None
-    """The first run that had it so; None: the workspace has it so, and no run yet."""
+    """The first run with this version; None if only the workspace has it."""
     started: int
-    """Of that run, in microseconds since 1970, UTC."""
+    """The start of that run in microseconds since 1970, UTC."""
     edits: tuple[str, ...]
-    """What differs from the version before."""
+    """The names of the parts that differ from the previous version."""
     verdicts: Mapping[str, tuple[str, ...]]
-    """By candidate; one for each system prompt."""
+    """The verdicts by candidate, one for each system prompt."""
     parts: Mapping[str, str]
-    """What was shown and told, by the name of the part; empty when the test was gone."""
+    """The texts for candidates and evaluators by name of the part; empty if the test is gone."""
     candidates: tuple[str, ...] = ()
-    """What is said of candidates that are new, changed or gone."""
+    """Messages about candidates that are new, changed or gone."""
     row: str = ""
-    """What the case was called then; empty when the test was gone."""
+    """The label of the row in this version; empty if the test is gone."""
     prompts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By candidate what to call the system prompt of each verdict, when there are several."""
+    """The name of the system prompt of each verdict, by candidate, if there are several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What differs in one part of a test."""
+    """The differences in one part of a test."""
 
     part: str
     hunks: tuple[tuple[ChangedLine, ...], ...]
 
 
 def versions_of(location: Location, file: str, row: str) -> list[Version]:
-    """The versions of a case since its first run, newest first; none when no run knows it."""
+    """Return the versions of a case since its first run, newest first; empty without a run."""
     with ExitStack() as stack:
         project: Project | None = None
-        with suppress(EvalstoreError):  # what is wrong with the workspace does not matter here
+        with suppress(EvalstoreError):  # errors of the workspace do not matter here
             project = stack.enter_context(open_project(location))
         store = project.store if project else stack.enter_context(open_store(location))
         folder = open_workspace(location).settings.paths["tests"]
@@ -86,7 +86,7 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
 
 
 def edits_between(was: Version | None, now: Version) -> list[Edit]:
-    """What differs part by part; of the first version everything is new."""
+    """Return the differences part by part; in the first version everything is new."""
     before = was.parts if was else {}
     edits: list[Edit] = []
     for part in dict.fromkeys((*now.parts, *before)):
@@ -135,12 +135,12 @@ def _versions(
 
 
 def _kind(part: str) -> str:
-    """What a part belongs to: several are numbered."""
+    """Return the kind of a part: its name without the number."""
     return part.rstrip("0123456789 ")
 
 
 def _candidates(was: VersionSpan, now: VersionSpan) -> Iterator[str]:
-    """What became of the candidates of this case."""
+    """Yield messages about the changes of the candidates of this case."""
     here = {result.model for result in (*was.results, *now.results)}
     for id in sorted({*was.asked, *now.asked} & here):
         if id not in was.asked:
@@ -159,9 +159,9 @@ _ByModel = dict[str, tuple[str, ...]]
 def _verdicts(
     results: Iterable[Result], name: Callable[[str | None], str]
 ) -> tuple[_ByModel, _ByModel]:
-    """The last word on each candidate, one for each system prompt, and what these are called.
+    """Return the last verdicts on each candidate by system prompt, and the prompts' names.
 
-    What is pending counts when there is nothing else.
+    `pending` counts only if there is no verdict.
     """
     results_of: dict[str, dict[int, Result]] = {}
     for cell in sorted(results, key=lambda cell: (cell.model, cell.prompt_number)):

@@ -1,4 +1,4 @@
-"""What a test shows to candidates and tells evaluators, part by part."""
+"""Describes the parts of a test: the texts for candidates and for evaluators."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 SYSTEM, SHOWN, TOLD, CHECKS, SETTINGS = (
     *("system prompt", "test text", "instructions", "checks", "settings"),
 )
-"""What of a test can be edited."""
+"""The names of the parts of a test."""
 
 
 def load_parts(store: Store, project: Project | None, cases: Sequence[Case]) -> dict[str, Json]:
-    """The contents of all versions that these cases are made of."""
+    """Return the contents of all versions of these cases, by id."""
     ids_of = {
         "test": {id for case in cases for id in case.tests},
         "prompt": {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id},
@@ -38,7 +38,7 @@ def load_parts(store: Store, project: Project | None, cases: Sequence[Case]) -> 
 
 
 def describe_parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> dict[str, str]:
-    """The texts for candidates and evaluators, by the name of the part."""
+    """Return the texts for candidates and evaluators by the name of the part."""
     parts: dict[str, str] = {}
     for number, prompt in enumerate(case.prompts, 1):
         name = f"{SYSTEM} {number}" if len(case.prompts) > 1 else SYSTEM
@@ -56,7 +56,7 @@ def describe_parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> 
 
 
 def _messages(content: Json, *, bare: bool = False) -> str:
-    """Messages with their roles; a single bare one without."""
+    """Return messages with their roles; with `bare`, a single message has no role."""
     messages = deserialize.restore_messages(content.get("messages", ()))
     if bare and len(messages) == 1:
         return text_of(messages[0].parts)

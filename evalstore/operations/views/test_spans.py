@@ -1,4 +1,4 @@
-"""The runs in which a test was the same, one after the other, and its results."""
+"""Groups consecutive runs in which a test was the same, with its results."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 Asked = Mapping[str, tuple[str, Json]]
-"""Candidates: from display ids to the id of the model version and the temperature."""
+"""Display id of a candidate -> the id of its model version and its temperature."""
 
 
 @dataclass
 class VersionSpan:
-    """Runs one after the other that had a test file and its candidates the same."""
+    """Consecutive runs with the same version of a test file and of its candidates."""
 
     run: str | None
     started: int
     node: str | None
     asked: Asked
     leaves: list[str] = field(default_factory=list)
-    """Its results: leaves of result trees, oldest first."""
+    """The leaves of the result trees with its results, oldest first."""
     case: Case | None = None
     results: list[Result] = field(default_factory=list)
 
 
 def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
-    """The runs that knew the file, oldest first, without those that changed nothing of it.
+    """Return the spans of the runs that have a file, oldest first.
 
-    `file` is its path in the newest of them.
+    `file` is its path in the newest of these runs.
     """
     newest_first = store.find_runs()
     runs = newest_first[::-1]
@@ -61,7 +61,7 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
             candidate.id: (candidate.model, candidate.temperature) for candidate in run.candidates
         }
         if last and "models" in run.selection:
-            asked = last.asked  # the command line has named them
+            asked = last.asked  # only this run was limited to some candidates
         if last is None or (node, asked) != (last.node, last.asked):
             last = VersionSpan(run.id, run.started, node, asked)
             spans.append(last)
@@ -71,7 +71,7 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
 
 
 def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> list[VersionSpan]:
-    """The spans, without those that have the same file as the one before in other nodes."""
+    """Return the spans, joining neighbours with the same cases in different nodes."""
     joined: list[VersionSpan] = []
     for span in spans:
         last = joined[-1] if joined else None
@@ -91,7 +91,7 @@ def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> l
 def add_workspace(
     spans: list[VersionSpan], files: dict[str, CaseFile], project: Project | None, file: str
 ) -> None:
-    """Add the file as the workspace has it, when no run has had it so."""
+    """Add the current version of the file if the newest run has another one."""
     if project is None or (file in project.reading.tests and file not in project.reading.files):
         return
     node = project.reading.nodes.get(file)
@@ -108,7 +108,7 @@ def add_workspace(
 
 
 def follow_case(spans: Sequence[VersionSpan], files: Mapping[str, CaseFile], row: str) -> None:
-    """Find the case in every version: by its label in the newest that has it, then by likeness."""
+    """Find the case in each span: by its label in the newest one, then by its values or label."""
     start = next(
         (
             number
@@ -138,7 +138,7 @@ def _labelled(span: VersionSpan, files: Mapping[str, CaseFile], row: str) -> Cas
 
 
 def add_results(store: Store, spans: Sequence[VersionSpan], file: str) -> None:
-    """The results of each version: in its first run, with those that later runs added."""
+    """Add the results of each span: those of its first and its last run."""
     rows: dict[str, set[str]] = {}
     for span in spans:
         for id in _ends(span):
@@ -151,13 +151,13 @@ def add_results(store: Store, spans: Sequence[VersionSpan], file: str) -> None:
 
 
 def _ends(span: VersionSpan) -> list[str]:
-    """The results of the first and the last run of a span that had its case."""
+    """Return the result leaves of the first and the last run of a span with the case."""
     leaves = (*span.leaves[:1], *span.leaves[-1:]) if span.case else ()
     return list(dict.fromkeys(leaves))
 
 
 def results_now(project: Project, file: str, row: str) -> list[Result]:
-    """What stored answers make of a case as it is now."""
+    """Return the results of a case in the workspace, from stored answers and judgements."""
     from evalstore.planning.planner import make_plan
 
     with suppress(EvalstoreError):

@@ -1,1 +1,1 @@
-"""The program that runs Python checks in a process of its own. Nothing of evalstore imports it."""
+"""The program that runs Python checks in a separate process; evalstore does not import it."""

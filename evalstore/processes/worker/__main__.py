@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """The two pipes, out of reach of `print`, `input` and programs that the file starts."""
+    """Return the two pipes, which `print`, `input` and programs that the file starts cannot use."""
     pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -73,7 +73,7 @@ def _send(replies: IO[bytes], reply: dict[str, Any]) -> None:
 def _limit(memory: int) -> str:
     """Set the limits; returns a message if the shell allows less than these.
 
-    With less, the result of a check could depend on the shell.
+    With lower limits the result of a check could depend on the shell.
     """
     lacks = ""
     for name, most, words in (
@@ -88,7 +88,7 @@ def _limit(memory: int) -> str:
             continue
         try:
             resource.setrlimit(name, (most, most))
-        except (OSError, ValueError):  # some systems know a limit and do not take it
+        except (OSError, ValueError):  # some systems have a limit but refuse to set it
             continue
     return lacks
 
@@ -112,10 +112,10 @@ def _limit_cpu(seconds: float) -> bool:
 
 
 class _Answerer:
-    """Calls the functions of the file; if it cannot be loaded, every reply is the reason."""
+    """Calls the functions of the file; if it cannot be loaded, every reply contains the reason."""
 
     def __init__(self, path: str, source: bytes, longest: int) -> None:
-        """`longest` is how many characters a function may return, as JSON."""
+        """`longest` is the most characters of a returned value, as JSON."""
         self._path = path
         self._longest = longest
         self._module = types.ModuleType(NAME)
@@ -129,7 +129,7 @@ class _Answerer:
             self._problem = self._describe(error)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request: the returned value, or the error with its line."""
+        """Return the reply to a request: the returned value, or the error with its line."""
         if self._problem:
             return self._problem
         try:
@@ -167,7 +167,7 @@ class _Answerer:
         return {"error": f"{kind}: {words}" if words else kind, "line": line}
 
     def _line_of(self, error: BaseException) -> int | None:
-        """The innermost line of the file itself."""
+        """Return the innermost line of the file itself."""
         line, place = None, error.__traceback__
         while place:
             if place.tb_frame.f_code.co_filename == self._path:
@@ -177,14 +177,14 @@ class _Answerer:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as a plain number."""
+    """Return a number of numpy as a plain number."""
     if hasattr(value, "item") and hasattr(value, "dtype"):
         return value.item()
     raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is not JSON")
 
 
 def _module(name: str) -> Any:
-    """A module beside this one: isolated mode finds no other way to it."""
+    """Load a module beside this one, which isolated mode does not find on the path."""
     path = Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"_evalstore_{name}", path)
     assert spec

@@ -1,8 +1,8 @@
-"""Runs one Python function of a workspace as a model: a request a line in, its answer a line out.
+"""Runs one Python function of a workspace as a model; requests and answers are single lines.
 
 It is started as a script, in isolated mode, in a folder with copies of the trusted files, and
-imports nothing of evalstore. What the function prints goes nowhere. When evalstore ends, however
-that happens, the process ends with all that it has started.
+imports nothing of evalstore. The output of the function is discarded. When evalstore ends for any
+reason, this process and all processes that it has started end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO, Any
 NAME = "evalstore_application"
 """The name of the module that the file becomes."""
 _LONGEST_MESSAGE = 65_536
-"""Far more than is shown: secrets must be replaced before a message is cut."""
+"""More characters than are shown, because secrets are replaced before a message is shortened."""
 _TRANSIENT = (ConnectionError, TimeoutError)
 """Exceptions after which the call is made again."""
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """The two pipes, out of reach of `print`, `input` and programs that the file starts."""
+    """Return the two pipes, which `print`, `input` and programs that the file starts cannot use."""
     pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -55,7 +55,7 @@ def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _read(requests: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
-    """Queue the requests; at their end, end this process and what it has started."""
+    """Queue the requests; after the last, end this process and those that it has started."""
     for line in requests:
         lines.put(line)
     os.killpg(os.getpgrp(), signal.SIGKILL)
@@ -79,13 +79,13 @@ class _Function:
     """The function of the loaded file."""
 
     def __init__(self, path: Path, name: str, longest: int) -> None:
-        """`longest` is how many characters it may return, as JSON."""
+        """`longest` is the most characters of a returned value, as JSON."""
         self._path = path
         self._longest = longest
         self._runner = asyncio.Runner()
         self._call: Callable[..., Any] = lambda *_arguments: None
         self.problem: dict[str, Any] = {}
-        """Why the file cannot be loaded; empty when it could be."""
+        """The reason why the file cannot be loaded; empty when it is loaded."""
         try:
             self._call = self._load(name)
         except BaseException as error:  # noqa: BLE001 - also SystemExit
@@ -106,7 +106,7 @@ class _Function:
         return function  # type: ignore[no-any-return]
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What the function returned, or what went wrong and where."""
+        """Return the result of the function, or the error with its line."""
         try:
             options = _accepted(self._call, request["options"])
             returned = self._call(request["messages"], **options)
@@ -139,7 +139,7 @@ class _Function:
         }
 
     def _line_of(self, error: BaseException) -> int | None:
-        """The innermost line of the file itself."""
+        """Return the innermost line of the file itself."""
         line, place = None, error.__traceback__
         while place:
             if place.tb_frame.f_code.co_filename == str(Path.cwd() / self._path):
@@ -153,7 +153,7 @@ async def _wait_for(awaitable: Any) -> Any:
 
 
 def _accepted(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options that a function has parameters for."""
+    """Return the options for which a function has parameters."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

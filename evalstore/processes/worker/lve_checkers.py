@@ -1,8 +1,8 @@
-"""A package `lve` for checkers that were written for LVE: just what they derive from and use.
+"""A package `lve` with the classes and functions that checkers written for LVE use.
 
 A checker class has a method `is_safe`: it gets the conversation with the answers in it, a list of
-messages, and the values of the row by name. Older classes name what they want
-instead: `prompt`, `response`, `variables`, `param_values`. Safe is a pass.
+messages, and the values of the row by name. Older classes have parameters for single values
+instead: `prompt`, `response`, `variables`, `param_values`. A safe answer passes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ OWN = frozenset(
         "GenderBiasChecker",
     )
 )
-"""Names of LVE's own checkers."""
+"""The names of LVE's own checkers."""
 _WHOLE = re.compile(r"\d{1,3}(?:[,']\d{3})+|\d+")
 _DECIMAL = re.compile(r"\d{1,3}(?:[,'_]\d{3})*(?:\.\d+)?")
 _NAMED = ("response", "variables")
-"""Parameters that only classes of the older kind have."""
+"""Parameters that only older classes have."""
 
 
 class Role(StrEnum):
@@ -78,7 +78,7 @@ class BaseChecker:
         self.extract = extract
 
     def _extract(self, value: Any) -> Any:
-        """The first or last number of a text without its sign; the text when it has none."""
+        """Return the first or last number of a text without its sign; the text if it has none."""
         if self.extract is None or not isinstance(value, str):
             return value
         pattern, place, kind = self._ways[self.extract]
@@ -86,14 +86,14 @@ class BaseChecker:
         return kind(re.sub("[,'_]", "", numbers[place])) if numbers else value
 
     def extract_response_from_prompt(self, prompt: Chat, full: bool = False) -> Any:
-        """The last answer; unless `full`, the number that is looked for in it."""
+        """Return the last answer; unless `full`, only the number that the checker looks for."""
         if prompt[-1].role != Role.assistant:
             raise ValueError("the conversation does not end with an answer")
         content = prompt[-1].content
         return content if full else self._extract(content)
 
     def extract_variables_from_prompt(self, prompt: Chat, full: bool = False) -> dict[str, Any]:
-        """The answers by name; those without a name by number."""
+        """Return the answers by name; those without a name by number."""
         variables: dict[str, Any] = {}
         for message in prompt:
             if message.role == Role.assistant:
@@ -102,20 +102,20 @@ class BaseChecker:
         return variables
 
     def is_safe(self, prompt_out: Chat, param_values: Any = None) -> Any:
-        """Whether the answers are safe; a checker has its own."""
+        """Return whether the answers are safe; subclasses override it."""
         raise NotImplementedError(f"'{type(self).__name__}' has no method 'is_safe'")
 
     def postprocess_response(self, response: Any) -> Any:
-        """What is shown of an answer."""
+        """Return an answer as it is shown; subclasses may override it."""
         return response
 
     @classmethod
     def is_multi_run(cls) -> bool:
-        """Whether it looks at several conversations at once."""
+        """Return whether it looks at several conversations at once."""
         return False
 
     def invoke_check(self, prompt_in: Any, prompt_out: Any, param_values: Any = None) -> Any:
-        """The result of `is_safe`, and the answers."""
+        """Return the result of `is_safe`, and the answers."""
         several = self.is_multi_run()
         chats = prompt_out if several else [prompt_out]
         answers = [self._answers(chat) for chat in chats]
@@ -156,7 +156,7 @@ class MultiRunBaseChecker(BaseChecker):
 
     @classmethod
     def is_multi_run(cls) -> bool:
-        """Whether it looks at several conversations at once."""
+        """Return whether it looks at several conversations at once."""
         return True
 
 
@@ -165,7 +165,7 @@ def _one(values: list[Any], several: bool) -> Any:
 
 
 def ensure_installed(package: str, pip_name: str | None = None) -> None:
-    """Raise unless a package is there; nothing is installed."""
+    """Raise an error unless a package is installed; nothing is installed."""
     try:
         importlib.import_module(package)
     except ImportError as error:
@@ -175,13 +175,13 @@ def ensure_installed(package: str, pip_name: str | None = None) -> None:
 
 
 def refuse_own_names(name: str) -> None:
-    """Raise for a class that is called like one of LVE's own: there it would have replaced it."""
+    """Raise an error for a class with the name of one of LVE's own, which LVE would replace."""
     if name in OWN:
         raise TypeError(f"'{name}' is the name of one of LVE's own checkers: rename the class")
 
 
 def judge(checker: BaseChecker, facts: dict[str, Any]) -> Any:
-    """Run a checker on the answers; safe is a pass."""
+    """Run a checker on the answers; a safe answer passes."""
     chats = [[_message(turn) for turn in run] for run in facts.get("runs", [facts["messages"]])]
     asked_chats = [
         [replace(message, content=None) if message.variable else message for message in chat]
@@ -194,7 +194,7 @@ def judge(checker: BaseChecker, facts: dict[str, Any]) -> Any:
 
 
 class ParameterValues(dict[str, Any]):
-    """The values of a row, also by the names that LVE had: `phone-number` is `phone_number`."""
+    """The values of a row, also by the names in LVE: `phone-number` is `phone_number`."""
 
     def __missing__(self, name: str) -> Any:
         identifier = re.sub(r"\W", "_", name.lower())
@@ -211,7 +211,7 @@ class ParameterValues(dict[str, Any]):
         return True
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a name; a default when there is none."""
+        """Return the value of a name, else the default."""
         try:
             return self[name]
         except KeyError:

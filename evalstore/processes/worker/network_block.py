@@ -26,7 +26,7 @@ def own_namespace() -> bool:
     """Enter namespaces without a network; returns whether the system allows it."""
     try:
         return bool(ctypes.CDLL(None).unshare(_NEW_USER | _NEW_NET) == 0)
-    except (OSError, AttributeError):  # no Linux
+    except (OSError, AttributeError):  # not Linux
         return False
 
 

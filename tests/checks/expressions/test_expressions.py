@@ -105,8 +105,8 @@ def test_what_was_not_needed_may_be_missing_in_the_feedback() -> None:
     ("bound", "expected"), [(">= 0.5", ("pass", 0.5)), ("> 0.5", ("fail", 0.5))]
 )
 def test_a_number_is_a_score_for_pass(bound: str, expected: tuple[str, float]) -> None:
-    found = outcome({"expr": "ratio", "pass": bound})
-    assert (found.verdict, found.score) == expected
+    result = outcome({"expr": "ratio", "pass": bound})
+    assert (result.verdict, result.score) == expected
 
 
 def test_true_is_the_full_score() -> None:
@@ -310,20 +310,20 @@ SOURCES = st.text(st.characters(max_codepoint=127), max_size=40) | st.recursive(
 @example("float('inf') // 1 == int(float('inf'))")
 def test_any_source_is_a_problem_an_error_or_a_verdict(source: str) -> None:
     try:
-        found = outcome({"type": "expr", "expression": source})
+        result = outcome({"type": "expr", "expression": source})
     except (FileProblem, ExpressionError):
         return
-    assert found.verdict in ("pass", "fail")
+    assert result.verdict in ("pass", "fail")
 
 
 @given(st.recursive(ATOMS, _wider, max_leaves=6))
 def test_what_has_a_value_has_the_value_python_gives_it(source: str) -> None:
     names = {"word": "plum", "item": {"key": [1, 2]}, "n": 3}
     try:
-        found = value(source, **names)
+        actual = value(source, **names)
     except ExpressionError:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = eval(source, dict(names))
-    assert repr(found) == repr(expected)
+    assert repr(actual) == repr(expected)

@@ -16,8 +16,8 @@ from evalstore.values import Json, Reply
 def judged(check: Json, *answers: str | None, scope: str = "group") -> tuple[str, str]:
     """The verdict on one conversation for each answer, and the feedback."""
     held = [HeldConversation((Reply(answer),)) for answer in answers]
-    found = judge_by_checks([read_check({**check, "scope": scope})], held, {})
-    return found.verdict, found.feedback
+    verdict = judge_by_checks([read_check({**check, "scope": scope})], held, {})
+    return verdict.verdict, verdict.feedback
 
 
 def of_scores(*scores: str) -> list[str]:
@@ -158,8 +158,8 @@ def test_monotonic_cannot_always_be_computed(
 
 def test_monotonic_says_where_it_breaks() -> None:
     words = "expected increasing numbers: 3 of answer 1 is followed by 2 of answer 3"
-    found = judged({"monotonic": "increasing", "by": [1, 3, 2]}, "3", "5", "2")
-    assert found == ("fail", words)
+    verdict = judged({"monotonic": "increasing", "by": [1, 3, 2]}, "3", "5", "2")
+    assert verdict == ("fail", words)
 
 
 # --- settings -----------------------------------------------------------------------------

@@ -279,9 +279,9 @@ def test_in_any_order_is_in_one_of_all_orders(
     ordered = JsonComparison(subset=subset)
     loose = JsonComparison(subset=subset, any_order=True)
     in_some = any(
-        all(loose.agrees(*pair) for pair in zip(expected, one))  # noqa: B905
-        for one in permutations(found, min(len(expected), len(found)))
-        if len(one) == len(expected) and (subset or len(found) == len(expected))
+        all(loose.agrees(*pair) for pair in zip(expected, permutation))  # noqa: B905
+        for permutation in permutations(found, min(len(expected), len(found)))
+        if len(permutation) == len(expected) and (subset or len(found) == len(expected))
     )
     assert JsonComparison(subset=subset, any_order=True).agrees(expected, found) == in_some
     assert in_some or not ordered.agrees(expected, found)
@@ -289,13 +289,13 @@ def test_in_any_order_is_in_one_of_all_orders(
 
 @given(st.lists(st.lists(st.integers(0, 4), unique=True, max_size=5), max_size=5))
 def test_a_match_is_as_large_as_can_be(options: list[list[int]]) -> None:
-    found = match(options)
-    taken = [number for number in found if number is not None]
+    actual = match(options)
+    taken = [number for number in actual if number is not None]
     assert len(taken) == len(set(taken))
-    assert all(one is None or one in row for row, one in zip(options, found, strict=True))
+    assert all(item is None or item in row for row, item in zip(options, actual, strict=True))
     most = max(
-        sum(at in row for row, at in zip(options, one, strict=False))
-        for one in permutations(range(5))
+        sum(at in row for row, at in zip(options, permutation, strict=False))
+        for permutation in permutations(range(5))
     )
     assert len(taken) == most
 

@@ -23,9 +23,9 @@ SCALE: dict[str, Json] = {
 
 
 def settings(judge: Json) -> dict[str, Json]:
-    found = read_check({"judge": judge}, 7)
-    assert (found.pop("type"), found.pop("revision")) == ("judge", 1)
-    return found
+    actual = read_check({"judge": judge}, 7)
+    assert (actual.pop("type"), actual.pop("revision")) == ("judge", 1)
+    return actual
 
 
 def problem(judge: Json) -> str:
@@ -123,7 +123,7 @@ def test_settings_that_cannot_be_meant_are_refused(judge: Json, message: str) ->
 def judged_case(*lines: str, told: str = "", silent: bool = False) -> tuple[Case, Json]:
     """The case of a file with this block, and the content of its evaluation."""
     prompts = {"fact": ("f" * 32,)}
-    found = expanded(
+    expansion = expanded(
         test_file(told=f"{told}\n\n{block(*lines)}"),
         replace(
             library(),
@@ -131,9 +131,9 @@ def judged_case(*lines: str, told: str = "", silent: bool = False) -> tuple[Case
             silent=frozenset(prompts["fact"] if silent else ()),
         ),
     )
-    assert found.file, found.problems
-    case = found.file.cases[0]
-    return case, json.loads(found.contents[case.evaluation or ""][1])
+    assert expansion.file, expansion.problems
+    case = expansion.file.cases[0]
+    return case, json.loads(expansion.contents[case.evaluation or ""][1])
 
 
 CHOICE = "- judge: {prompt: fact, choices: [A, B], pass: A}"
@@ -164,14 +164,14 @@ def test_models_judge_without_prose_and_beside_other_checks(
 
 def test_another_prompt_of_the_same_name_is_another_evaluation() -> None:
     text = test_file(told=block(CHOICE))
-    found = []
+    actual = []
     for version in ("1" * 32, "2" * 32):
         prompts = Definitions({}, {"fact": (version,)}, {}, {}, library().read_file)
         file = expanded(text, prompts).file
         assert file
-        found.append(file.cases[0])
-    assert found[0].tests == found[1].tests
-    assert found[0].evaluation != found[1].evaluation
+        actual.append(file.cases[0])
+    assert actual[0].tests == actual[1].tests
+    assert actual[0].evaluation != actual[1].evaluation
 
 
 def test_prose_that_the_prompt_does_not_show_is_an_error() -> None:
@@ -210,9 +210,11 @@ def test_the_values_of_a_row_are_filled_into_the_choices() -> None:
         "replacements: {one: [Oslo, Rome]}",
         told="Which?\n\n" + block("- judge: {choices: ['{{one}}', None], pass: None}"),
     )
-    found = expanded(text)
-    assert found.file, found.problems
-    contents = [json.loads(found.contents[case.evaluation or ""][1]) for case in found.file.cases]
+    expansion = expanded(text)
+    assert expansion.file, expansion.problems
+    contents = [
+        json.loads(expansion.contents[case.evaluation or ""][1]) for case in expansion.file.cases
+    ]
     assert [content["checks"][0]["choices"] for content in contents] == [
         ["Oslo", "None"],
         ["Rome", "None"],

@@ -72,8 +72,8 @@ def test_a_number_is_read_as_it_was_written(number: int, before: str) -> None:
 
 @given(st.text(alphabet="0123456789.,-+eE xX−", max_size=30), st.booleans())
 def test_any_text_has_a_number_or_none(text: str, commas: bool) -> None:
-    found = last_number(text, commas=commas)
-    assert found is None or found.is_finite()
+    actual = last_number(text, commas=commas)
+    assert actual is None or actual.is_finite()
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,9 @@ from os.path import exists
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Workers]:
-    found = Workers()
-    yield found
-    found.close()
+    actual = Workers()
+    yield actual
+    actual.close()
 
 
 CODE = Code(SOURCE, "checks/mine.py", 1024)
@@ -123,9 +123,9 @@ def call(
 
 
 def error(workers: Workers, name: str, **options: Any) -> str:
-    with pytest.raises((CodeError, NotRunError)) as found:
+    with pytest.raises((CodeError, NotRunError)) as raised:
         call(workers, name, **options)
-    return str(found.value)
+    return str(raised.value)
 
 
 @cache
@@ -248,13 +248,15 @@ def test_the_end_of_a_run_ends_what_loops_and_starts_nothing_more() -> None:
     ],
 )
 def test_a_result_is_a_finding(value: Any, has_bound: bool, score: float, passed: Any) -> None:
-    found = read_result(value, has_bound=has_bound)
-    assert (found.score, found.passed) == (score, passed)
+    finding = read_result(value, has_bound=has_bound)
+    assert (finding.score, finding.passed) == (score, passed)
 
 
 def test_label_and_feedback_are_its_words() -> None:
-    found = read_result({"pass": False, "label": "rude", "feedback": "it swears"}, has_bound=False)
-    assert found.feedback == "rude: it swears"
+    finding = read_result(
+        {"pass": False, "label": "rude", "feedback": "it swears"}, has_bound=False
+    )
+    assert finding.feedback == "rude: it swears"
 
 
 @pytest.mark.parametrize(
@@ -275,9 +277,9 @@ def test_label_and_feedback_are_its_words() -> None:
     ],
 )
 def test_what_is_no_result_is_said(value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match="^" + message[:20]) as found:
+    with pytest.raises(ValueError, match="^" + message[:20]) as raised:
         read_result(value, has_bound=False)
-    assert message in str(found.value)
+    assert message in str(raised.value)
 
 
 # --- in a test file
@@ -287,38 +289,38 @@ FILES = {"checks/mine.py": SOURCE, "checks/bad.py": b"def judge(:\n"}
 
 def checks_of(settings: str, *frontmatter: str, shown: str = "Hello", files: Any = FILES) -> Any:
     text = test_file(*frontmatter, shown=shown, told=f"~~~checks\n- python: {settings}\n~~~")
-    found = expanded(text, library(files))
-    assert not found.problems, found.problems
-    assert found.file
+    expansion = expanded(text, library(files))
+    assert not expansion.problems, expansion.problems
+    assert expansion.file
     return [
-        (case, json.loads(found.contents[case.evaluation or ""][1])["checks"])
-        for case in found.file.cases
+        (case, json.loads(expansion.contents[case.evaluation or ""][1])["checks"])
+        for case in expansion.file.cases
     ]
 
 
 def problem_of(settings: str) -> tuple[int | None, str, str]:
     text = test_file(told=f"~~~checks\n- notEmpty\n- python: {settings}\n~~~")
     try:
-        (found,) = expanded(text, library(FILES)).problems
+        (actual,) = expanded(text, library(FILES)).problems
     except FileProblem as problem:
         return problem.line, problem.message, problem.hint or ""
-    return found.line, found.message, found.hint or ""
+    return actual.line, actual.message, actual.hint or ""
 
 
 def test_the_content_of_the_file_is_part_of_the_evaluation() -> None:
     settings = "{file: checks/mine.py, function: judge}"
-    (one,), (other,) = (
+    (item,), (other,) = (
         [case.evaluation for case, _ in checks_of(settings, files={"checks/mine.py": source})]
         for source in (SOURCE, SOURCE + b"\n")
     )
-    assert one != other
+    assert item != other
 
 
 def test_the_bytes_are_kept_as_a_file() -> None:
     text = test_file(told="~~~checks\n- python: {file: ./checks/mine.py, function: judge}\n~~~")
-    found = expanded(text, library(FILES))
-    assert [file.data for file in found.files.values()] == [SOURCE]
-    assert list(found.dependencies) == ["file:checks/mine.py"]
+    expansion = expanded(text, library(FILES))
+    assert [file.data for file in expansion.files.values()] == [SOURCE]
+    assert list(expansion.dependencies) == ["file:checks/mine.py"]
 
 
 def test_the_canonical_form_has_no_defaults_and_the_values_of_the_row() -> None:
@@ -370,5 +372,5 @@ def test_a_case_knows_what_it_runs(actual: str) -> None:
 def test_what_is_wrong_with_a_check_has_its_line_and_a_hint(
     settings: str, message: str, hint: str
 ) -> None:
-    line, said, helped = problem_of(settings)
-    assert (line, message in said, hint in helped) == (9, True, True), (line, said, helped)
+    line, output, helped = problem_of(settings)
+    assert (line, message in output, hint in helped) == (9, True, True), (line, output, helped)

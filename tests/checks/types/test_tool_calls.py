@@ -193,7 +193,7 @@ def test_calls_are_matched_as_trying_all_ways_would(
         "arguments": "subset" if subset else "exact",
     }
     by_force = (extra or len(calls) == len(expected)) and any(
-        all(fits(one, calls[at], subset) for one, at in zip(expected, chosen, strict=True))
+        all(fits(item, calls[at], subset) for item, at in zip(expected, chosen, strict=True))
         for chosen in permutations(range(len(calls)), len(expected))
         if not order or list(chosen) == sorted(chosen)
     )

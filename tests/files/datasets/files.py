@@ -44,5 +44,5 @@ def problem(content: str | bytes, path: str = "d.jsonl", **fields: Any) -> FileP
 
 def told(content: str | bytes, path: str = "d.jsonl", **fields: Any) -> tuple[int | None, str]:
     """The line and the message of the problem that a file has."""
-    found = problem(content, path, **fields)
-    return found.line, found.message
+    error = problem(content, path, **fields)
+    return error.line, error.message

@@ -70,18 +70,18 @@ def test_later_columns_do_not_change_earlier_names(first: list[str], later: list
 
 
 def test_a_column_has_one_name_in_all_rows() -> None:
-    found = rows(json_lines({"Text": "x"}, {"text": "y", "Text": "z"}))
-    assert found == [{"text": "x"}, {"text_1": "y", "text": "z"}]
+    values = rows(json_lines({"Text": "x"}, {"text": "y", "Text": "z"}))
+    assert values == [{"text": "x"}, {"text_1": "y", "text": "z"}]
 
 
 def test_a_key_that_comes_later_does_not_take_the_place_of_an_earlier_one() -> None:
-    found = rows(json_lines({"Text": "x"}, {"text": "y"}))
-    assert "text" not in found[1]
+    values = rows(json_lines({"Text": "x"}, {"text": "y"}))
+    assert "text" not in values[1]
 
 
 def test_columns_are_renamed_by_the_name_as_written_or_the_stable_name() -> None:
-    found = rows(json_lines({"A b": 1, "C d": 2}), rename={"A b": "x", "c_d": "y"})
-    assert found == [{"x": 1, "y": 2}]
+    values = rows(json_lines({"A b": 1, "C d": 2}), rename={"A b": "x", "c_d": "y"})
+    assert values == [{"x": 1, "y": 2}]
 
 
 def test_a_renamed_column_is_still_found_as_written() -> None:
@@ -105,8 +105,8 @@ def test_a_rename_that_cannot_be_is_a_problem(renamed: dict[str, str], message: 
 
 
 def test_a_wrong_old_name_is_answered_with_the_nearest() -> None:
-    found = problem(json_lines({"answer": 1}), rename={"answr": "x"})
-    assert found.hint == "did you mean 'answer'?"
+    error = problem(json_lines({"answer": 1}), rename={"answr": "x"})
+    assert error.hint == "did you mean 'answer'?"
 
 
 # --- rows in templates

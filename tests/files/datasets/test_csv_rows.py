@@ -48,14 +48,14 @@ def test_a_column_is_found_as_it_is_written_in_the_header() -> None:
 
 
 def test_a_column_without_a_name_is_a_warning() -> None:
-    found = dataset(",b\n1,2\n", "d.csv")
-    assert [dict(row.item) for row in found] == [{"": "1", "b": "2"}]
-    assert [one.message for one in found.problems] == ["a column has no name"]
+    actual = dataset(",b\n1,2\n", "d.csv")
+    assert [dict(row.item) for row in actual] == [{"": "1", "b": "2"}]
+    assert [item.message for item in actual.problems] == ["a column has no name"]
 
 
 def test_quoted_cells_keep_their_line_breaks_and_the_count_of_lines() -> None:
-    found = [(row.line, row.item["a"]) for row in dataset('a\n"x\r\ny"\n\n"z"\n', "d.csv")]
-    assert found == [(2, "x\r\ny"), (5, "z")]
+    actual = [(row.line, row.item["a"]) for row in dataset('a\n"x\r\ny"\n\n"z"\n', "d.csv")]
+    assert actual == [(2, "x\r\ny"), (5, "z")]
 
 
 def test_tabs_divide_cells_in_a_file_named_tsv() -> None:
@@ -80,8 +80,8 @@ def test_a_row_that_is_too_long_may_have_another_delimiter(text: str, hint: str)
 
 @pytest.mark.parametrize("where", ["b == 'x'", "item.b == 'x'"])
 def test_a_column_that_is_not_there_may_be_behind_another_delimiter(where: str) -> None:
-    found = problem("a;b\n1;2\n", "d.csv", where=where)
-    assert found.hint == "the only column is 'a;b': write 'delimiter: \";\"'"
+    error = problem("a;b\n1;2\n", "d.csv", where=where)
+    assert error.hint == "the only column is 'a;b': write 'delimiter: \";\"'"
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_long_cells_can_be_read() -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, line: int | None, message: str) -> None:
-    found = problem(text, "d.csv")
-    assert (found.line, found.message) == (line, message)
+    error = problem(text, "d.csv")
+    assert (error.line, error.message) == (line, message)
 
 
 def test_bad_rows_can_be_skipped() -> None:

@@ -52,9 +52,9 @@ def test_a_line_that_is_read_quickly_is_what_reading_with_care_finds(
     text = "{" + inner.rstrip(", ") + "}" + more
     quick = json_rows._read_plain(text)
     with mock.patch.object(json_rows, "_read_plain", return_value=None):
-        found = told_or_rows(text + '\n{"a": 1}\n')
-    assert found == told_or_rows(text + '\n{"a": 1}\n')
-    assert quick is None or found[0] == quick
+        actual = told_or_rows(text + '\n{"a": 1}\n')
+    assert actual == told_or_rows(text + '\n{"a": 1}\n')
+    assert quick is None or actual[0] == quick
 
 
 def told_or_rows(text: str) -> list[Any]:
@@ -62,7 +62,7 @@ def told_or_rows(text: str) -> list[Any]:
     try:
         return rows(text)
     except FileProblem as problem:
-        return [(one.message, one.line, one.column) for one in (problem, *problem.others)]
+        return [(item.message, item.line, item.column) for item in (problem, *problem.others)]
 
 
 def test_most_lines_are_read_quickly() -> None:
@@ -93,8 +93,8 @@ def test_a_line_ends_at_no_other_character(character: str) -> None:
 
 
 def test_a_row_knows_its_number_and_its_line() -> None:
-    found = [(row.number, row.line) for row in dataset('{"a":1}\n\n{"a":2}')]
-    assert found == [(1, 1), (2, 3)]
+    actual = [(row.number, row.line) for row in dataset('{"a":1}\n\n{"a":2}')]
+    assert actual == [(1, 1), (2, 3)]
 
 
 def test_a_missing_key_stays_missing() -> None:
@@ -134,8 +134,8 @@ def test_equal_rows_are_as_many_rows() -> None:
 def test_what_is_no_row_is_told_with_its_place(
     text: str, place: tuple[int, int | None], message: str
 ) -> None:
-    found = problem(text)
-    assert (found.line, found.column, found.message) == (*place, message)
+    error = problem(text)
+    assert (error.line, error.column, error.message) == (*place, message)
 
 
 @pytest.mark.parametrize("text", ['{"a":"\\ud83d"}', '{"\\uD83D":1}', '{"a":["\\ude00x"]}'])
@@ -148,8 +148,8 @@ def test_a_whole_surrogate_pair_is_a_character() -> None:
 
 
 def test_a_document_over_several_lines_is_told() -> None:
-    found = problem('[\n  {"a": 1}\n]\n')
-    assert found.hint == "if this is one document over several lines: 'format: json'"
+    error = problem('[\n  {"a": 1}\n]\n')
+    assert error.hint == "if this is one document over several lines: 'format: json'"
 
 
 def test_no_more_columns_than_anyone_can_want() -> None:
@@ -161,8 +161,8 @@ def test_no_more_columns_than_anyone_can_want() -> None:
 
 
 def test_rows_of_a_document_know_their_lines() -> None:
-    found = [row.line for row in dataset('[\n\n{"a":\n1}, {"a":2},\n{"a":3}]', "d.json")]
-    assert found == [3, 4, 5]
+    actual = [row.line for row in dataset('[\n\n{"a":\n1}, {"a":2},\n{"a":3}]', "d.json")]
+    assert actual == [3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -211,13 +211,13 @@ def test_what_is_wrong_further_inside_is_told(text: str, path: str, message: str
 def test_what_is_wrong_in_a_document_is_told(
     text: str, place: tuple[int, int | None], message: str
 ) -> None:
-    found = problem(text, "d.json")
-    assert (found.line, found.column, found.message) == (*place, message)
+    error = problem(text, "d.json")
+    assert (error.line, error.column, error.message) == (*place, message)
 
 
 def test_lines_in_a_file_named_json_are_told() -> None:
-    found = problem('{"a":1}\n{"a":2}\n', "d.json")
-    assert found.hint == "if every line is a row of its own: 'format: jsonl'"
+    error = problem('{"a":1}\n{"a":2}\n', "d.json")
+    assert error.hint == "if every line is a row of its own: 'format: jsonl'"
 
 
 def test_a_document_that_is_no_list_says_where_one_is() -> None:

@@ -91,8 +91,8 @@ def test_other_encodings_are_read(encoding: str, text: bytes) -> None:
 
 @pytest.mark.parametrize("path", ["d.jsonl", "d.jsonl.gz", "d.csv", "d.json"])
 def test_a_pointer_to_data_elsewhere_is_told(path: str) -> None:
-    found = problem(POINTER, path)
-    assert (found.message, found.hint) == (
+    error = problem(POINTER, path)
+    assert (error.message, error.hint) == (
         "this is a Git LFS pointer: the data themselves are not here",
         "run 'git lfs pull'",
     )
@@ -148,20 +148,20 @@ def test_a_file_that_cannot_be_opened_is_a_problem() -> None:
 
 
 def test_a_problem_is_one_of_the_data_file() -> None:
-    found = problem('{"a":1}\n{').at("tests/t.md")
-    assert (found.file, found.line, found.column) == ("d.jsonl", 2, 2)
+    actual = problem('{"a":1}\n{').at("tests/t.md")
+    assert (actual.file, actual.line, actual.column) == ("d.jsonl", 2, 2)
 
 
 def test_the_data_file_is_called_as_the_caller_says() -> None:
-    found = read_dataset(spec("../d.jsonl"), lambda: io.BytesIO(b"{"), "data/d.jsonl")
+    actual = read_dataset(spec("../d.jsonl"), lambda: io.BytesIO(b"{"), "data/d.jsonl")
     with pytest.raises(FileProblem) as caught:
-        list(found)
+        list(actual)
     assert caught.value.at("tests/t.md").file == "data/d.jsonl"
 
 
 def test_all_bad_rows_are_told_at_once() -> None:
-    found = problem('{"a":1}\n{\n[1]\n{"a":2}\n3\n').all_at("t.md")
-    assert [one.line for one in found] == [2, 3, 5]
+    actual = problem('{"a":1}\n{\n[1]\n{"a":2}\n3\n').all_at("t.md")
+    assert [item.line for item in actual] == [2, 3, 5]
 
 
 def test_no_more_problems_are_told_than_anyone_can_read() -> None:
@@ -169,9 +169,9 @@ def test_no_more_problems_are_told_than_anyone_can_read() -> None:
 
 
 def test_bad_rows_are_skipped_with_a_warning_each() -> None:
-    found = dataset('{"a":1}\n{"b":\n\n[1]\n{"a":2}\n', onError="skip")
-    assert [(row.number, row.item["a"]) for row in found] == [(1, 1), (4, 2)]
-    assert [(one.line, one.severity, one.message) for one in found.problems] == [
+    table = dataset('{"a":1}\n{"b":\n\n[1]\n{"a":2}\n', onError="skip")
+    assert [(row.number, row.item["a"]) for row in table] == [(1, 1), (4, 2)]
+    assert [(item.line, item.severity, item.message) for item in table.problems] == [
         (2, "warning", "this row is skipped: not JSON: expecting value"),
         (4, "warning", "this row is skipped: a row must be an object, not a list"),
     ]
@@ -186,9 +186,9 @@ def test_a_line_in_another_encoding_can_be_skipped() -> None:
 
 
 def test_the_warnings_that_are_left_out_are_counted() -> None:
-    found = dataset('{"a":1}\n' + "3\n" * (MOST_PROBLEMS + 5), onError="skip")
-    list(found)
-    assert found.problems[-1].message == "5 more rows are skipped"
+    table = dataset('{"a":1}\n' + "3\n" * (MOST_PROBLEMS + 5), onError="skip")
+    list(table)
+    assert table.problems[-1].message == "5 more rows are skipped"
 
 
 def test_a_file_of_nothing_but_bad_rows_is_a_problem() -> None:
@@ -199,15 +199,15 @@ def test_a_file_of_nothing_but_bad_rows_is_a_problem() -> None:
 
 
 def test_a_dataset_can_be_read_twice() -> None:
-    found = dataset('{"a":1}\n3\n', onError="skip")
-    assert (len(list(found)), len(list(found)), len(found.problems)) == (1, 1, 1)
+    table = dataset('{"a":1}\n3\n', onError="skip")
+    assert (len(list(table)), len(list(table)), len(table.problems)) == (1, 1, 1)
 
 
 def test_a_file_that_changes_meanwhile_is_a_problem() -> None:
     contents = iter([b'{"a":1}', b'{"b":1}'])
-    found = read_dataset(spec("d.jsonl"), lambda: io.BytesIO(next(contents)))
+    actual = read_dataset(spec("d.jsonl"), lambda: io.BytesIO(next(contents)))
     with pytest.raises(FileProblem, match="the file was changed while it was read"):
-        list(found)
+        list(actual)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_a_long_file_takes_no_more_memory_than_a_short_one(
 ) -> None:
     def peak(count: int) -> int:
         data = head + line * count
-        found = read_dataset(spec(path), lambda: io.BytesIO(data))
+        actual = read_dataset(spec(path), lambda: io.BytesIO(data))
         tracemalloc.start()
         try:
-            assert sum(1 for _ in found) == count
+            assert sum(1 for _ in actual) == count
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

@@ -30,18 +30,18 @@ def ids(given: list[dict[str, Any]], **fields: Any) -> list[int]:
     ],
 )
 def test_rows_are_kept_for_which_the_condition_holds(where: str, kept: list[int]) -> None:
-    found = ids([*MANY[:6], {"Id": -1, "level": 1}], where=f"({where}) or id == -1")
-    assert found == [*kept, -1]
+    actual = ids([*MANY[:6], {"Id": -1, "level": 1}], where=f"({where}) or id == -1")
+    assert actual == [*kept, -1]
 
 
 def test_a_condition_that_keeps_nothing_is_a_problem() -> None:
-    found = told(json_lines(*MANY), where="id < 0")
-    assert found == (2, "'where' does not keep any of the 300 rows")
+    actual = told(json_lines(*MANY), where="id < 0")
+    assert actual == (2, "'where' does not keep any of the 300 rows")
 
 
 def test_a_column_that_is_not_there_is_a_problem() -> None:
-    found = problem(json_lines(*MANY), where="levle > 1")
-    assert (found.message, found.hint) == (
+    error = problem(json_lines(*MANY), where="levle > 1")
+    assert (error.message, error.hint) == (
         "'where': there is no column 'levle'",
         "did you mean 'level'?",
     )
@@ -49,9 +49,9 @@ def test_a_column_that_is_not_there_is_a_problem() -> None:
 
 @pytest.mark.parametrize("where", ["b == 1", "item.b == 1"])
 def test_a_row_without_the_column_is_a_problem(where: str) -> None:
-    found = problem(json_lines({"b": 1}, {"a": 2}), where=where)
-    assert found.message.startswith("'where' fails for line 2 of 'd.jsonl': ")
-    assert found.hint == "for rows without that column write 'item.NAME is defined and …'"
+    error = problem(json_lines({"b": 1}, {"a": 2}), where=where)
+    assert error.message.startswith("'where' fails for line 2 of 'd.jsonl': ")
+    assert error.hint == "for rows without that column write 'item.NAME is defined and …'"
 
 
 def test_a_row_without_the_column_can_be_left_out() -> None:
@@ -59,13 +59,13 @@ def test_a_row_without_the_column_can_be_left_out() -> None:
 
 
 def test_a_condition_that_fails_is_a_problem_of_the_test_file() -> None:
-    found = problem(json_lines({"a": "x"}), where="a > 1").at("tests/t.md")
-    assert (found.file, found.line) == ("tests/t.md", 2)
+    actual = problem(json_lines({"a": "x"}), where="a > 1").at("tests/t.md")
+    assert (actual.file, actual.line) == ("tests/t.md", 2)
 
 
 def test_rows_keep_their_numbers() -> None:
-    found = dataset(json_lines(*MANY[:6]), where="level == 2")
-    assert [(row.number, row.line) for row in found] == [(3, 3), (6, 6)]
+    table = dataset(json_lines(*MANY[:6]), where="level == 2")
+    assert [(row.number, row.line) for row in table] == [(3, 3), (6, 6)]
 
 
 # --- limit
@@ -88,8 +88,8 @@ def test_a_limit_changes_no_name() -> None:
 
 
 def test_a_sample_has_the_size_asked_for_and_the_order_of_the_file() -> None:
-    found = ids(MANY, sample={"n": 20})
-    assert (len(found), found) == (20, sorted(set(found)))
+    actual = ids(MANY, sample={"n": 20})
+    assert (len(actual), actual) == (20, sorted(set(actual)))
 
 
 def test_a_sample_is_the_same_each_time() -> None:
@@ -110,13 +110,13 @@ def test_a_larger_sample_holds_the_smaller() -> None:
 
 
 def test_other_names_do_not_decide_the_sample() -> None:
-    found = rows(json_lines(*MANY), sample={"n": 20}, rename={"Id": "x"})
-    assert [row["x"] for row in found] == ids(MANY, sample={"n": 20})
+    values = rows(json_lines(*MANY), sample={"n": 20}, rename={"Id": "x"})
+    assert [row["x"] for row in values] == ids(MANY, sample={"n": 20})
 
 
 def test_a_sample_is_drawn_from_the_rows_that_are_left() -> None:
-    found = ids(MANY, where="level == 2", limit=50, sample={"n": 10})
-    assert set(found) < set(range(2, 150, 3))
+    actual = ids(MANY, where="level == 2", limit=50, sample={"n": 10})
+    assert set(actual) < set(range(2, 150, 3))
 
 
 def test_a_sample_of_more_rows_than_there_are_is_all_of_them() -> None:

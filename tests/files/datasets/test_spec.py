@@ -18,7 +18,7 @@ def test_a_text_is_a_path() -> None:
 
 
 def test_every_field_is_read() -> None:
-    found = spec(
+    actual = spec(
         "{path: q, format: csv, rows: a.b, where: item.x, limit: 3, sample: {n: 2, seed: 7},"
         ' rename: {A: b}, encoding: Latin-1, delimiter: "\\t", onError: skip}'
     )
@@ -35,9 +35,9 @@ def test_every_field_is_read() -> None:
         delimiter="\t",
         skip=True,
         line=2,
-        lines=found.lines,
+        lines=actual.lines,
     )
-    assert found == expected
+    assert actual == expected
 
 
 @pytest.mark.parametrize(

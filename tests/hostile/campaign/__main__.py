@@ -41,9 +41,9 @@ def main() -> int:
     with launching() as launcher:
         campaign = Campaign(folder, launcher, given.seed, attacks, patience=given.patience)
         timed = given.case is None and not given.corpus
-        found = campaign.go_round(given.minutes * 60) if timed else campaign.go_through(given.case)
+        actual = campaign.go_round(given.minutes * 60) if timed else campaign.go_through(given.case)
         with suppress(KeyboardInterrupt):  # what was found until then is reported
-            for finding in found:
+            for finding in actual:
                 place = f"{finding.attack} {finding.number} ({finding.case})"
                 sys.stderr.write(f"{place}: {ascii(finding.what)[1:-1]}\n")
     report = "\n".join(lines(campaign.results, given.seed)) + "\n"

@@ -52,13 +52,13 @@ def attempt(trial: Trial) -> None:
     elif hurt == "killed":
         running[1].has_ended(chance.uniform(0, 0.3))
         running[0].send(signal.SIGKILL)
-    for number, one in enumerate(running):
+    for number, item in enumerate(running):
         codes = {0, 3}
         if hurt == "killed" and number == 0:
             codes.add(-signal.SIGKILL)
         if hurt == "stopped-long":  # the store is locked for good if it was stopped while writing
             codes.add(6)
-        trial.finish(one, allowed=codes, limit=60)
+        trial.finish(item, allowed=codes, limit=60)
     trial.figures["runners"] += len(running)
     report = trial.document("run", limit=60, allowed={0})
     paid = len(trial.server.received) - 2 * QUESTIONS

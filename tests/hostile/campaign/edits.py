@@ -55,7 +55,7 @@ def attempt(trial: Trial) -> None:
     files = _files(trial)
     tree(trial.workspace, files)
     history = {name: [content] for name, content in files.items()}
-    wanted: Counter[str] = Counter()
+    expected: Counter[str] = Counter()
     for number in range(2 if trial.is_short else EDITS + 1):
         before = dict(files)
         if number:
@@ -75,9 +75,9 @@ def attempt(trial: Trial) -> None:
         paid = bodies - paid
         known = bodies.copy()
         scratch = trial.document("run", "--store", f"scratch{number}.db", limit=60)
-        wanted |= bodies - known
+        expected |= bodies - known
         bodies = known
-        needless = sum(min(count, (known - wanted)[body]) for body, count in paid.items())
+        needless = sum(min(count, (known - expected)[body]) for body, count in paid.items())
         trial.figures["needless calls"] += needless
         _compare(trial, report, scratch, f"scratch{number}.db")
         if trial.document("status").get("items"):
@@ -123,8 +123,8 @@ def _reply(body: dict[str, Any], bodies: Counter[str]) -> Answer:
         if "say how it sounds" in text:
             return completion({"content": f"{digest}\n{('kind', 'correct', 'cold')[number % 3]}"})
         score = (number % 8 + 1) / 10
-        said = verdict(body, number % 2 == 0, feedback=digest, score=score)
-        return completion({"content": said})
+        output = verdict(body, number % 2 == 0, feedback=digest, score=score)
+        return completion({"content": output})
     bodies[digest] += 1
     if "deposit" in text:
         return completion({"content": json.dumps({"deposit": number % 50, "id": digest})})
@@ -183,7 +183,7 @@ def _edit(chance: Random, files: dict[str, bytes], history: dict[str, list[bytes
 
 def _toggled(content: bytes, line: bytes) -> bytes:
     lines = content.splitlines()
-    lines = [one for one in lines if one != line] if line in lines else [*lines, line]
+    lines = [item for item in lines if item != line] if line in lines else [*lines, line]
     return b"\n".join(lines) + b"\n"
 
 

@@ -144,9 +144,9 @@ def checks(chance: Random) -> str:
     """A list of checks in YAML, which JSON is, too."""
     made = []
     for _ in range(chance.randint(1, 3)):
-        given = value(chance, 2)
+        inputs = value(chance, 2)
         name = chance.choice(CHECKS)
-        made.append({name: given} if chance.random() < 0.7 else {"type": name, "value": given})
+        made.append({name: inputs} if chance.random() < 0.7 else {"type": name, "value": inputs})
     return text_of(made)
 
 

@@ -51,8 +51,8 @@ def _import(trial: Trial, format: str, path: str) -> None:
         written = any((trial.workspace / "tests").rglob("*.md"))
         if trial.name == "random" and written and checked.code == 2:
             trial.found("imports what it refuses to read", checked.stderr[:300])
-    copied = (one for one in (trial.workspace / "tests").rglob("*") if one.is_file())
-    if any(trial.marker in one.read_text("utf-8", "replace") for one in copied):
+    copied = (item for item in (trial.workspace / "tests").rglob("*") if item.is_file())
+    if any(trial.marker in item.read_text("utf-8", "replace") for item in copied):
         trial.found("imports what is outside of the source")
 
 

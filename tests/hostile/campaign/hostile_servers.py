@@ -60,8 +60,8 @@ class HostileServer:
     def reply(self, body: dict[str, Any]) -> Answer:
         """The answer to one request."""
         judging = body.get("model") == "judge"
-        found = _NUMBER.search(json.dumps(body["messages"]))
-        number = int(found[1]) if found else 0
+        actual = _NUMBER.search(json.dumps(body["messages"]))
+        number = int(actual[1]) if actual else 0
         text = f"Answer {number}."
         if judging:
             text = verdict(body, number % 2 == 0, feedback=f"judged {number}")
@@ -90,7 +90,7 @@ class HostileServer:
         if content is None:
             content = ""
         if isinstance(content, list):
-            content = "".join(str(one.get("text")) for one in content if isinstance(one, dict))
+            content = "".join(str(item.get("text")) for item in content if isinstance(item, dict))
         if isinstance(content, str):
             # Half a surrogate pair cannot be stored.
             whole = content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -101,7 +101,7 @@ def _spoiled(chance: Random, right: Answer) -> Answer:
     """A fault, or a right answer with something wrong in it."""
     form = chance.random()
     if form < 0.35:
-        names = [one for one in FAULTS if one not in ("hang", "huge", "quota")]
+        names = [f_a_u_l_t_ for f_a_u_l_t_ in FAULTS if f_a_u_l_t_ not in ("hang", "huge", "quota")]
         return FAULTS[chance.choice([*names, "hang"])]
     if form < 0.7:
         body = mutate.document(chance, right.body)
@@ -156,8 +156,8 @@ def _judge(trial: Trial, report: dict[str, Any], server: HostileServer) -> None:
 
 
 def _number(case: dict[str, Any]) -> int:
-    found = re.search(r"\d+", str(case["row"]))
-    return int(found[0]) if found else 0
+    actual = re.search(r"\d+", str(case["row"]))
+    return int(actual[0]) if actual else 0
 
 
 ATTACK = Attack(

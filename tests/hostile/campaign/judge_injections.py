@@ -91,8 +91,8 @@ def attempt(trial: Trial) -> None:
     replies: dict[int, str] = {}
 
     def reply(body: dict[str, Any]) -> Answer:
-        found = re.search(r"(?:Question|number) (\d+)", json.dumps(body["messages"]))
-        number = int(found[1]) if found else 0
+        actual = re.search(r"(?:Question|number) (\d+)", json.dumps(body["messages"]))
+        number = int(actual[1]) if actual else 0
         if body["model"] != "judge":
             return completion({"content": sent[number]})
         _check_marks(trial, str(body["messages"][0]["content"]), body, sent[number])
@@ -114,8 +114,8 @@ def attempt(trial: Trial) -> None:
     for case in report.get("cases", []):
         if case["verdict"] == "pass":
             digits = re.search(r"\d+", str(case["row"]))
-            said = replies.get(int(digits[0]) if digits else -1, "")
-            trial.found("a false pass", said if trial.name not in FINISHED else trial.name)
+            output = replies.get(int(digits[0]) if digits else -1, "")
+            trial.found("a false pass", output if trial.name not in FINISHED else trial.name)
 
 
 def _answer(chance: Random, quote: str) -> str:
@@ -130,12 +130,12 @@ def _varied(chance: Random, form: str) -> str:
 
 
 def _check_marks(trial: Trial, first: str, body: dict[str, Any], answer: str) -> None:
-    shown = "\n".join(str(one["content"]) for one in body["messages"][:2]) or first
-    found = _MARKED.search(shown)
-    if found is None:
+    shown = "\n".join(str(item["content"]) for item in body["messages"][:2]) or first
+    actual = _MARKED.search(shown)
+    if actual is None:
         trial.found("the judge is shown no marked response", shown[-300:])
-    elif found[2].strip() != answer.strip():
-        trial.found("the judge is shown another response", found[2][:300])
+    elif actual[2].strip() != answer.strip():
+        trial.found("the judge is shown another response", actual[2][:300])
 
 
 ATTACK = Attack(

@@ -11,8 +11,8 @@ _CODE = re.compile(r'"code": "([0-9a-f]{6,})"')
 
 def code_of(body: dict[str, Any]) -> str | None:
     """The code that a verdict must repeat, where the request demands one."""
-    found = [_CODE.findall(text) for text in _texts(body)]
-    codes = [code for codes in found for code in codes]
+    actual = [_CODE.findall(text) for text in _texts(body)]
+    codes = [code for codes in actual for code in codes]
     return codes[-1] if codes else None
 
 

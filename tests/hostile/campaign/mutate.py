@@ -59,10 +59,10 @@ def text(chance: Random, content: str) -> str:
 
 
 def _replace(chance: Random, pattern: re.Pattern[str], content: str, new: str) -> str:
-    found = list(pattern.finditer(content))
-    if not found:
+    actual = list(pattern.finditer(content))
+    if not actual:
         return content + new
-    where = chance.choice(found)
+    where = chance.choice(actual)
     return content[: where.start()] + new + content[where.end() :]
 
 

@@ -51,11 +51,11 @@ def judge_end(
 
 def judge_text(text: str) -> Iterator[Wrong]:
     """What must not be in a text that a terminal shows."""
-    raw = {one for one in text if _moves_a_terminal(one)}
+    raw = {item for item in text if _moves_a_terminal(item)}
     if raw:
         yield Wrong("shows raw control characters", ", ".join(sorted(map(ascii, raw))))
-    if found := _ADDRESS.search(text):
-        yield Wrong("shows the address of an object", text[max(0, found.start() - 80) :][:160])
+    if actual := _ADDRESS.search(text):
+        yield Wrong("shows the address of an object", text[max(0, actual.start() - 80) :][:160])
 
 
 def _moves_a_terminal(one: str) -> bool:
@@ -72,7 +72,7 @@ def last_line(errors: str) -> str:
 
 def fingerprint(folder: Path) -> dict[str, str]:
     """Everything in a folder, by path: its kind, its permissions and its content."""
-    found = {}
+    actual = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
         content = b""
@@ -81,8 +81,8 @@ def fingerprint(folder: Path) -> dict[str, str]:
         elif stat.S_ISLNK(mode):
             content = os.fsencode(path.readlink())
         digest = hashlib.sha256(content).hexdigest()[:16]
-        found[path.relative_to(folder).as_posix()] = f"{mode:o} {digest}"
-    return found
+        actual[path.relative_to(folder).as_posix()] = f"{mode:o} {digest}"
+    return actual
 
 
 def differences(before: dict[str, str], after: dict[str, str]) -> list[str]:

@@ -128,6 +128,6 @@ class Campaign:
         for what, detail in trial.wrong:
             details.setdefault(what, []).append(detail)
         return [
-            Finding(attack, trial.name, number, what, found[0], len(found), place)
-            for what, found in details.items()
+            Finding(attack, trial.name, number, what, item[0], len(item), place)
+            for what, item in details.items()
         ]

@@ -32,17 +32,17 @@ def all_rows(trial: Trial, *tables: str, path: Path | None = None) -> Rows:
 
 def rows(trial: Trial, *tables: str) -> Rows:
     """Every row that must stay, or those of some tables."""
-    found = all_rows(trial, *tables)
-    return {key: row for key, row in found.items() if key[0] not in PASSING}
+    actual = all_rows(trial, *tables)
+    return {key: row for key, row in actual.items() if key[0] not in PASSING}
 
 
 def sessions(trial: Trial, path: Path | None = None) -> dict[str, list[str]]:
     """The texts of each stored session, by its id."""
-    found = {}
+    actual = {}
     for (_, id), row in all_rows(trial, "sessions", path=path).items():
         turns = json.loads(row[1])["turns"]
-        found[id.hex()] = [str(turn.get("text") or "") for turn in turns]
-    return found
+        actual[id.hex()] = [str(turn.get("text") or "") for turn in turns]
+    return actual
 
 
 def make_older(trial: Trial) -> None:
@@ -63,7 +63,7 @@ def make_older(trial: Trial) -> None:
             "AND name NOT LIKE 'sqlite_%' AND name != 'alembic_version'"
         ).fetchall()
         for (name,) in names:
-            columns = [one[1] for one in store.execute(f"PRAGMA main.table_info({name})")]
+            columns = [item[1] for item in store.execute(f"PRAGMA main.table_info({name})")]
             listed = ", ".join(columns)
             store.execute(f"INSERT INTO main.{name} ({listed}) SELECT {listed} FROM newer.{name}")
         store.commit()

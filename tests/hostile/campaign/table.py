@@ -47,4 +47,6 @@ def _findings(result: Result) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """One printable line."""
-    return " ".join("".join(one if one.isprintable() else ascii(one)[1:-1] for one in text).split())
+    return " ".join(
+        "".join(item if item.isprintable() else ascii(item)[1:-1] for item in text).split()
+    )

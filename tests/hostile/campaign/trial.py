@@ -117,14 +117,14 @@ class Trial:
         """What a command prints with `--json`; empty when it prints no document."""
         ended = self.run(*argv, "--json", **order)
         try:
-            found = json.loads(ended.stdout)
+            actual = json.loads(ended.stdout)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            actual = None
+        if not isinstance(actual, dict):
             if ended.code in (0, 1, 3):
                 self.found("prints no document", f"{' '.join(argv)}: {ended.stdout[:200]}")
             return {}
-        return found
+        return actual
 
     def found(self, what: str, detail: str = "") -> None:
         """Note that something is wrong."""

@@ -186,7 +186,7 @@ def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[st
         await press(pilot, "enter")
         text = screen(pilot)
         assert "– none  by Ada (a person)  (label removed)" in text
-        assert "✓ pass  by Ada (a person)  (taken back)" in text
+        assert "✓ pass  by Ada (a person)  (removed later)" in text
 
     drive(scenario)
     main(["label", "tests/weather.md::city=Oslo", "pass", "--model", "scripted/one", "--as", "Bob"])

@@ -50,7 +50,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert lines[1] == " 1 broke, 1 fixed, 4 changed, 0 unchanged"
         assert lines[2] == " pass rate 50.0% -> 50.0% (6 cases in 2 files, paired)"
         assert lines[3] == (
-            " +0.0 points (95% interval -65.8 to +65.8); no file moved: no evidence of change"
+            " +0.0 points (95% interval -65.8 to +65.8); no file moved: not significant"
         )
         assert lines[6].split() == [
             "broke", "tests/weather.md", "city=Oslo", "scripted/two", "✓", "pass", "✗", "fail",

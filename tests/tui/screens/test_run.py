@@ -81,7 +81,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "R")
         text = screen(pilot)
-        assert "A run would ask 2 answers and make 2 judgements with 2 candidates, up to $" in text
+        assert "A run would ask for 2 answers and make 2 judgements (2 candidates), up to $" in text
         assert "Would ask (2)  scripted/one 1, scripted/two 1" in text
         assert "Would judge (2)  by scripted/judge 2" in text
         assert "2x  new" in text
@@ -186,7 +186,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         await press(pilot, "enter", "down", "J")
         text = screen(pilot)
         assert "judge 1 case of scripted/one again" in text
-        assert "make 1 judgement with 1 candidate, about $" in text
+        assert "make 1 judgement (1 candidate), about $" in text
         assert "In the workspace the first verdict" in text
         await press(pilot, "enter")
         text = screen(pilot)
@@ -563,14 +563,14 @@ def test_more_than_was_shown_is_not_done(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
-        assert "A run would ask 2 answers and make 2 judgements" in screen(pilot)
+        assert "A run would ask for 2 answers and make 2 judgements" in screen(pilot)
         (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
         await press(pilot, "enter")
         text = " ".join(screen(pilot).split())
         assert "error: the plan has changed: 4 answers to ask and 4 judgements to make" in text
         assert "hint: nothing was done; look at the plan again" in text
         await press(pilot, "escape", "R")
-        assert "ask 4 answers" in screen(pilot)
+        assert "ask for 4 answers" in screen(pilot)
         model = workspace / "models/one.yaml"
         model.write_text(model.read_text().replace("Token: 0.01", "Token: 0.02"))
         await press(pilot, "enter")

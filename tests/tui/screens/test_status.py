@@ -27,7 +27,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         text = screen(pilot)
-        assert "pending work › ask 6 answers and make 6 judgements: up to $" in text
+        assert "pending work › ask for 6 answers and make 6 judgements: up to $" in text
         assert "changed  since run ########" in text
         assert "1 case new" in text
         assert "enter Open" in text

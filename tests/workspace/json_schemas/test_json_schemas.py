@@ -305,8 +305,8 @@ def conforming_checks() -> Iterator[Any]:
     for file in ("structured", "text_checks"):
         facts = json.loads((ROOT / f"tests/conformance/{file}.json").read_text("utf-8"))
         for case in facts["cases"]:
-            given = case.get("checks", [case["check"]] if "check" in case else [])
-            valid = [check for check in given if accepts("checks", [check])]
+            value = case.get("checks", [case["check"]] if "check" in case else [])
+            valid = [check for check in value if accepts("checks", [check])]
             yield from (pytest.param(check, id=f"{case['id']}-{check}") for check in valid)
 
 

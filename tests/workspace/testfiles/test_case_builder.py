@@ -98,9 +98,9 @@ def test_the_form_of_the_data_changes_no_id(data: str, path: str) -> None:
     field = "{path: q.jsonl, rename: {question: q}}" if path == "RENAMED" else path
     name = "q.jsonl" if path == "RENAMED" else name
     text = TEST.format(path=field, head="", body=ONE, checks="")
-    found = expanded(text, library(data={name: data}))
-    assert found.file is not None, found.problems
-    assert ids(tuple(found.file.cases)) == ids(cases(lines(A, B)))
+    expansion = expanded(text, library(data={name: data}))
+    assert expansion.file is not None, expansion.problems
+    assert ids(tuple(expansion.file.cases)) == ids(cases(lines(A, B)))
 
 
 def test_what_is_used_changes_the_ids_of_its_row_only() -> None:
@@ -129,8 +129,8 @@ def test_data_are_not_filled_again() -> None:
 
 
 def test_rows_are_taken_with_every_replacement() -> None:
-    found = cases(lines(A, B), "replacements: {z: [1, 2]}", body="# 👤\n\n{{ q }}{{ z }}\n\n")
-    assert [case.row for case in found] == ["q=a, z=1", "q=a, z=2", "q=b, z=1", "q=b, z=2"]
+    actual = cases(lines(A, B), "replacements: {z: [1, 2]}", body="# 👤\n\n{{ q }}{{ z }}\n\n")
+    assert [case.row for case in actual] == ["q=a, z=1", "q=a, z=2", "q=b, z=1", "q=b, z=2"]
 
 
 # --- conversations ------------------------------------------------------------------------
@@ -144,8 +144,8 @@ def test_a_conversation_is_in_a_case_as_often_as_it_is_held() -> None:
 
 
 def test_names_and_counts_are_no_part_of_what_is_asked() -> None:
-    one, two = (f"# ▶ {name}\n\n{ONE}" for name in ("one ×3", "other"))
-    (first,), (second,) = cases(lines(A), body=one), cases(lines(A), body=two)
+    item, two = (f"# ▶ {name}\n\n{ONE}" for name in ("one ×3", "other"))
+    (first,), (second,) = cases(lines(A), body=item), cases(lines(A), body=two)
     assert set(first.tests) == set(second.tests)
     assert first.evaluation == second.evaluation
 
@@ -161,20 +161,20 @@ def grouped(*rows: Any, group: str | None = "'{{ g }}'") -> tuple[Case, ...]:
 
 
 def test_a_group_is_a_case_with_the_questions_of_its_rows() -> None:
-    one, two = grouped(A, B, {**A, "q": "c"})
-    assert (one.row, two.row) == ("all of 1", "all of 2")
-    assert (len(one.tests), len(two.tests)) == (2, 1)
-    assert one.evaluation == two.evaluation
+    item, two = grouped(A, B, {**A, "q": "c"})
+    assert (item.row, two.row) == ("all of 1", "all of 2")
+    assert (len(item.tests), len(two.tests)) == (2, 1)
+    assert item.evaluation == two.evaluation
 
 
 def test_rows_that_ask_the_same_share_the_answers() -> None:
-    (one,) = grouped(A, A)
-    assert len(one.tests) == 1
+    (item,) = grouped(A, A)
+    assert len(item.tests) == 1
 
 
 def test_a_group_keeps_its_key_when_rows_come_and_go() -> None:
-    (one,), (other,) = grouped(A), grouped(A, {**A, "q": "c"})
-    assert one.key == other.key
+    (item,), (other,) = grouped(A), grouped(A, {**A, "q": "c"})
+    assert item.key == other.key
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_what_groups_are_called(rows: Any, group: str | None, labels: list[str])
 
 
 def test_rows_have_cases_of_their_own_beside_their_group() -> None:
-    found = cases(lines(A, B), checks=EQUAL)
-    assert [case.row for case in found] == ["q=a", "q=b", "all rows"]
-    assert [case.judged_by for case in found] == [("models",), ("models",), ("checks",)]
+    actual = cases(lines(A, B), checks=EQUAL)
+    assert [case.row for case in actual] == ["q=a", "q=b", "all rows"]
+    assert [case.judged_by for case in actual] == [("models",), ("models",), ("checks",)]
 
 
 # --- recorded answers ---------------------------------------------------------------------
@@ -211,10 +211,10 @@ def recorded(*rows: Any) -> list[str | None]:
 
 
 def test_a_recorded_answer_is_a_version_of_its_own() -> None:
-    said, empty, null, missing = recorded({**A, "c": "s"}, {**A, "c": ""}, {**A, "c": None}, A)
-    assert said
+    output, empty, null, missing = recorded({**A, "c": "s"}, {**A, "c": ""}, {**A, "c": None}, A)
+    assert output
     assert empty
-    assert said != empty
+    assert output != empty
     assert (null, missing) == (None, None)
 
 
@@ -227,9 +227,9 @@ def test_an_empty_text_is_an_answer(answer: str) -> None:
 
 def test_a_recorded_answer_is_no_part_of_what_is_asked() -> None:
     bare = cases(lines(A))
-    found = cases(lines({**A, "c": "s"}), "answer: '{{ c }}'")
-    assert found[0].tests == bare[0].tests
-    assert found[0].evaluation == bare[0].evaluation
+    actual = cases(lines({**A, "c": "s"}), "answer: '{{ c }}'")
+    assert actual[0].tests == bare[0].tests
+    assert actual[0].evaluation == bare[0].evaluation
 
 
 def of_turns(answer: str, row: Any) -> ExpandedFile:
@@ -239,24 +239,24 @@ def of_turns(answer: str, row: Any) -> ExpandedFile:
 
 def test_the_answers_of_turns_are_a_list_of_texts_or_an_expression_of_one() -> None:
     row = {**A, "c": ["s", ""], "d": "s"}
-    written, found = of_turns("['{{ item.d }}', '']", row), of_turns("'{{ item.c }}'", row)
+    written, actual = of_turns("['{{ item.d }}', '']", row), of_turns("'{{ item.c }}'", row)
     assert written.file
-    assert found.file
-    assert written.file.cases[0].recorded == found.file.cases[0].recorded is not None
+    assert actual.file
+    assert written.file.cases[0].recorded == actual.file.cases[0].recorded is not None
 
 
 def test_a_row_without_any_of_the_answers_is_asked() -> None:
     answer = "['{{ item.c | default(none) }}', '{{ item.d | default(none) }}']"
-    found = of_turns(answer, A).file
-    assert found
-    assert found.cases[0].recorded is None
+    actual = of_turns(answer, A).file
+    assert actual
+    assert actual.cases[0].recorded is None
 
 
 @pytest.mark.parametrize("answer", ["['{{ item.c }}', '{{ item.d }}']", "'{{ item.both }}'"])
 def test_a_row_brings_all_its_answers_or_none(answer: str) -> None:
     row = {**A, "c": "s", "d": None, "both": ["s", None]}
-    found = of_turns(answer, row).problems[0].message
-    assert "'answer' has none for turn 2, and some for others" in found
+    actual = of_turns(answer, row).problems[0].message
+    assert "'answer' has none for turn 2, and some for others" in actual
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,9 @@ def test_a_row_brings_all_its_answers_or_none(answer: str) -> None:
     ],
 )
 def test_a_group_without_effect_is_told(group: str, scope: str, message: str) -> None:
-    found = expand(lines(A, B), f"group: {group}", checks=f"- {{contains: a, scope: {scope}}}")
-    assert found.file is not None
-    assert [(problem.severity, message in problem.message) for problem in found.problems] == [
+    actual = expand(lines(A, B), f"group: {group}", checks=f"- {{contains: a, scope: {scope}}}")
+    assert actual.file is not None
+    assert [(problem.severity, message in problem.message) for problem in actual.problems] == [
         ("warning", True)
     ]
 
@@ -284,9 +284,9 @@ def problems(*given: Any, **more: Any) -> list[tuple[str, int | None, str]]:
 
 
 def test_problems_of_rows_are_told_once_with_the_first_row() -> None:
-    found = problems(lines(A, {"q": "b"}, {"q": "c"}))
+    errors = problems(lines(A, {"q": "b"}, {"q": "c"}))
     message = "there is no value for 'ideal' (q.jsonl:2 and other rows)"
-    assert found == [("tests/t.md", 13, message)]
+    assert errors == [("tests/t.md", 13, message)]
 
 
 def test_rows_that_cannot_be_read_are_told_instead_of_names() -> None:
@@ -294,20 +294,20 @@ def test_rows_that_cannot_be_read_are_told_instead_of_names() -> None:
 
 
 def test_names_are_told_when_all_rows_can_be_read() -> None:
-    assert [found[2] for found in problems(lines({"x": 1}))] == [
+    assert [problem[2] for problem in problems(lines({"x": 1}))] == [
         "'q' is not defined",
         "'ideal' is not defined",
     ]
 
 
 def test_all_wrong_checks_are_told() -> None:
-    found = problems(lines(A), checks='- expr: "1 +"\n- {equals: a, scope: "{{ g }}"}')
-    assert [line for _, line, _ in found] == [16, 17]
+    errors = problems(lines(A), checks='- expr: "1 +"\n- {equals: a, scope: "{{ g }}"}')
+    assert [line for _, line, _ in errors] == [16, 17]
 
 
 def test_recorded_answers_are_for_one_conversation() -> None:
-    found = problems(lines({**A, "c": "s"}), "answer: '{{ c }}'\nrepetitions: 2")
-    assert "a recorded answer is for one conversation, and there are 2" in found[0][2]
+    errors = problems(lines({**A, "c": "s"}), "answer: '{{ c }}'\nrepetitions: 2")
+    assert "a recorded answer is for one conversation, and there are 2" in errors[0][2]
 
 
 @pytest.mark.parametrize(
@@ -326,17 +326,17 @@ def test_recorded_answers_are_for_one_conversation() -> None:
     ],
 )
 def test_a_check_does_not_depend_on_the_rows_before_it(check: str) -> None:
-    one, two, three = {**A, "n": 1}, {**B, "n": 2}, {**A, "q": "c", "ideal": "z", "n": 3}
-    together = cases(lines(one, two, three), checks=f"- {check}", told="")
-    alone = [cases(lines(row), checks=f"- {check}", told="")[0] for row in (one, two, three)]
+    item, two, three = {**A, "n": 1}, {**B, "n": 2}, {**A, "q": "c", "ideal": "z", "n": 3}
+    together = cases(lines(item, two, three), checks=f"- {check}", told="")
+    alone = [cases(lines(row), checks=f"- {check}", told="")[0] for row in (item, two, three)]
     assert [case.evaluation for case in together] == [case.evaluation for case in alone]
     assert len({case.evaluation for case in together}) > 1
 
 
 def test_a_wrong_value_is_told_whatever_was_right_in_the_rows_before_it() -> None:
     rows = lines(A, {**B, "ideal": ""}, {**B, "q": "c", "ideal": {"no": "text"}})
-    found = problems(rows, checks='- contains: "{{ item.ideal }}"', told="")
-    assert [(line, words.split(" (")[0]) for _, line, words in found] == [
+    errors = problems(rows, checks='- contains: "{{ item.ideal }}"', told="")
+    assert [(line, words.split(" (")[0]) for _, line, words in errors] == [
         (15, "the check 'contains' has an empty 'expected'"),
         (15, "'expected' must be a text or a list of texts"),
     ]

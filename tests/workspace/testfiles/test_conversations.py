@@ -55,9 +55,9 @@ def test_a_run_has_a_name_and_a_count(marker: str, name: str, count: int) -> Non
 
 def test_what_stands_before_the_first_run_begins_all_of_them() -> None:
     body = f"Be kind.\n\n{user('a')}# 🤖\n\nb\n\n# ▶ one\n\n{user('c')}# ▶ two\n\n{user('d')}"
-    one, two = parsed(body).runs
+    item, two = parsed(body).runs
     shared = [("system", "Be kind."), ("user", "a"), ("assistant", "b")]
-    assert (texts(one), texts(two)) == ([*shared, ("user", "c")], [*shared, ("user", "d")])
+    assert (texts(item), texts(two)) == ([*shared, ("user", "c")], [*shared, ("user", "d")])
 
 
 @pytest.mark.parametrize(

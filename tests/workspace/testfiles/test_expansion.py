@@ -26,20 +26,20 @@ def rows(*frontmatter: str, text: str) -> list[str]:
 
 
 def test_lists_combine_with_the_first_key_slowest() -> None:
-    found = rows("replacements: {a: [1, 2], b: [x, y]}", text="`{{a}}``{{b}}`")
-    assert found == ["1x", "1y", "2x", "2y"]
+    values = rows("replacements: {a: [1, 2], b: [x, y]}", text="`{{a}}``{{b}}`")
+    assert values == ["1x", "1y", "2x", "2y"]
 
 
 def test_items_come_one_after_the_other() -> None:
-    found = rows(
+    values = rows(
         "replacements:", "  - {q: p1, r: [x, y]}", "  - {q: [p2, p3], r: z}", text="`{{q}}``{{r}}`"
     )
-    assert found == ["p1x", "p1y", "p2z", "p3z"]
+    assert values == ["p1x", "p1y", "p2z", "p3z"]
 
 
 def test_equal_rows_count_once() -> None:
-    found = rows("replacements:", "  - {q: [a, a, b]}", "  - {q: b}", text="`{{q}}`")
-    assert found == ["a", "b"]
+    values = rows("replacements:", "  - {q: [a, a, b]}", "  - {q: b}", text="`{{q}}`")
+    assert values == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,9 @@ def test_instructions_change_only_the_evaluation() -> None:
 
 
 def test_one_test_may_have_many_evaluations() -> None:
-    found = ids(test_file("replacements: {a: [x, y]}", told="`{{a}}`"))
-    assert len({tests for tests, _ in found}) == 1
-    assert len({evaluation for _, evaluation in found}) == 2
+    actual = ids(test_file("replacements: {a: [x, y]}", told="`{{a}}`"))
+    assert len({tests for tests, _ in actual}) == 1
+    assert len({evaluation for _, evaluation in actual}) == 2
 
 
 def test_an_empty_evaluation_is_none() -> None:
@@ -341,15 +341,15 @@ def test_a_value_never_changes_the_structure(value: str) -> None:
 
 def test_a_prompt_has_a_version_for_each_row() -> None:
     prompt = parse_prompt("prompts/p.md", "---\nreplacements: {l: [EN, FR]}\n---\nSpeak `{{l}}`\n")
-    found, expansion = expand_prompt(prompt, library())
-    assert len(found) == 2
+    actual, expansion = expand_prompt(prompt, library())
+    assert len(actual) == 2
     assert not expansion.problems
 
 
 def test_rows_that_make_equal_prompts_are_one_version() -> None:
     text = "---\nreplacements: {l: [EN, FR, DEU]}\n---\n{{ l | length }} letters\n"
-    found, expansion = expand_prompt(parse_prompt("prompts/p.md", text), library())
-    assert [json.loads(expansion.contents[id][1])["messages"][0]["content"] for id in found] == [
+    actual, expansion = expand_prompt(parse_prompt("prompts/p.md", text), library())
+    assert [json.loads(expansion.contents[id][1])["messages"][0]["content"] for id in actual] == [
         "2 letters",
         "3 letters",
     ]
@@ -374,8 +374,8 @@ def test_an_evaluator_prompt_keeps_its_runtime_names_without_backticks() -> None
 )
 def test_an_evaluator_prompt_uses_its_runtime_names_as_they_are(text: str) -> None:
     prompt = parse_prompt("prompts/e.md", f"---\ntags: [_evaluator]\n---\n{text}\n")
-    found, expansion = expand_prompt(prompt, library())
-    assert not found
+    actual, expansion = expand_prompt(prompt, library())
+    assert not actual
     assert expansion.problems
 
 
@@ -395,8 +395,8 @@ def test_an_unknown_runtime_name_is_an_error_that_lists_the_known_ones() -> None
     text = (
         "---\ntags: [_evaluator]\n---\n{{_evaluationInstructions}}\n{{_actualResponse}}\n{{_tool}}"
     )
-    found, expansion = expand_prompt(parse_prompt("prompts/e.md", text), library())
-    assert not found
+    actual, expansion = expand_prompt(parse_prompt("prompts/e.md", text), library())
+    assert not actual
     (problem,) = expansion.problems
     assert (problem.message, problem.line) == ("'_tool' is not defined", 6)
     assert problem.hint == "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
@@ -416,10 +416,10 @@ def test_no_replacement_takes_a_runtime_name(name: str) -> None:
 
 
 def test_the_path_of_a_test_is_not_part_of_its_id() -> None:
-    one, other = (
+    item, other = (
         expand_test(parse_test(path, HELLO), library()) for path in ("tests/a.md", "tests/b.md")
     )
-    assert one.contents == other.contents
+    assert item.contents == other.contents
 
 
 # --- groups
@@ -432,16 +432,19 @@ def test_a_group_is_never_taken_for_a_row() -> None:
         shown="{{group}}",
         told="~~~checks\n- contains: a\n- {allEqual: , scope: group}\n~~~",
     )
-    found = expanded(text).file
-    assert found is not None
-    assert [case.row for case in found.cases] == ["group=a", "group=b", "all of a", "all of b"]
-    assert len({case.key for case in found.cases}) == 4
+    actual = expanded(text).file
+    assert actual is not None
+    assert [case.row for case in actual.cases] == ["group=a", "group=b", "all of a", "all of b"]
+    assert len({case.key for case in actual.cases}) == 4
 
 
 def test_each_row_can_show_a_file_of_its_own() -> None:
     text = test_file("replacements: {n: [a, b]}", shown="See `{{_file:docs/`{{n}}`.png}}`")
-    found = expanded(text, library({"docs/a.png": b"A", "docs/b.png": b"B"}))
-    assert [messages[0][1][1]["path"] for messages in shown(found)] == ["docs/a.png", "docs/b.png"]
+    expansion = expanded(text, library({"docs/a.png": b"A", "docs/b.png": b"B"}))
+    assert [messages[0][1][1]["path"] for messages in shown(expansion)] == [
+        "docs/a.png",
+        "docs/b.png",
+    ]
 
 
 def test_a_name_in_a_path_that_nobody_defines_is_told_with_its_line() -> None:

@@ -22,9 +22,14 @@ from tests.builders import HELLO, expanded, library, test_file
 
 
 def test_a_file_says_how_often_by_whom_and_from_when_on_its_cases_pass() -> None:
-    found = expanded(test_file("id: x", "attempts: 3", "evaluators: [j]", "threshold: 0.5")).file
-    assert found is not None
-    assert (found.id, found.attempts, found.evaluators, found.threshold) == ("x", 3, ("j",), 0.5)
+    actual = expanded(test_file("id: x", "attempts: 3", "evaluators: [j]", "threshold: 0.5")).file
+    assert actual is not None
+    assert (actual.id, actual.attempts, actual.evaluators, actual.threshold) == (
+        "x",
+        3,
+        ("j",),
+        0.5,
+    )
 
 
 def test_what_a_file_depends_on_is_kept_with_the_ids_it_had() -> None:
@@ -39,15 +44,15 @@ def test_what_a_file_depends_on_is_kept_with_the_ids_it_had() -> None:
         "availableTools: [w, gone]",
         "dataset: q.jsonl",
     )
-    found = expanded(test_file(*head, shown="{{ q }} {{_file:a.txt}}"), known)
-    assert found.dependencies == {
+    expanded_file = expanded(test_file(*head, shown="{{ q }} {{_file:a.txt}}"), known)
+    assert expanded_file.dependencies == {
         "dataset:q.jsonl": hashing.hash_bytes(b'{"q": "a"}\n'),
         "prompt:p": ["1", "2"],
         "prompt:gone": [],
         "tool:w": "3",
         "tool:gone": None,
     }
-    assert [(problem.message, problem.line) for problem in found.problems] == [
+    assert [(problem.message, problem.line) for problem in expanded_file.problems] == [
         ("there is no system prompt 'gone'", 2),
         ("there is no tool 'gone'", 3),
     ]
@@ -67,8 +72,8 @@ def test_an_unknown_id_is_told_with_its_own_line(lines: tuple[str, ...], place: 
 
 
 def test_a_file_depends_on_its_schema() -> None:
-    found = expanded(test_file("structuredResponseSchema: s"), library(schemas={"s": "4"}))
-    assert found.dependencies == {"schema:s": "4"}
+    expanded_file = expanded(test_file("structuredResponseSchema: s"), library(schemas={"s": "4"}))
+    assert expanded_file.dependencies == {"schema:s": "4"}
 
 
 def test_an_evaluator_prompt_is_no_system_prompt() -> None:
@@ -81,9 +86,9 @@ def test_data_that_cannot_be_opened_is_a_problem_of_the_file() -> None:
     def fail(_spec: object, _test: str) -> tuple[Dataset, str]:
         raise FileProblem("it is gone", 2, hint="bring it back")
 
-    found = expanded(test_file("dataset: q.jsonl"), replace(library(), open_data=fail))
-    assert found.problems == [Problem("tests/t.md", "it is gone", 2, hint="bring it back")]
-    assert found.file is None
+    expanded_file = expanded(test_file("dataset: q.jsonl"), replace(library(), open_data=fail))
+    assert expanded_file.problems == [Problem("tests/t.md", "it is gone", 2, hint="bring it back")]
+    assert expanded_file.file is None
 
 
 def test_a_file_that_could_not_be_read_comes_to_nothing() -> None:
@@ -106,19 +111,19 @@ def test_contents_go_to_the_sink_when_there_are_many() -> None:
 
 def broken_rows(*rows: str) -> list[tuple[int | None, str]]:
     text = test_file("dataset: q.jsonl", shown="{{ 1 // n }}{{ m }}")
-    found = expanded(text, library(data={"q.jsonl": "\n".join(rows)}))
-    assert found.file is None
-    return [(problem.line, problem.message) for problem in found.problems]
+    expanded_file = expanded(text, library(data={"q.jsonl": "\n".join(rows)}))
+    assert expanded_file.file is None
+    return [(problem.line, problem.message) for problem in expanded_file.problems]
 
 
 GOOD_ROW, ZERO, TEXT_ROW = '{"n": 1, "m": 1}', '{"n": 0, "m": 1}', '{"n": "x", "m": 1}'
 
 
 def test_a_problem_of_rows_is_told_once_with_the_place_of_the_first() -> None:
-    (one,) = broken_rows(GOOD_ROW, ZERO, GOOD_ROW)
-    assert one[1].endswith(" (q.jsonl:2)")
-    (one,) = broken_rows(GOOD_ROW, ZERO, ZERO)
-    assert one[1].endswith(" (q.jsonl:2 and other rows)")
+    (item,) = broken_rows(GOOD_ROW, ZERO, GOOD_ROW)
+    assert item[1].endswith(" (q.jsonl:2)")
+    (item,) = broken_rows(GOOD_ROW, ZERO, ZERO)
+    assert item[1].endswith(" (q.jsonl:2 and other rows)")
     first, second = broken_rows(TEXT_ROW, ZERO, GOOD_ROW, ZERO)
     assert first[1].endswith(" (q.jsonl:1)")
     assert second[1].endswith(" (q.jsonl:2 and other rows)")
@@ -127,8 +132,10 @@ def test_a_problem_of_rows_is_told_once_with_the_place_of_the_first() -> None:
 def test_a_dataset_is_named_where_it_makes_too_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expansion, "MOST_CASES", 1)
     text = test_file("id: x", "dataset: q.jsonl", shown="{{ q }}")
-    found = expanded(text, library(data={"q.jsonl": '{"q": "a"}\n{"q": "b"}\n'}))
-    assert [(problem.line, problem.severity) for problem in found.problems] == [(3, "error")]
+    expanded_file = expanded(text, library(data={"q.jsonl": '{"q": "a"}\n{"q": "b"}\n'}))
+    assert [(problem.line, problem.severity) for problem in expanded_file.problems] == [
+        (3, "error")
+    ]
 
 
 def test_all_broken_rows_of_replacements_are_told() -> None:
@@ -158,8 +165,8 @@ def test_after_twenty_broken_rows_no_more_are_read() -> None:
 
     def told_of(zeros: int) -> list[str]:
         data = '{"n": 0}\n' * zeros + '{"n": "x"}\n'
-        found = expanded(text, library(data={"q.jsonl": data}))
-        return [problem.message.rpartition(" (")[2] for problem in found.problems]
+        expanded_file = expanded(text, library(data={"q.jsonl": data}))
+        return [problem.message.rpartition(" (")[2] for problem in expanded_file.problems]
 
     assert told_of(19) == ["q.jsonl:1 and other rows)", "q.jsonl:20)"]
     assert told_of(20) == ["q.jsonl:1 and other rows)"]
@@ -181,8 +188,8 @@ def test_a_test_that_nobody_judges_is_a_warning() -> None:
         severity="warning",
         hint="write the instructions for the evaluator below the line '---'",
     )
-    some = test_file("replacements: {e: ['', Judge.]}", told="{{e}}")
-    assert problem_of(some).severity == "warning"
+    batch = test_file("replacements: {e: ['', Judge.]}", told="{{e}}")
+    assert problem_of(batch).severity == "warning"
 
 
 GROUP = "~~~checks\n- {allEqual: , scope: group}\n~~~"
@@ -237,15 +244,15 @@ def test_special_tags_of_a_prompt_are_part_of_it_and_others_are_not() -> None:
 
 def test_all_problems_of_a_prompt_are_told_once() -> None:
     text = "---\nreplacements: {n: [0, 1, 0.0, 2], z: a}\n---\n{{ 1 // n }} {{ gone }}\n"
-    found, expansion = prompt_of(text)
-    assert found == ()
+    actual, expansion = prompt_of(text)
+    assert actual == ()
     assert [(problem.line, problem.message) for problem in expansion.problems] == [
         (4, "'gone' is not defined"),
         (2, "replacement 'z' is never used"),
     ]
     text = "---\nreplacements: {n: [1, 0], m: [3, 4]}\n---\n{{ 1 // n }}{{ m }}\n"
-    found, expansion = prompt_of(text)
-    assert found == ()
+    actual, expansion = prompt_of(text)
+    assert actual == ()
     assert len(expansion.problems) == 1
 
 
@@ -264,10 +271,10 @@ def test_what_reaches_a_limit_is_not_filled_with_further_rows(
     head = "replacements: {n: [1, 2, 3]}"
     _, expansion = prompt_of(f"---\n{head}\n---\n{{{{n}}}}\n")
     assert len(filled) == tries
-    assert [one.message for one in expansion.problems] == ["it takes too long"]
-    found = expanded(test_file(head, shown="{{n}}"))
+    assert [item.message for item in expansion.problems] == ["it takes too long"]
+    expanded_file = expanded(test_file(head, shown="{{n}}"))
     assert len(filled) == 2 * tries
-    assert [one.message for one in found.problems] == ["it takes too long"]
+    assert [item.message for item in expanded_file.problems] == ["it takes too long"]
 
 
 def test_a_prompt_may_show_a_file() -> None:
@@ -288,11 +295,11 @@ def test_an_evaluator_prompt_that_shows_no_instructions_is_for_tests_without_any
 
 def test_warnings_of_the_data_are_warnings_of_the_file() -> None:
     text = test_file("dataset: {path: q.csv}", shown="{{ q }}")
-    found = expanded(text, library(data={"q.csv": "q,\na,b\n"}))
-    assert [(problem.severity, "q.csv" in str(problem)) for problem in found.problems] == [
+    expanded_file = expanded(text, library(data={"q.csv": "q,\na,b\n"}))
+    assert [(problem.severity, "q.csv" in str(problem)) for problem in expanded_file.problems] == [
         ("warning", True)
     ]
-    assert found.file is not None
+    assert expanded_file.file is not None
 
 
 def test_the_default_prompt_must_show_the_instructions_and_the_answer() -> None:

@@ -101,9 +101,9 @@ def test_an_empty_evaluation_is_none() -> None:
     ],
 )
 def test_a_wrong_structure_is_told_with_its_line(text: str, message: str, line: int) -> None:
-    found = problem(text)
-    assert message in found.message
-    assert found.line == line
+    error = problem(text)
+    assert message in error.message
+    assert error.line == line
 
 
 def test_an_empty_assistant_turn_may_be_meant_to_be_filled() -> None:
@@ -151,9 +151,9 @@ def test_lines_below_a_comment_keep_their_numbers() -> None:
 
 
 def test_an_unknown_field_has_a_hint() -> None:
-    found = problem("---\nid: a\nsystemPromts: [a]\n---\n" + HELLO)
-    assert (found.message, found.line) == ("unknown field 'systemPromts'", 3)
-    assert found.hint == "did you mean 'systemPrompts'?"
+    error = problem("---\nid: a\nsystemPromts: [a]\n---\n" + HELLO)
+    assert (error.message, error.line) == ("unknown field 'systemPromts'", 3)
+    assert error.hint == "did you mean 'systemPrompts'?"
 
 
 @pytest.mark.parametrize(
@@ -176,14 +176,14 @@ def test_an_unknown_field_has_a_hint() -> None:
     ],
 )
 def test_a_field_has_its_type(field: str, message: str) -> None:
-    found = problem(test_file("description: x", field))
-    assert message in found.message
-    assert found.line == 3
+    error = problem(test_file("description: x", field))
+    assert message in error.message
+    assert error.line == 3
 
 
 def test_a_field_of_the_options_has_its_own_line() -> None:
-    found = problem(test_file("description: x", "options:", "  seed: 1", "  topP: 7"))
-    assert found.line == 5
+    error = problem(test_file("description: x", "options:", "  seed: 1", "  topP: 7"))
+    assert error.line == 5
 
 
 def test_a_fence_shown_in_a_fence_is_no_block_of_checks() -> None:
@@ -191,8 +191,8 @@ def test_a_fence_shown_in_a_fence_is_no_block_of_checks() -> None:
 
 
 def test_tools_and_a_schema_do_not_go_together() -> None:
-    found = problem(test_file("availableTools: [a]", "structuredResponseSchema: b"))
-    assert "cannot be combined" in found.message
+    error = problem(test_file("availableTools: [a]", "structuredResponseSchema: b"))
+    assert "cannot be combined" in error.message
 
 
 def test_an_empty_list_of_tools_goes_with_a_schema() -> None:
@@ -222,9 +222,9 @@ def test_replacements_have_their_shape(value: str, message: str) -> None:
     if not message:
         assert parsed(test_file(f"replacements: {value}")).replacements
         return
-    found = problem(test_file(f"replacements: {value}"))
-    assert message in found.message
-    assert found.line == 2
+    error = problem(test_file(f"replacements: {value}"))
+    assert message in error.message
+    assert error.line == 2
 
 
 def test_replacements_that_say_nothing_are_as_none() -> None:
@@ -327,7 +327,7 @@ def test_a_field_of_another_system_is_a_warning() -> None:
 )
 def test_a_slip_in_the_name_of_a_field_is_an_error(name: str) -> None:
     _, collector = read_test("tests/t.md", f"---\n{name}: [a]\n---\n" + HELLO)
-    assert [one.message for one in collector.found] == [f"unknown field '{name}'"]
+    assert [item.message for item in collector.found] == [f"unknown field '{name}'"]
     assert collector.warnings == []
 
 

@@ -30,8 +30,8 @@ def test_permute_takes_every_ordered_choice() -> None:
 
 
 def test_combine_takes_every_choice_once() -> None:
-    found = rows(PETS, pick("$combine", "a, b"), text="{{a}} {{b}}")
-    assert found == ["cats dogs", "cats fish", "dogs fish"]
+    values = rows(PETS, pick("$combine", "a, b"), text="{{a}} {{b}}")
+    assert values == ["cats dogs", "cats fish", "dogs fish"]
 
 
 def test_one_name_takes_every_value() -> None:
@@ -39,8 +39,8 @@ def test_one_name_takes_every_value() -> None:
 
 
 def test_equal_values_count_once() -> None:
-    found = rows("lists: {P: [a, a, b]}", pick("$permute", "x, y", "P"), text="{{x}} {{y}}")
-    assert found == ["a b", "b a"]
+    values = rows("lists: {P: [a, a, b]}", pick("$permute", "x, y", "P"), text="{{x}} {{y}}")
+    assert values == ["a b", "b a"]
 
 
 def test_a_list_may_stand_in_its_place() -> None:
@@ -48,23 +48,23 @@ def test_a_list_may_stand_in_its_place() -> None:
 
 
 def test_it_combines_with_the_other_names_of_its_item() -> None:
-    found = rows(
+    values = rows(
         "replacements:",
         "  $permute: {names: [x, y], list: [a, b]}",
         "  n: [1, 2]",
         text="{{x}}{{y}}{{n}}",
     )
-    assert found == ["ab1", "ab2", "ba1", "ba2"]
+    assert values == ["ab1", "ab2", "ba1", "ba2"]
 
 
 def test_other_items_stay_as_they_are() -> None:
-    found = rows(
+    values = rows(
         "replacements:",
         "  - $permute: {names: [x, y], list: [a, b]}",
         "  - {x: c, y: d}",
         text="{{x}}{{y}}",
     )
-    assert found == ["ab", "ba", "cd"]
+    assert values == ["ab", "ba", "cd"]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,6 @@ def test_other_items_stay_as_they_are() -> None:
     ],
 )
 def test_what_is_wrong_is_said(frontmatter: list[str], message: str) -> None:
-    with pytest.raises(FileProblem) as found:
+    with pytest.raises(FileProblem) as raised:
         expanded(test_file(*frontmatter, shown="{{a}}"))
-    assert message in found.value.message
+    assert message in raised.value.message

@@ -36,7 +36,7 @@ What colour is {{what}}?
 
 ---
 
-TOLD
+INSTRUCTIONS
 
 ~~~checks
 - judge: JUDGE
@@ -48,13 +48,13 @@ def judged_by(
     server: Endpoint,
     folder: Path,
     judge: Any,
-    told: str = "",
+    instructions: str = "",
     rows: Sequence[str] = ("grass",),
     files: Files | None = None,
 ) -> Path:
-    """A workspace in which the server judges `tests/t.md` as the check `judge` says."""
+    """Write a workspace in which the server judges `tests/t.md` by the check `judge`."""
     provider = f"code: here\nname: here\ntype: openai-compatible\nbaseURL: {server.url}\n"
-    test = TEST.replace("TOLD\n\n", f"{told}\n\n" if told else "")
+    test = TEST.replace("INSTRUCTIONS\n\n", f"{instructions}\n\n" if instructions else "")
     test = test.replace("ROWS", json.dumps(rows))
     content: Files = {
         "evalstore.yaml": SETTINGS,

@@ -1,6 +1,6 @@
 r"""A server that answers with any bytes, HTTP or not.
 
-with wire.running() as server:
+with raw_http_server.running() as server:
     server.answer = b"HTTP/1.1 200 OK\r\n\r\n..."
     ...
     assert b"authorization" in server.received[0].lower()
@@ -17,8 +17,8 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
-class Wire(ThreadingTCPServer):
-    """The server, what it answers, and the heads of the requests it has got."""
+class RawServer(ThreadingTCPServer):
+    """A server with its answer, and the heads of the requests that it has received."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -29,12 +29,12 @@ class Wire(ThreadingTCPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
         self.answer = b""
         self.repeated = b""
-        """What is sent after the answer until the client goes."""
+        """Bytes that are sent after the answer until the client disconnects."""
         self.received: list[bytes] = []
 
 
 class _Handler(StreamRequestHandler):
-    server: Wire
+    server: RawServer
 
     def handle(self) -> None:
         """Read one request, answer it, and close the connection."""
@@ -45,8 +45,8 @@ class _Handler(StreamRequestHandler):
                 if not line:
                     return
                 head += line
-            if found := _LENGTH.search(head):
-                self.rfile.read(int(found[1]))
+            if actual := _LENGTH.search(head):
+                self.rfile.read(int(actual[1]))
             self.server.received.append(head)
             self.wfile.write(self.server.answer)
             while self.server.repeated:
@@ -56,7 +56,7 @@ class _Handler(StreamRequestHandler):
 def response(
     body: bytes, *, status: int = 200, headers: Mapping[str, str | bytes] | None = None
 ) -> bytes:
-    """A whole answer; a header named `content-length` replaces the right one."""
+    """Return a whole response; a header `content-length` replaces the correct one."""
     fields: dict[str, str | bytes] = {
         "content-type": "application/json",
         "content-length": str(len(body)),
@@ -70,9 +70,9 @@ def response(
 
 
 @contextmanager
-def running() -> Iterator[Wire]:
+def running() -> Iterator[RawServer]:
     """Serve in a thread of this process until the block ends."""
-    with Wire() as server:
+    with RawServer() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:

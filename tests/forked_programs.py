@@ -1,4 +1,4 @@
-"""Programs that are forked from one that has loaded everything: real processes, started at once."""
+"""Starts evalstore quickly as a real process, forked from one that has loaded all modules."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from tests.hostile.campaign.processes import Launcher, Order, Running
 
 _SECONDS = 60
-"""Until what does not come is given up."""
+"""The most seconds to wait for an output or an end."""
 
 
-class Launched:
-    """An evalstore that was started; its output goes to files."""
+class RunningProgram:
+    """A started evalstore, whose output goes to files."""
 
     def __init__(self, running: Running, out: Path, err: Path) -> None:
         self._running = running
@@ -24,22 +24,22 @@ class Launched:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Return the id of the process."""
         return self._running.pid
 
     @property
     def out(self) -> str:
-        """What it has printed on the standard output up to now."""
+        """Return the standard output so far."""
         return self._out.read_text("utf-8", "replace")
 
     @property
     def err(self) -> str:
-        """What it has said up to now."""
+        """Return the standard error so far."""
         return self._err.read_text("utf-8", "replace")
 
     @property
     def has_ended(self) -> bool:
-        """Whether it runs no more."""
+        """Return whether it has ended."""
         return self._running.has_ended(0.001)
 
     def send(self, number: signal.Signals) -> None:
@@ -47,14 +47,14 @@ class Launched:
         os.kill(self.pid, number)
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Look until something holds; fail when it has ended or does not come."""
+        """Wait until `holds` returns true; fail when the program ends or the time is up."""
         end = time.monotonic() + _SECONDS
         while not holds():
             assert not self._running.has_ended(0.005) or holds(), self.err
             assert time.monotonic() < end, self.err
 
     def finish(self) -> tuple[int, str, str]:
-        """Wait for its end: the exit code, and all that it has printed."""
+        """Wait until it ends; returns the exit code, the output and the errors."""
         ended = self._running.wait(_SECONDS)
         assert not ended.hung, ended
         return ended.code, self.out, self.err
@@ -76,7 +76,7 @@ class Starter:
         folder: Path | None = None,
         limits: Mapping[str, int] | None = None,
         **environment: str,
-    ) -> Launched:
+    ) -> RunningProgram:
         """Start it in a folder, by default the current one, with limits named as `RLIMIT_...`."""
         name = f"launched-{next(self._numbers)}"
         out, err = (self._folder / f"{name}.{kind}" for kind in ("out", "err"))
@@ -92,7 +92,7 @@ class Starter:
             )
         )
         self._started.append(running)
-        return Launched(running, out, err)
+        return RunningProgram(running, out, err)
 
     def end_all(self) -> None:
         """Kill what still runs."""
