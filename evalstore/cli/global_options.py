@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import typer
 
 from evalstore.cli.options import Table
 
 
-@dataclass(frozen=True)
-class GlobalOptions:
+class GlobalOptions(NamedTuple):
     """The values of the options that all commands share."""
 
     directory: Path | None = None

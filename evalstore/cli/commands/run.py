@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -75,8 +75,7 @@ RUN: options.Table = {
 """The options of `run` and `judge` that limit calls, cost and time, and set the gate."""
 
 
-@dataclass(frozen=True)
-class Mode:
+class Mode(NamedTuple):
     """How a run is carried out, and how it is shown."""
 
     watch: bool = False
