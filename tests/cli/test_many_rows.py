@@ -272,14 +272,12 @@ def test_no_more_rows_are_in_memory_when_there_are_more(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[int] = []
+    kinds = {Cell, Case, PlannedAsk, PlannedJudgement, CellResult, Result}
     add = RunTotals.add
 
     def count(totals: RunTotals, plan: Plan, outcome: ExecutionCounts) -> None:
         add(totals, plan, outcome)
-        alive = (type(one) for one in gc.get_objects())
-        most = sum(
-            one in (Cell, Case, PlannedAsk, PlannedJudgement, CellResult, Result) for one in alive
-        )
+        most = sum(map(kinds.__contains__, map(type, gc.get_objects())))
         found[-1] = max(most, found[-1])
 
     monkeypatch.setattr(RunTotals, "add", count)
