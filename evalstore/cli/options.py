@@ -156,6 +156,7 @@ def grouped(**groups: OptionGroup) -> Callable[[Command], Command]:
         ]
         spread = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in spread]
         with_groups.__signature__ = own.replace(parameters=spread)  # type: ignore[attr-defined]
+        # Typer reads these, too: nothing is left for it to evaluate.
         with_groups.__annotations__ = {member.name: member.annotation for member in spread}
         return with_groups
 

@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from evalstore.cli.app import app
 from evalstore.cli.commands.run import MODE, RUN, Mode
 from evalstore.cli.global_options import GLOBAL, GlobalOptions
 from evalstore.cli.main import commands
@@ -88,6 +89,23 @@ def test_options_of_a_run_arrive_in_their_fields() -> None:
         yes=True,
         exit_first=True,
     )
+
+
+def test_bytes_of_a_note_that_are_not_utf8_are_kept_as_escapes() -> None:
+    assert values_of("run", "--message caf\udce9")["message"] == "caf\\udce9"
+
+
+def test_the_annotations_of_a_command_are_evaluated_before_typer_reads_them() -> None:
+    """Typer reads them four times, and evaluating those that are text takes most of that."""
+    commands()
+    texts = [
+        f"{command.callback.__name__}: {name}"
+        for command in app.registered_commands
+        if command.callback
+        for name, annotation in command.callback.__annotations__.items()
+        if isinstance(annotation, str)
+    ]
+    assert texts == []
 
 
 def test_a_command_with_groups_is_called_with_their_objects_and_its_own_options() -> None:
