@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -116,7 +117,14 @@ class _Program(typer.Typer):
     """The program, whose commands show their options in sections."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[_Command], _Command]:
-        return super().command(name, **{"cls": SectionedCommand, **settings})
+        register = super().command(name, **{"cls": SectionedCommand, **settings})
+
+        def decorate(command: _Command) -> _Command:
+            # Typer reads them four times, and each time it evaluates those that are text.
+            command.__annotations__ = get_annotations(command, eval_str=True)
+            return register(command)
+
+        return decorate
 
 
 app = _Program(

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
 from typer.main import get_command
@@ -17,6 +17,8 @@ from typer.main import get_command
 from evalstore import __version__
 from evalstore.cli import output, streams
 from evalstore.cli.app import COMPLETING, Globals, _Interrupted, app
+from evalstore.cli.global_options import GLOBAL, GlobalOptions
+from evalstore.cli.options import OptionGroup, grouped
 from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
@@ -26,73 +28,30 @@ _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
 
 
 @app.callback()
-def start(
-    context: typer.Context,
-    directory: Annotated[
-        Path | None,
-        typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "-c", "--config", metavar="FILE", help="Settings file (default: evalstore.yaml)."
-        ),
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option("--store", metavar="PATH", help="Path of the store (overrides the settings)."),
-    ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a setting (repeatable)."),
-    ] = None,
-    allow_outside: Annotated[
-        bool,
-        typer.Option(
-            "--allow-outside",
-            help="Allow files outside of the workspace (remembered).",
-        ),
-    ] = False,
-    color: Annotated[
-        Literal["auto", "always", "never"], typer.Option("--color", help="When to use colours.")
-    ] = "auto",
-    progress: Annotated[
-        Literal["auto", "plain", "none"], typer.Option("--progress", help="How to show progress.")
-    ] = "auto",
-    no_pager: Annotated[
-        bool, typer.Option("--no-pager", help="Do not show long output through a pager.")
-    ] = False,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="Show all columns of tables, also beyond the edge.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print less.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more.")] = False,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version of this program.")
-    ] = False,
-) -> None:
+@grouped(options=OptionGroup(GlobalOptions, GLOBAL))
+def start(context: typer.Context, options: GlobalOptions) -> None:
     """Version-controlled evaluation of language models: run only what changed, and see why.
 
     These options can be given before or after the command. Every option also has an environment
     variable, such as EVALSTORE_RUN_CONCURRENCY; docs/cli.md lists them.
     'evalstore COMMAND --help' shows examples.
     """
-    if version:
+    if options.version:
         typer.echo(f"evalstore {__version__}")
         raise typer.Exit(OK)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(OK)
-    output.use_color(color)
-    output.quiet, output.verbose, output.wide = quiet, verbose, wide
-    is_paged = context.invoked_subcommand in COMMANDS and not no_pager
+    output.use_color(options.color)
+    output.quiet, output.verbose, output.wide = options.quiet, options.verbose, options.wide
+    is_paged = context.invoked_subcommand in COMMANDS and not options.no_pager
     output.use_pager(find_pager() if is_paged else None)
-    Globals.directory = _find_folder(directory)
-    Globals.config = None if config is None else Globals.directory / config
-    Globals.store = store
-    Globals.overrides = tuple(overrides or ())
-    Globals.allow_outside = allow_outside
-    Globals.progress = progress
+    Globals.directory = _find_folder(options.directory)
+    Globals.config = None if options.config is None else Globals.directory / options.config
+    Globals.store = options.store
+    Globals.overrides = options.overrides
+    Globals.allow_outside = options.allow_outside
+    Globals.progress = options.progress
 
 
 def _find_folder(named: Path | None) -> Path:

@@ -1,11 +1,11 @@
-"""Options that several commands share, spelled once."""
+"""Options that several commands share, in tables."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
 
@@ -13,238 +13,132 @@ from evalstore.cli import completions, help
 from evalstore.planning.options import SelectionOptions
 
 Command = Callable[..., None]
+Table = Mapping[str, Any]
+"""From the name of a field to the option or argument that sets it, in the order of the help."""
 
-Paths = Annotated[
-    list[str] | None,
-    typer.Argument(
+
+def option(names: str, section: str, text: str, **settings: Any) -> Any:
+    """Return an option for a table: its names, the section of the help it is in, and its help."""
+    return typer.Option(*names.split(", "), help=text, rich_help_panel=section, **settings)
+
+
+JSON = option("--json", help.OUTPUT, "Print JSON (stable schema).")
+Json = Annotated[bool, JSON]
+Output = Annotated[
+    Literal["table", "json", "jsonl", "csv", "md"],
+    option("-o, --output", help.OUTPUT, "As table, json, jsonl, csv or md.", metavar="FORMAT"),
+]
+
+SELECTION: Table = {
+    "paths": typer.Argument(
         metavar="PATH[::ROW]",
         help="Test files, folders, or one row of a file.",
         autocompletion=completions.places,
     ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON (stable schema).", rich_help_panel=help.OUTPUT)
-]
-Output = Annotated[
-    Literal["table", "json", "jsonl", "csv", "md"],
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FORMAT",
-        help="As table, json, jsonl, csv or md.",
-        rich_help_panel=help.OUTPUT,
-    ),
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-m",
-        "--model",
+    "models": option(
+        "-m, --model",
+        help.MODELS,
+        "Only this candidate (repeatable); any model.",
         metavar="ID",
-        help="Only this candidate (repeatable); any model.",
         autocompletion=completions.models,
-        rich_help_panel=help.MODELS,
     ),
-]
-Evaluators = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-J",
-        "--evaluator",
+    "evaluators": option(
+        "-J, --evaluator",
+        help.MODELS,
+        "Only this evaluator (repeatable).",
         metavar="ID",
-        help="Only this evaluator (repeatable).",
         autocompletion=completions.models,
-        rich_help_panel=help.MODELS,
     ),
-]
-Tags = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-t",
-        "--tag",
+    "tags": option(
+        "-t, --tag",
+        help.SELECTION,
+        "Only tests with this tag (repeatable).",
         metavar="T",
-        help="Only tests with this tag (repeatable).",
         autocompletion=completions.tags,
-        rich_help_panel=help.SELECTION,
     ),
-]
-ExcludeTags = Annotated[
-    list[str] | None,
-    typer.Option(
+    "exclude_tags": option(
         "--exclude-tag",
+        help.SELECTION,
+        "No tests with this tag (repeatable).",
         metavar="T",
-        help="No tests with this tag (repeatable).",
         autocompletion=completions.tags,
-        rich_help_panel=help.SELECTION,
     ),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        "-k",
-        "--name",
+    "name": option(
+        "-k, --name",
+        help.SELECTION,
+        "Only cases whose file::row matches (and, or, not).",
         metavar="EXPR",
-        help="Only cases whose file::row matches (and, or, not).",
-        rich_help_panel=help.SELECTION,
     ),
-]
-Attempts = Annotated[
-    int | None,
-    typer.Option(
-        "-r",
-        "--attempts",
-        metavar="N",
-        min=1,
-        max=10_000,
-        help="Answers to each question.",
-        rich_help_panel=help.MODELS,
+    "attempts": option(
+        "-r, --attempts", help.MODELS, "Answers to each question.", metavar="N", min=1, max=10_000
     ),
-]
-Changed = Annotated[
-    bool,
-    typer.Option(
-        "--changed",
-        help="Only cases added or edited since the last run.",
-        rich_help_panel=help.SELECTION,
+    "changed": option(
+        "--changed", help.SELECTION, "Only cases added or edited since the last run."
     ),
-]
-LastFailed = Annotated[
-    bool,
-    typer.Option(
-        "--lf",
-        "--last-failed",
-        help="Only cases that did not pass in their last run.",
-        rich_help_panel=help.SELECTION,
+    "last_failed": option(
+        "--lf, --last-failed", help.SELECTION, "Only cases that did not pass in their last run."
     ),
-]
-Sample = Annotated[
-    int | None,
-    typer.Option(
-        "--sample",
-        metavar="N",
-        min=1,
-        help="N random cases (see --seed).",
-        rich_help_panel=help.SELECTION,
+    "sample": option(
+        "--sample", help.SELECTION, "N random cases (see --seed).", metavar="N", min=1
     ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", metavar="S", help="Seed of --sample (default: 0).", rich_help_panel=help.SELECTION
+    "seed": option("--seed", help.SELECTION, "Seed of --sample (default: 0).", metavar="S"),
+    "shard": option(
+        "--shard", help.SELECTION, "Part I of N of the cases (1-based).", metavar="I/N"
     ),
-]
-Shard = Annotated[
-    str | None,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="Part I of N of the cases (1-based).",
-        rich_help_panel=help.SELECTION,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        metavar="N",
-        min=1,
-        help="Only the first N cases.",
-        rich_help_panel=help.SELECTION,
-    ),
-]
-Refresh = Annotated[
-    bool,
-    typer.Option(
-        "--refresh",
-        help="Ask again (judge: judge again) what is stored.",
-        rich_help_panel=help.REUSE,
-    ),
-]
-MaxAge = Annotated[
-    str | None,
-    typer.Option(
+    "limit": option("--limit", help.SELECTION, "Only the first N cases.", metavar="N", min=1),
+    "refresh": option("--refresh", help.REUSE, "Ask again (judge: judge again) what is stored."),
+    "max_age": option(
         "--max-age",
+        help.REUSE,
+        "Ignore older answers (judge: judgements): 30d, 12h.",
         metavar="AGE",
-        help="Ignore older answers (judge: judgements): 30d, 12h.",
-        rich_help_panel=help.REUSE,
     ),
-]
-RetryErrors = Annotated[
-    bool,
-    typer.Option(
-        "--retry-errors",
-        help="Only failed calls, and undecided or failed judgements.",
-        rich_help_panel=help.REUSE,
+    "retry_errors": option(
+        "--retry-errors", help.REUSE, "Only failed calls, and undecided or failed judgements."
     ),
-]
-Offline = Annotated[
-    bool,
-    typer.Option(
-        "--offline", help="Skip everything that needs the network.", rich_help_panel=help.LIMITS
+    "offline": option("--offline", help.LIMITS, "Skip everything that needs the network."),
+    "keep_going": option(
+        "--keep-going", help.SELECTION, "Skip test files with errors (exit code 2)."
     ),
-]
-KeepGoing = Annotated[
-    bool,
-    typer.Option(
-        "--keep-going",
-        help="Skip test files with errors (exit code 2).",
-        rich_help_panel=help.SELECTION,
-    ),
-]
+}
+"""The options that select cases, models and answers."""
 
 
-def make_selection(
-    paths: Paths = None,
-    models: Models = None,
-    evaluators: Evaluators = None,
-    tags: Tags = None,
-    exclude_tags: ExcludeTags = None,
-    name: Name = None,
-    attempts: Attempts = None,
-    changed: Changed = False,
-    last_failed: LastFailed = False,
-    sample: Sample = None,
-    seed: Seed = None,
-    shard: Shard = None,
-    limit: Limit = None,
-    refresh: Refresh = False,
-    max_age: MaxAge = None,
-    retry_errors: RetryErrors = False,
-    offline: Offline = False,
-    keep_going: KeepGoing = False,
-) -> SelectionOptions:
-    """The options that select cases, models and answers."""
-    return SelectionOptions(
-        paths=tuple(paths or ()),
-        tags=tuple(tags or ()),
-        exclude_tags=tuple(exclude_tags or ()),
-        name=name,
-        models=tuple(models or ()),
-        evaluators=tuple(evaluators or ()),
-        attempts=attempts,
-        changed=changed,
-        last_failed=last_failed,
-        sample=sample,
-        seed=seed,
-        shard=shard,
-        limit=limit,
-        refresh=refresh,
-        max_age=max_age,
-        retry_errors=retry_errors,
-        offline=offline,
-        keep_going=keep_going,
-    )
+class OptionGroup:
+    """Options whose values make an object; its class has their types and defaults."""
+
+    def __init__(self, make: Callable[..., object], table: Table) -> None:
+        self._make = make
+        types, declared = get_type_hints(make), inspect.signature(make).parameters
+        self._lists = {name for name in table if get_origin(types[name]) is tuple}
+        self.parameters = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None if name in self._lists else declared[name].default,
+                annotation=Annotated[
+                    list[str] | None if name in self._lists else types[name], info
+                ],
+            )
+            for name, info in table.items()
+        ]
+
+    def take(self, values: dict[str, Any]) -> object:
+        """Return the object for the values of the options, which are removed from the others."""
+        taken = {parameter.name: values.pop(parameter.name) for parameter in self.parameters}
+        return self._make(**taken | {name: tuple(taken[name] or ()) for name in self._lists})
 
 
-def grouped(**groups: Callable[..., object]) -> Callable[[Command], Command]:
-    """Give a command the options of groups: its parameter of that name is what the group returns.
+def selection(*names: str) -> OptionGroup:
+    """Return the options that select cases: those of these names, or all."""
+    return OptionGroup(SelectionOptions, {name: SELECTION[name] for name in names or SELECTION})
 
-    A group is a function whose parameters are options. The command line, and its help, show
-    them in the place of the parameter.
+
+def grouped(**groups: OptionGroup) -> Callable[[Command], Command]:
+    """Give a command the options of groups: its parameter of that name is what the group makes.
+
+    The command line, and its help, show the options in the place of the parameter.
     """
-    members = {
-        name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()
-    }
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True)
@@ -252,15 +146,18 @@ def grouped(**groups: Callable[..., object]) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def with_groups(**values: object) -> None:
             for name, group in groups.items():
-                values[name] = group(**{option: values.pop(option) for option in members[name]})
+                values[name] = group.take(values)
             command(**values)
 
         spread = [
             member
             for name, parameter in own.parameters.items()
-            for member in (members[name].values() if name in groups else (parameter,))
+            for member in (groups[name].parameters if name in groups else (parameter,))
         ]
+        spread = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in spread]
         with_groups.__signature__ = own.replace(parameters=spread)  # type: ignore[attr-defined]
+        # Typer reads these, too: nothing is left for it to evaluate.
+        with_groups.__annotations__ = {member.name: member.annotation for member in spread}
         return with_groups
 
     return decorate

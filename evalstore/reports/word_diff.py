@@ -10,9 +10,7 @@ _MAX_PAIRS = 400_000_000
 """Tokens (or lines) of one text times those of the other: 50 MB and 0.05 seconds."""
 _IDEOGRAPHS = r"\u2e80-\u9fff\uac00-\ud7af"
 _PUNCTUATION = r"!-/:-@\[-\^`{-~\u00a1-\u00bf\u2010-\u206f"
-_TOKEN = re.compile(
-    rf"\n|[^\S\n]+|[{_IDEOGRAPHS}]|[{_PUNCTUATION}]|[^\s{_IDEOGRAPHS}{_PUNCTUATION}]+"
-)
+_TOKEN = rf"\n|[^\S\n]+|[{_IDEOGRAPHS}]|[{_PUNCTUATION}]|[^\s{_IDEOGRAPHS}{_PUNCTUATION}]+"
 """A line end, blanks, an ideograph, a punctuation mark or a word; every character is in a token."""
 
 Kind = Literal["same", "old", "new"]
@@ -50,6 +48,11 @@ class _Opcode(NamedTuple):
     new: slice
 
 
+def _tokens(text: str) -> list[str]:
+    """Split a text; the pattern is compiled here, for many commands never need it."""
+    return re.findall(_TOKEN, text)
+
+
 def compare_words(was: str, now: str) -> list[Stretch]:
     """Return the stretches of both texts in reading order, the old one of a change first.
 
@@ -57,7 +60,7 @@ def compare_words(was: str, now: str) -> list[Stretch]:
     Very long texts are compared by lines first, and by words only where lines differ; what is
     too long even then counts as replaced.
     """
-    old, new = _TOKEN.findall(was), _TOKEN.findall(now)
+    old, new = _tokens(was), _tokens(now)
     if len(old) * len(new) > _MAX_PAIRS:
         return list(_join(_compare_by_lines(was, now)))
     return list(_join(_compare_tokens(old, new, _MAX_PAIRS)))
@@ -129,7 +132,7 @@ def _compare_by_lines(was: str, now: str) -> Iterator[Stretch]:
         if opcode.same:
             yield Stretch("same", before)
         else:
-            yield from _compare_tokens(_TOKEN.findall(before), _TOKEN.findall(after), max_pairs)
+            yield from _compare_tokens(_tokens(before), _tokens(after), max_pairs)
 
 
 def _compare_tokens(old: Sequence[str], new: Sequence[str], max_pairs: int) -> Iterator[Stretch]:

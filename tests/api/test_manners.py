@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
@@ -15,8 +15,8 @@ import evalstore
 from evalstore import EvalstoreError, Workspace
 from evalstore.api import Progress
 from evalstore.api.options import BOUNDS, RunSettings, SelectionKeywords
-from evalstore.cli.commands.run import make_run_options
-from evalstore.cli.options import make_selection
+from evalstore.cli.commands.run import RUN
+from evalstore.cli.options import SELECTION
 from evalstore.planning.options import RunOptions
 from tests.builders import tree
 
@@ -191,18 +191,13 @@ def test_what_fails_the_gate_is_one_of_the_choices(workspace: Workspace) -> None
 
 
 def test_the_options_are_those_of_the_command_line() -> None:
-    selection = set(make_selection.__annotations__) - {"return"}
-    options = set(make_run_options.__annotations__) - {"return"}
+    selection, options = set(SELECTION), set(RUN)
     assert SelectionKeywords.__optional_keys__ == selection
     assert RunSettings.__optional_keys__ == selection | options - {"max_cost", "yes"}
     assert options | {"judge_only", "agreed"} == set(RunOptions.__slots__)
 
 
 def test_the_bounds_are_those_of_the_command_line() -> None:
-    bounds = {}
-    for group in (make_selection, make_run_options):
-        for name, hint in get_type_hints(group, include_extras=True).items():
-            for info in getattr(hint, "__metadata__", ()):
-                if info.min is not None:
-                    bounds[name] = (info.min, info.max)
-    assert bounds == BOUNDS
+    options = {**SELECTION, **RUN}
+    bounds = {name: (option.min, option.max) for name, option in options.items()}
+    assert {name: pair for name, pair in bounds.items() if pair[0] is not None} == BOUNDS

@@ -272,14 +272,12 @@ def test_no_more_rows_are_in_memory_when_there_are_more(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     actual: list[int] = []
+    kinds = {Cell, Case, PlannedAsk, PlannedJudgement, CellResult, Result}
     add = RunTotals.add
 
     def count(totals: RunTotals, plan: Plan, outcome: ExecutionCounts) -> None:
         add(totals, plan, outcome)
-        alive = (type(get_object) for get_object in gc.get_objects())
-        most = sum(
-            item in (Cell, Case, PlannedAsk, PlannedJudgement, CellResult, Result) for item in alive
-        )
+        most = sum(map(kinds.__contains__, map(type, gc.get_objects())))
         actual[-1] = max(most, actual[-1])
 
     monkeypatch.setattr(RunTotals, "add", count)

@@ -239,17 +239,30 @@ def answer(messages=None):
 """
 
 
-@pytest.mark.parametrize("is_function", [True, False])
-def test_a_call_that_hangs_is_ended_with_all_it_started(
-    is_function: bool, tmp_path: Path, folders: Path
-) -> None:
-    note = tmp_path / "note"
-    source = HANGING.format(note=str(note))
-    application = function(source) if is_function else program(source + "answer()\n")
-    error = fail(application, timeout=3)
-    assert (error.kind, error.retry) == ("timeout", True)
-    for pid in note.read_text().split():
-        wait_until_dead(int(pid))
+def test_a_call_that_hangs_is_ended_with_all_it_started(tmp_path: Path, folders: Path) -> None:
+    notes = [tmp_path / "function", tmp_path / "program"]
+    applications = [
+        function(HANGING.format(note=str(notes[0]))),
+        program(HANGING.format(note=str(notes[1])) + "answer()\n"),
+    ]
+
+    async def hang(application: Application) -> ProviderError:
+        provider = ApplicationProvider(application, {}, untrusted=None)
+        try:
+            with pytest.raises(ProviderError) as caught:
+                await provider.ask(REQUEST, timeout=3)
+        finally:
+            await provider.close()
+        return caught.value
+
+    async def hang_together() -> list[ProviderError]:
+        return await asyncio.gather(*map(hang, applications))
+
+    errors = asyncio.run(hang_together())
+    assert [(error.kind, error.retry) for error in errors] == [("timeout", True)] * 2
+    for note in notes:
+        for pid in note.read_text().split():
+            wait_until_dead(int(pid))
     assert list(folders.iterdir()) == []
 
 

@@ -58,7 +58,7 @@ class Late:
 def interrupt_late(main=threading.main_thread()):
     main.join()  # until the interpreter waits for its threads
     os.kill(os.getpid(), signal.SIGINT)
-    threading.Event().wait(5)  # it is not waited for
+    threading.Event().wait(1)  # it is not waited for
 
 how = sys.argv.pop(1)
 if how == "threads":

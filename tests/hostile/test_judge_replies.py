@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +50,14 @@ def test_the_corpus_is_large() -> None:
     assert len(CHOSEN) + len(corpus.SCORED) >= 150
 
 
-@pytest.mark.parametrize("case", FAILING.values(), ids=FAILING)
-def test_a_judge_that_fails_an_answer_is_never_read_as_a_pass(case: corpus.Case) -> None:
-    assert verdict_of(Reply(case.reply), case.code) != "pass"
+def test_a_judge_that_fails_an_answer_is_never_read_as_a_pass() -> None:
+    verdicts = {name: verdict_of(Reply(case.reply), case.code) for name, case in FAILING.items()}
+    assert [name for name, verdict in verdicts.items() if verdict == "pass"] == []
 
 
-@pytest.mark.parametrize("case", UNCLEAR.values(), ids=UNCLEAR)
-def test_a_reply_that_is_not_one_verdict_leaves_the_verdict_open(case: corpus.Case) -> None:
-    assert verdict_of(Reply(case.reply), case.code) == "undecided"
+def test_a_reply_that_is_not_one_verdict_leaves_the_verdict_open() -> None:
+    verdicts = {name: verdict_of(Reply(case.reply), case.code) for name, case in UNCLEAR.items()}
+    assert {name: verdict for name, verdict in verdicts.items() if verdict != "undecided"} == {}
 
 
 @pytest.mark.parametrize("injected", corpus.INJECTED.values(), ids=corpus.INJECTED)
@@ -76,19 +76,18 @@ def test_a_reply_that_did_not_end_leaves_the_verdict_open(
         assert verdict_of(reply, code) == "undecided"
 
 
-@pytest.mark.parametrize(
-    ("text", "choices", "answer"), [item[1:] for item in CHOSEN], ids=[item[0] for item in CHOSEN]
-)
-def test_a_choice_that_is_denied_or_quoted_is_no_pass(
-    text: str, choices: Sequence[str], answer: str
-) -> None:
-    judge = {"choices": [*choices], "pass": [choices[0]], "answer": answer}
-    assert verdict_by(judge, text) != "pass"
+def test_a_choice_that_is_denied_or_quoted_is_no_pass() -> None:
+    verdicts = {
+        name: verdict_by({"choices": [*choices], "pass": [choices[0]], "answer": answer}, text)
+        for name, text, choices, answer in CHOSEN
+    }
+    assert len(verdicts) == len(CHOSEN), "two have the same name"
+    assert [name for name, verdict in verdicts.items() if verdict == "pass"] == []
 
 
-@pytest.mark.parametrize("text", corpus.SCORED.values(), ids=corpus.SCORED)
-def test_a_score_that_is_cut_or_quoted_is_no_pass(text: str) -> None:
-    assert verdict_by(SCALE, text) != "pass"
+def test_a_score_that_is_cut_or_quoted_is_no_pass() -> None:
+    verdicts = {name: verdict_by(SCALE, text) for name, text in corpus.SCORED.items()}
+    assert [name for name, verdict in verdicts.items() if verdict == "pass"] == []
 
 
 @pytest.mark.parametrize(("template", "bare"), corpus.HONEST.values(), ids=corpus.HONEST)

@@ -121,7 +121,8 @@ WRITTEN_BY_HAND = {
 
 def _classes() -> list[ast.ClassDef]:
     files = Path(evalstore.__file__).parent.rglob("*.py")
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
+    sources = [file.read_text(encoding="utf-8") for file in files]
+    trees = [ast.parse(source) for source in sources if "def document(" in source]
     return [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.errors import NO, OK, EvalstoreError
+from evalstore.planning.options import SelectionOptions
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
@@ -20,6 +22,7 @@ _MOST_LISTED = 1_000_000_000
 
 
 @app.command()
+@options.grouped(selection=options.selection("models"))
 def diff(
     revisions: Annotated[
         list[str] | None,
@@ -29,7 +32,8 @@ def diff(
             autocompletion=completions.runs,
         ),
     ] = None,
-    models: options.Models = None,
+    *,
+    selection: SelectionOptions,
     versus: Annotated[
         str | None,
         typer.Option("--vs", metavar="ID", help="Compare --model with this one in the same run."),
@@ -55,14 +59,14 @@ def diff(
 
     first, second, paths = _sides(list(revisions or ()))
     if versus is None:
-        selection = options.make_selection(paths, models)
+        selection = replace(selection, paths=tuple(paths))
         compared = operations.diff(here(), first, second, selection=selection, answers=answers)
     else:
         compared = operations.diff_models(
             here(),
             _one_run(first, second),
-            (_one_model(models), versus),
-            selection=options.make_selection(paths),
+            (_one_model(selection.models), versus),
+            selection=SelectionOptions(paths=tuple(paths)),
             answers=answers,
         )
     ends_with = NO if exit_code and not compared.is_empty else OK
@@ -90,10 +94,9 @@ def _one_run(first: str | None, second: str | None) -> str:
     return first or "@"
 
 
-def _one_model(models: list[str] | None) -> str:
-    if len(models or ()) != 1:
+def _one_model(models: tuple[str, ...]) -> str:
+    if len(models) != 1:
         raise EvalstoreError("'--vs' needs one '--model'", hint="write '--model X --vs Y'")
-    assert models
     return models[0]
 
 

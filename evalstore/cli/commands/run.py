@@ -10,165 +10,101 @@ import typer
 
 from evalstore.cli import help, options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.options import OptionGroup, option
 from evalstore.errors import OK, USAGE, EvalstoreError
-from evalstore.planning.options import FailOn, RunOptions, SelectionOptions
+from evalstore.planning.options import RunOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.views.run_results import Extent
 
-Watch = Annotated[
-    bool,
-    typer.Option(
-        "-w",
-        "--watch",
-        help="Run again whenever files are saved, until Ctrl-C.",
-        rich_help_panel=help.EXECUTION,
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "-n",
-        "--dry-run",
-        help="List what would be done; do nothing.",
-        rich_help_panel=help.EXECUTION,
-    ),
-]
-Explain = Annotated[
-    bool,
-    typer.Option(
-        "--explain", help="With -n: the reason for each call.", rich_help_panel=help.OUTPUT
-    ),
-]
-AllFailures = Annotated[
-    bool,
-    typer.Option(
-        "--all",
-        help="List all failures, not only what is new.",
-        rich_help_panel=help.OUTPUT,
-    ),
-]
-Concurrency = Annotated[
-    int | None,
-    typer.Option(
-        "-j",
-        "--concurrency",
+
+def _keep_bytes(text: str | None) -> str | None:
+    """The text with escapes for bytes that are not UTF-8."""
+    return text and text.encode(errors="backslashreplace").decode()
+
+
+RUN: options.Table = {
+    "concurrency": option(
+        "-j, --concurrency",
+        help.LIMITS,
+        "Concurrent calls for each account.",
         metavar="N",
         min=1,
         max=1024,
-        help="Concurrent calls for each account.",
-        rich_help_panel=help.LIMITS,
     ),
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option(
+    "timeout": option(
         "--timeout",
+        help.LIMITS,
+        "Timeout of one call in seconds, retries included.",
         metavar="S",
         min=0.001,
-        help="Timeout of one call in seconds, retries included.",
-        rich_help_panel=help.LIMITS,
     ),
-]
-Retries = Annotated[
-    int | None,
-    typer.Option(
-        "--retries",
-        metavar="N",
-        min=0,
-        max=100,
-        help="Retries after a transient failure.",
-        rich_help_panel=help.LIMITS,
+    "retries": option(
+        "--retries", help.LIMITS, "Retries after a transient failure.", metavar="N", min=0, max=100
     ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(
+    "threshold": option(
         "--threshold",
+        help.GATE,
+        "Pass if this share of the cases passes.",
         metavar="RATE",
         min=0,
         max=1,
-        help="Pass if this share of the cases passes.",
-        rich_help_panel=help.GATE,
     ),
-]
-Fail = Annotated[
-    FailOn, typer.Option("--fail-on", help="What makes the exit code 1.", rich_help_panel=help.GATE)
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(
+    "fail_on": option("--fail-on", help.GATE, "What makes the exit code 1."),
+    "max_cost": option(
         "--max-cost",
+        help.LIMITS,
+        "Stop before the run costs more (exit code 4).",
         metavar="USD",
         min=0,
-        help="Stop before the run costs more (exit code 4).",
-        rich_help_panel=help.LIMITS,
     ),
-]
-MaxTime = Annotated[
-    float | None,
-    typer.Option(
-        "--max-time",
-        metavar="S",
-        min=0,
-        help="Stop after this many seconds (exit code 4).",
-        rich_help_panel=help.LIMITS,
+    "max_time": option(
+        "--max-time", help.LIMITS, "Stop after this many seconds (exit code 4).", metavar="S", min=0
     ),
-]
-ExitFirst = Annotated[
-    bool,
-    typer.Option(
-        "-x", "--exitfirst", help="Stop at the first new failure.", rich_help_panel=help.EXECUTION
-    ),
-]
-Yes = Annotated[
-    bool,
-    typer.Option(
-        "-y", "--yes", help="Skip the confirmation of the cost.", rich_help_panel=help.EXECUTION
-    ),
-]
-Message = Annotated[
-    str | None,
-    typer.Option(
+    "yes": option("-y, --yes", help.EXECUTION, "Skip the confirmation of the cost."),
+    "exit_first": option("-x, --exitfirst", help.EXECUTION, "Stop at the first new failure."),
+    "message": option(
         "--message",
+        help.OUTPUT,
+        "A note to store with the run.",
         metavar="TEXT",
-        help="A note to store with the run.",
-        rich_help_panel=help.OUTPUT,
+        callback=_keep_bytes,
     ),
-]
+}
+"""The options of `run` and `judge` that limit calls, cost and time, and set the gate."""
 
 
-def make_run_options(
-    concurrency: Concurrency = None,
-    timeout: Timeout = None,
-    retries: Retries = None,
-    threshold: Threshold = None,
-    fail_on: Fail = "failure",
-    max_cost: MaxCost = None,
-    max_time: MaxTime = None,
-    yes: Yes = False,
-    exit_first: ExitFirst = False,
-    message: Message = None,
-) -> RunOptions:
-    """The options of `run` and `judge` that limit calls, cost and time, and set the gate."""
-    return RunOptions(
-        concurrency=concurrency,
-        timeout=timeout,
-        retries=retries,
-        threshold=threshold,
-        fail_on=fail_on,
-        max_cost=max_cost,
-        max_time=max_time,
-        yes=yes,
-        exit_first=exit_first,
-        # Bytes that are not UTF-8 are kept as escapes.
-        message=message and message.encode(errors="backslashreplace").decode(),
-    )
+class Mode(NamedTuple):
+    """How a run is carried out, and how it is shown."""
+
+    watch: bool = False
+    dry_run: bool = False
+    explain: bool = False
+    """A dry run always explains."""
+    every: bool = False
+    json: bool = False
+
+    @property
+    def extent(self) -> Extent:
+        """Which results are listed."""
+        return "failures" if self.every else "news"
+
+
+MODE: options.Table = {
+    "watch": option(
+        "-w, --watch", help.EXECUTION, "Run again whenever files are saved, until Ctrl-C."
+    ),
+    "dry_run": option("-n, --dry-run", help.EXECUTION, "List what would be done; do nothing."),
+    "explain": option("--explain", help.OUTPUT, "With -n: the reason for each call."),
+    "every": option("--all", help.OUTPUT, "List all failures, not only what is new."),
+    "json": options.JSON,
+}
+"""The options of `run` and `judge` that choose what is done and shown."""
 
 
 @app.command()
-@options.grouped(selection=options.make_selection)
+@options.grouped(selection=options.selection())
 def status(
     selection: SelectionOptions,
     explain: Annotated[
@@ -207,29 +143,10 @@ def status(
         raise typer.Exit(USAGE)
 
 
-class Mode(NamedTuple):
-    """How a run is carried out, and how it is shown."""
-
-    watch: bool
-    dry_run: bool
-    json: bool
-    extent: Extent
-    """Which results are listed."""
-
-
-def make_mode(
-    watch: Watch = False,
-    dry_run: DryRun = False,
-    explain: Explain = False,
-    every: AllFailures = False,
-    json: options.Json = False,
-) -> Mode:
-    """The options of `run` and `judge` that choose what is done; a dry run always explains."""
-    return Mode(watch, dry_run, json, "failures" if every else "news")
-
-
 _with_run_options = options.grouped(
-    selection=options.make_selection, run_options=make_run_options, mode=make_mode
+    selection=options.selection(),
+    run_options=OptionGroup(RunOptions, RUN),
+    mode=OptionGroup(Mode, MODE),
 )
 
 

@@ -16,7 +16,7 @@ from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, here
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO, OK, USAGE, Problem
-from evalstore.planning.options import Kind
+from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:
     from evalstore.operations.list import Listing
@@ -84,11 +84,12 @@ def init(
 
 
 @app.command()
-def check(paths: options.Paths = None, json: options.Json = False) -> None:
+@options.grouped(selection=options.selection("paths"))
+def check(selection: SelectionOptions, json: options.Json = False) -> None:
     """Validate all files without calling a model."""
     from evalstore.operations.check import check as operation
 
-    report = operation(here(), tuple(paths or ()))
+    report = operation(here(), selection.paths)
     report.problems.extend(_problems_of_browser())
     if json:
         output.document(report)
@@ -123,6 +124,7 @@ def _problems_of_browser() -> Iterable[Problem]:
 
 
 @app.command()
+@options.grouped(selection=options.selection("paths", "tags", "exclude_tags", "name"))
 def ls(
     kind: Annotated[
         Kind,
@@ -131,25 +133,18 @@ def ls(
             help="tests, cases, models, evaluators, prompts, tools, schemas, tags, runs or checks.",
         ),
     ] = "tests",
-    paths: options.Paths = None,
     full: Annotated[
         bool, typer.Option("--full", help="With cases: include messages and instructions (JSON).")
     ] = False,
-    tags: options.Tags = None,
-    exclude_tags: options.ExcludeTags = None,
-    name: options.Name = None,
+    *,
+    selection: SelectionOptions,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """List tests, cases, models, runs, checks and more."""
     from evalstore.operations.list import list_things
 
-    listing = list_things(
-        here(),
-        kind,
-        options.make_selection(paths, tags=tags, exclude_tags=exclude_tags, name=name),
-        full=full,
-    )
+    listing = list_things(here(), kind, selection, full=full)
     output.end_with(USAGE if listing.left_out else OK)
     if json or (full and output_format == "table"):
         output.document(listing)

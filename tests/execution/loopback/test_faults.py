@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from evalstore.execution import retry_policy
 from evalstore.providers import answer_size
 from tests import endpoint
 from tests.execution.loopback.conftest import Place, Ran
@@ -65,8 +66,10 @@ STOPPING = {
 
 
 @pytest.fixture(autouse=True)
-def _small_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small answer is too large, and the next try follows soon."""
     monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(retry_policy, "_FIRST_DELAY", 0.01)
 
 
 def options(fault: str) -> tuple[str, ...]:
