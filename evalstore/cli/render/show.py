@@ -23,6 +23,7 @@ from evalstore.values import URGENCY, Json, Message, Usage, order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
@@ -31,14 +32,18 @@ _INNER = ("kind", "scheme", "nonce", "key")
 _TIMES = ("started", "ended", "at")
 
 
-def print_shown(item: ShownItem | AnswerView) -> None:
+def print_shown(item: ShownItem | AnswerView | VerdictExplanation) -> None:
     """A stored thing for people, in the way of its kind."""
     if isinstance(item, ShownItem):
         _PRINTERS.get(item.kind, _print_anything)(item)
         return
-    from evalstore.cli.render.answer import print_answer  # only for sessions
+    from evalstore.cli.render.answer import print_answer  # only for sessions and cases
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
-    print_answer(item)
+    if isinstance(item, VerdictExplanation):
+        print_answer(item.answer, item)
+    else:
+        print_answer(item)
 
 
 def _print_run(item: ShownItem) -> None:

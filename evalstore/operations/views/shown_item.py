@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.errors import EvalstoreError
 from evalstore.operations.show import ShownItem, show_file, show_item
+from evalstore.operations.views.case_reference import read_reference
 from evalstore.planning.open_project import open_store
 from evalstore.store.revisions import WORK, resolve
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.planning.options import Location
+    from evalstore.values import Json
 
 
-def show(location: Location, revision: str) -> ShownItem:
+def show(
+    location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
+) -> ShownItem | ExplainedCase:
     """A stored thing as JSON has it; `REV:path` is a test file's cases as they were in that run.
 
-    `@work` is the workspace as it is now.
+    `@work` is the workspace as it is now, and `[REV:]FILE::ROW` a case with the explanation of its
+    verdict: of the candidate and the system prompt that are named.
 
     Raises `RevisionError`.
     """
+    if (explained := _explain_case(location, revision, model, prompt)) is not None:
+        return ExplainedCase(explained)
+    return _show(location, revision)
+
+
+def _show(location: Location, revision: str) -> ShownItem:
     text, colon, path = revision.partition(":")
     if text == WORK:
         from evalstore.operations import show_workspace  # plans all cases
@@ -38,14 +52,52 @@ def show(location: Location, revision: str) -> ShownItem:
         return show_item(location, store, kind, id)
 
 
-def show_to_people(location: Location, revision: str) -> ShownItem | AnswerView:
-    """The same for people, who are shown the page of an answer in place of a session."""
+def show_to_people(
+    location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
+) -> ShownItem | AnswerView | VerdictExplanation:
+    """The same for people: a session or a case is the page of an answer, with its explanation."""
+    if (explained := _explain_case(location, revision, model, prompt)) is not None:
+        return explained
     if ":" in revision or revision == WORK:
-        return show(location, revision)
+        return _show(location, revision)
     with open_store(location) as store:
         kind, id = resolve(store, revision)
         if kind == "session":
             from evalstore.operations.views.answer import read_answer  # only for sessions
+            from evalstore.operations.views.verdict_explanation import explain_session
 
-            return read_answer(location, store, id)
+            view = read_answer(location, store, id)
+            return explain_session(location, store, view) or view
         return show_item(location, store, kind, id)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCase:
+    """A case with the explanation of its verdict, as `show --json` has it."""
+
+    explanation: VerdictExplanation
+
+    def document(self) -> Json:
+        """As JSON."""
+        result = self.explanation.result
+        return {
+            "kind": "case",
+            "id": result.evaluation or result.test,
+            **self.explanation.document(),
+        }
+
+
+def _explain_case(
+    location: Location, text: str, model: str | None, prompt: str | None
+) -> VerdictExplanation | None:
+    """The explanation of a case; None for a text that names something else."""
+    if (reference := read_reference(text)) is not None:
+        from evalstore.operations.views.explained_case import explain_case  # plans the case
+
+        return explain_case(location, reference, model, prompt)
+    if model is not None or prompt is not None:
+        raise EvalstoreError(
+            "'--model' and '--prompt' select among the results of a case",
+            hint="write FILE::ROW, or leave them out",
+        )
+    return None
