@@ -22,7 +22,7 @@ scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
 run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
 gate failed
 """
-HINT = '(use "evalstore show ID" to read an answer)\n'
+HINT = '(use "evalstore show tests/weather.md::city=Oslo" to see why the first one failed)\n'
 SECOND = """\
 1 failure as before (--all lists it)
 

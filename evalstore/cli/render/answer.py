@@ -61,11 +61,16 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     for block in shown:
         print_block(block, columns=columns)
     if explanation:
-        for title, lines in explanation_sections(explanation, now, signs={}):
-            output.line(output.paint(f"{title}:", bold=True))
-            print_lines(lines, columns)
+        print_explanation(explanation)
     output.line()
     print_lines(footer_lines(view, now), columns)
+
+
+def print_explanation(explanation: VerdictExplanation) -> None:
+    """Print where an answer differs from what was expected, and since when."""
+    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, signs={}):
+        output.line(output.paint(f"{title}:", bold=True))
+        print_lines(lines, output.table_width())
 
 
 def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:

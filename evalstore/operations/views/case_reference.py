@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from evalstore.results import Result
 
 _PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
 """How commands print a case with several system prompts."""
@@ -32,3 +36,15 @@ def read_reference(text: str) -> CaseReference | None:
     if revision is None and case.endswith(".md"):
         return CaseReference(case)
     return None
+
+
+def show_command(result: Result, prompt: str = "", *, names_model: bool = True) -> str:
+    """The command that shows why a result has its verdict.
+
+    `prompt` is the name of its system prompt when the case has several.
+    """
+    case = f"{result.file}::{result.row}" if result.row else result.file
+    words = ["evalstore", "show", case]
+    words += ["-m", result.model] if names_model else []
+    words += ["--prompt", prompt] if prompt else []
+    return shlex.join(words)

@@ -96,7 +96,7 @@ def _find_cells(
             return run, cells
     where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
     raise RevisionError(
-        f"{where} have no result of '{case}'" if not revision else f"{where} has no such result",
+        f"'{case}' has no result in {where}",
         hint="'evalstore run' asks for answers; '@work:FILE::ROW' shows the workspace",
     )
 
@@ -116,9 +116,9 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
         name, row = case.split(" [", 1)[0], case
     file = find_file(location, workspace, nodes, name, run.id)
     files = store.load_case_files([nodes[file]])
-    whole = f"{workspace.root / file}"
-    named = whole + case[len(name) :] if row else whole
-    (target,) = find_targets(location, workspace, nodes, {file: files[nodes[file]]}, (named,))
+    named = file + case[len(name) :] if row else file
+    known = {file: files[nodes[file]]}
+    (target,) = find_targets(location, workspace, nodes, known, (named,))
     return target.path, target.row
 
 

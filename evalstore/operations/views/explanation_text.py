@@ -14,7 +14,6 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
     StyledLine,
     StyledSpan,
-    heading,
     marked_spans,
     text_lines,
     verdict_span,
@@ -56,15 +55,6 @@ def explanation_sections(
         listed = list(lines)
         if listed:
             yield title, listed
-
-
-def explanation_lines(
-    explanation: VerdictExplanation, now: int, *, signs: Mapping[str, str]
-) -> Iterator[StyledLine]:
-    """All sections with their titles."""
-    for title, lines in explanation_sections(explanation, now, signs=signs):
-        yield heading(title)
-        yield from lines
 
 
 # --- differences

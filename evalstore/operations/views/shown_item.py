@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.show import ShownItem, show_file, show_item
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.planning.options import Location
+    from evalstore.store import Store
     from evalstore.values import Json
 
 
@@ -48,13 +49,16 @@ def _show(location: Location, revision: str) -> ShownItem:
         if kind == "session":
             from evalstore.operations.views.session_document import show_session
 
-            return show_session(store, id)
+            item = show_session(store, id)
+            explanation = _explain_session(location, store, id)
+            item.related |= explanation.document_of_history() if explanation else {}
+            return item
         return show_item(location, store, kind, id)
 
 
 def show_to_people(
     location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
-) -> ShownItem | AnswerView | VerdictExplanation:
+) -> ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement:
     """The same for people: a session or a case is the page of an answer, with its explanation."""
     if (explained := _explain_case(location, revision, model, prompt)) is not None:
         return explained
@@ -64,11 +68,28 @@ def show_to_people(
         kind, id = resolve(store, revision)
         if kind == "session":
             from evalstore.operations.views.answer import read_answer  # only for sessions
-            from evalstore.operations.views.verdict_explanation import explain_session
 
-            view = read_answer(location, store, id)
-            return explain_session(location, store, view) or view
-        return show_item(location, store, kind, id)
+            return _explain_session(location, store, id) or read_answer(location, store, id)
+        item = show_item(location, store, kind, id)
+        if kind == "judgement":
+            explanation = _explain_session(location, store, item.content["sessions"][0])
+            return ExplainedJudgement(item, explanation)
+        return item
+
+
+def _explain_session(location: Location, store: Store, id: str) -> VerdictExplanation | None:
+    """The explanation of the verdict on an answer; None when no recent run has it."""
+    from evalstore.operations.views.answer import read_answer
+    from evalstore.operations.views.verdict_explanation import explain_session
+
+    return explain_session(location, store, read_answer(location, store, id))
+
+
+class ExplainedJudgement(NamedTuple):
+    """A judgement with the explanation of the verdict that it belongs to."""
+
+    item: ShownItem
+    explanation: VerdictExplanation | None
 
 
 @dataclass(frozen=True, slots=True)

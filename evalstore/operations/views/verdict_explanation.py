@@ -6,7 +6,7 @@ All of it follows from what is stored; no model is called and no code of the wor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.checks.answer_binding import HeldConversation
@@ -87,6 +87,12 @@ class VerdictExplanation:
             "answer": answer.answer,
             "together": [to_json(member) for member in answer.together],
             "judgements": [_describe_judgement(each) for each in answer.opinions],
+            **self.document_of_history(),
+        }
+
+    def document_of_history(self) -> dict[str, Json]:
+        """As JSON: what the page of the answer does not have."""
+        return {
             "failedChecks": [_describe_check(check) for check in self.failed_checks],
             "history": _describe_history(self.history) if self.history else None,
             "others": [_describe_other(other) for other in self.others],
@@ -157,17 +163,35 @@ def _describe_other(other: OtherResult) -> Json:
 
 
 def explain_result(
-    location: Location, result: Result, run: str | None, session: str | None = None
+    location: Location,
+    result: Result,
+    run: str | None,
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
 ) -> VerdictExplanation:
     """Explain a result of a run, or of the workspace when `run` is None.
 
     Of several attempts `session` names one; without it, the first that did not pass is explained.
+    `view` is the page of the answer, if it has been read.
     """
-    if run is None:
-        with open_project(location) as project:
-            return explain_workspace_result(project, result, (), session)
     with open_store(location) as store:
-        return explain_stored_result(location, store, result, store.load_run(run), session=session)
+        stored = store.load_run(run) if run else _newest_run_with(store, result)
+        if stored is not None:
+            explanation = explain_stored_result(
+                location, store, result, stored, session=session, view=view
+            )
+            return explanation if run else replace(explanation, run=None)
+    with open_project(location) as project:
+        return explain_workspace_result(project, result, (), session=session, view=view)
+
+
+def _newest_run_with(store: Store, result: Result) -> Run | None:
+    """The newest run, if it has this very result; then the workspace need not be read."""
+    for run in store.find_recent_runs(limit=1):
+        if result in read_results(store, run, only=result.file):
+            return run
+    return None
 
 
 def explain_session(
@@ -178,7 +202,7 @@ def explain_session(
         return None
     for run in store.find_recent_runs():
         for result in read_results(store, run, only=view.file):
-            if (result.row, view.id in result.sessions) == (view.row, True):
+            if result.row == view.row and view.id in result.sessions:
                 return explain_stored_result(location, store, result, run, view=view)
     return None
 
@@ -209,11 +233,16 @@ def explain_stored_result(
 
 
 def explain_workspace_result(
-    project: Project, result: Result, cells: Sequence[Result], session: str | None = None
+    project: Project,
+    result: Result,
+    cells: Sequence[Result],
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
 ) -> VerdictExplanation:
     """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
-    view = _read_view(location, store, result, None, session)
+    view = view or _read_view(location, store, result, None, session)
     names = _prompt_names(location, cells)
     file = project.reading.files.get(result.file)
     case = next((case for case in file.cases if case.row == result.row), None) if file else None
