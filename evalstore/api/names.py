@@ -19,8 +19,10 @@ def run_id(location: Location, run: Run | str | None) -> str | None:
     from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve_run
 
-    if run is None or not isinstance(run, str):
-        return run and run.id
+    if run is None:
+        return None
+    if not isinstance(run, str):
+        return run.id
     with open_store(location) as store:
         return resolve_run(store, run).id
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 20_000
 """The most characters of a text in which the nearest passage is searched."""
-_LEAST_SCORE = 50
+_LONGEST_WORD = 40
+"""The most characters by which a passage is extended to a whole word."""
+_LEAST_SCORE = 70
 """How similar a passage must be to be called the nearest one: 0..100."""
 
 
@@ -145,4 +147,18 @@ def _align(part: str, text: str) -> tuple[str, int, int, float]:
     alignment = partial_ratio_alignment(part, text)
     if alignment is None:
         return part, 0, 0, 0.0
-    return part, alignment.dest_start, alignment.dest_end, alignment.score
+    start, end = _whole_words(text, alignment.dest_start, alignment.dest_end)
+    return part, start, end, alignment.score
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range of the whole words of a range, without the blanks around them."""
+    passage = text[start:end]
+    start += len(passage) - len(passage.lstrip())
+    end -= len(passage) - len(passage.rstrip())
+    least, most = max(0, start - _LONGEST_WORD), min(len(text), end + _LONGEST_WORD)
+    while start > least and text[start - 1].isalnum() and text[start].isalnum():
+        start -= 1
+    while end < most and text[end - 1].isalnum() and text[end].isalnum():
+        end += 1
+    return start, end

@@ -136,7 +136,10 @@ def test_a_session_of_several_system_prompts_names_its_own(
 ) -> None:
     found = [one["session"] for one in documents("run")["cases"]]
     places = [evalstore("show", id).stdout.splitlines()[1] for id in found]
-    assert places == ["tests/t.md (brief)", "tests/t.md (no prompt)"]
+    assert places == [
+        "pass  tests/t.md (brief)  scripted/one",
+        "pass  tests/t.md (no prompt)  scripted/one",
+    ]
 
 
 def test_a_run_names_the_system_prompts(
@@ -172,4 +175,6 @@ def test_one_system_prompt_is_not_named(
 ) -> None:
     edit(prompted / "tests/t.md", "[brief, null]", "[brief]")
     (case,) = documents("run")["cases"]
-    assert evalstore("show", case["session"]).stdout.splitlines()[1] == "tests/t.md"
+    assert evalstore("show", case["session"]).stdout.splitlines()[1] == (
+        "pass  tests/t.md  scripted/one"
+    )

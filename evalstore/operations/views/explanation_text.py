@@ -149,6 +149,8 @@ def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[Styled
     if history is None:
         return
     outcome, opposite = ("passing", "failed") if history.passes else ("failing", "passed")
+    if not history.passes and explanation.result.verdict not in ("fail", None):
+        outcome = "not passing"  # undecided, or an error
     since = StyledSpan(_run_text(history.since, now))
     lead = StyledSpan(f"{outcome} since ", "pass" if history.passes else "fail")
     if history.before is None:

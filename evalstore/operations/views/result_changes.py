@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.rendering import answer_text
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case, Json
+    from evalstore.values import Case
 
 _CONTEXT = 1
 """Equal lines that are shown around an edit."""
@@ -34,21 +34,23 @@ class JudgedResult(NamedTuple):
     case: Case
 
 
-class ResultChange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ResultChange:
     """One thing that changed."""
 
+    JSON_FIELDS = ("text", "lines")
     text: str
     hunks: tuple[tuple[ChangedLine, ...], ...] = ()
     """The edited lines, with the words that differ."""
 
-    def document(self) -> Json:
-        """As JSON, with the edited lines as text."""
-        lines = [
+    @property
+    def lines(self) -> list[str]:
+        """The edited lines behind their signs: a blank, `-` or `+`."""
+        return [
             line.sign + "".join(piece.text for piece in line.pieces)
             for hunk in self.hunks
             for line in hunk
         ]
-        return {"change": self.text, "lines": lines}
 
 
 def find_changes(

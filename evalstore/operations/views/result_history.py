@@ -95,7 +95,8 @@ def find_history(
     that its `file` had in the newest run, and the `project`. The newest 100 runs are searched.
     """
     is_stored = case is None
-    earlier = list(store.find_recent_runs(before=run, limit=RUNS_SEARCHED))
+    last = run if is_stored else None
+    earlier = list(store.find_recent_runs(before=last, limit=RUNS_SEARCHED))
     runs = [run, *earlier] if is_stored else earlier
     search = _Search(store, folder, runs, file or current.file)
     records: list[JudgedResult] = []
@@ -204,9 +205,10 @@ def _version(record: JudgedResult) -> tuple[object, ...]:
     candidate = record.run.find_candidate(result.model)
     version = candidate and (candidate.model, candidate.temperature)
     case = record.case
+    judges = {judge.evaluator for judge in record.run.evaluators}
     return (
         *(sorted(result.tests), result.evaluation, result.prompt, version, case.recorded),
-        *(case.temperature, case.seed),
+        *(case.temperature, case.seed, judges if "models" in case.judged_by else None),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def show(
     location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
-) -> ShownItem | ExplainedCase:
+) -> ShownItem | dict[str, Json]:
     """A stored thing as JSON has it; `REV:path` is a test file's cases as they were in that run.
 
     `@work` is the workspace as it is now, and `[REV:]FILE::ROW` a case with the explanation of its
@@ -30,7 +29,8 @@ def show(
     Raises `RevisionError`.
     """
     if (explained := _explain_case(location, revision, model, prompt)) is not None:
-        return ExplainedCase(explained)
+        result = explained.result
+        return {"kind": "case", "id": result.evaluation or result.test, **explained.document()}
     return _show(location, revision)
 
 
@@ -90,22 +90,6 @@ class ExplainedJudgement(NamedTuple):
 
     item: ShownItem
     explanation: VerdictExplanation | None
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedCase:
-    """A case with the explanation of its verdict, as `show --json` has it."""
-
-    explanation: VerdictExplanation
-
-    def document(self) -> Json:
-        """As JSON."""
-        result = self.explanation.result
-        return {
-            "kind": "case",
-            "id": result.evaluation or result.test,
-            **self.explanation.document(),
-        }
 
 
 def _explain_case(

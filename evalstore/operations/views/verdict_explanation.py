@@ -71,7 +71,7 @@ class VerdictExplanation:
     others: tuple[OtherResult, ...] = ()
     """The results of the same case with other system prompts and candidates."""
 
-    def document(self) -> Json:
+    def document(self) -> dict[str, Json]:
         """As JSON."""
         result, answer = self.result, self.answer
         return {
@@ -131,7 +131,7 @@ def _describe_history(history: ResultHistory) -> Json:
         "passes": history.passes,
         "since": _describe_run(history.since),
         "before": _describe_run(history.before) if history.before else None,
-        "changes": [change.document() for change in history.changes],
+        "changes": to_json(history.changes),
         "verdicts": list(history.counts.verdicts),
         "judged": history.counts.judged,
         "passed": history.counts.passed,
