@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 

@@ -110,7 +110,8 @@ def _candidates(
         return
     yield from _models(_reader(store, project), id, old.model, new.model)
     if old.temperature != new.temperature:
-        yield ResultChange(f"temperature of {id}: {old.temperature} -> {new.temperature}")
+        values = (_number(each.temperature) for each in (old, new))
+        yield ResultChange(f"temperature of {id}: {' -> '.join(values)}")
 
 
 def _models(versions: VersionReader, id: str, was: str, now: str) -> Iterator[ResultChange]:
@@ -146,9 +147,12 @@ def _evaluator(versions: VersionReader, id: str, was: str, now: str) -> Iterator
         for difference in differ_prompts(*prompts):
             yield ResultChange(f"evaluator {id}: prompt {difference}")
     if old.get("temperature") != new.get("temperature"):
-        yield ResultChange(
-            f"evaluator {id}: temperature {old.get('temperature')} -> {new.get('temperature')}"
-        )
+        values = (_number(each.get("temperature")) for each in (old, new))
+        yield ResultChange(f"evaluator {id}: temperature {' -> '.join(values)}")
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
 
 
 def _reader(store: Store, project: Project | None) -> VersionReader:

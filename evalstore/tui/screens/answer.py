@@ -11,10 +11,10 @@ from evalstore.operations.views.styled_text import BLANK, StyledLine, heading, t
 from evalstore.results import Result
 from evalstore.tui.render.answer import place_lines
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts
-from evalstore.tui.render.explanation import explained_lines
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.screens.actions import CaseActionsPage
+from evalstore.tui.screens.answer_explanation import append_explanation
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.markdown_view import MarkdownView
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.tui.render.export import Exported
     from evalstore.tui.state.navigation import Position
 
@@ -193,18 +192,7 @@ class AnswerPage(CaseActionsPage):
         self._show_title()
         self._show_markdown()
         if texts.view.id is not None and self.navigator.other is None:
-            self._read_explanation(position, texts)
-
-    def _read_explanation(self, position: Position, texts: AnswerTexts) -> None:
-        """Read why the result has its verdict, and append it below the answer."""
-        source, result, run = self.source, self.navigator.result, self.navigator.cases.run
-
-        def show(explanation: VerdictExplanation | None) -> None:
-            if explanation and position == self.navigator.position:
-                lines = [*texts.lines, *explained_lines(explanation)]
-                self.query_one("#text", TextView).show(lines, stay=True)
-
-        self.fetch(lambda: source.explanation(result, run, texts.view), show, group="explanation")
+            append_explanation(self, self.navigator, position, texts)
 
     def _show_sides(
         self, lines: Sequence[StyledLine], others: Sequence[StyledLine], *, stay: bool = False
