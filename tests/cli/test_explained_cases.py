@@ -8,12 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from evalstore.display import columns_of
 from evalstore.operations.views import result_history
 from tests.builders import tree
 from tests.cli.conftest import JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
+from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
 
 CHECK = """\
@@ -171,6 +173,37 @@ def test_what_changed_when_the_case_began_to_fail(
         *changes,
         "this version: judged once",
     ]
+
+
+REPEATED = """\
+---
+repetitions: 3
+---
+
+# 👤
+
+Hi
+
+---
+
+~~~checks
+- {expr: 'len(answers) == 3', scope: case}
+~~~
+"""
+
+
+def test_another_number_of_repetitions_is_told(echo: Echo, evalstore: Evalstore) -> None:
+    tree(Path(), {"tests/t.md": REPEATED})
+    evalstore("run", "-q")
+    edit(Path("tests/t.md"), "repetitions: 3", "repetitions: 2")
+    evalstore("run", "-q")
+    lines = history(evalstore, "tests/t.md")
+    assert lines[:2] == [
+        "failing since run <short> (<when>)",
+        "passed last in run <short> (<when>)",
+    ]
+    assert lines[3] == "  test text edited"
+    assert lines[-3:-1] == ["    - (held [-3-] times)", "    + (held {+2+} times)"]
 
 
 def flipping(echo: Echo, *words: str) -> None:
@@ -501,3 +534,30 @@ def test_the_json_has_what_the_page_has(echo: Echo, evalstore: Evalstore, docume
     session = documents("show", document["session"])
     assert session["related"]["history"] == document["history"]
     assert session["related"]["failedChecks"] == document["failedChecks"]
+
+
+def test_no_escape_sequence_of_an_answer_or_of_a_test_reaches_the_terminal(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write("10 \\x1b[31meuros \x07now")
+    evalstore("run", "-q")
+    write("20 \x07euros\u202e now", "10 \x07euros")
+    echo.reply = lambda text: f"{text}\x1b[31m [bold]"
+    evalstore("run", "-q")
+    shown = evalstore("show", "tests/t.md").stdout
+    assert section(shown, "where it differs")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", shown)
+
+
+def test_the_document_of_a_case_follows_the_schema(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    evalstore("run", "-q")
+    write("20 euros")
+    evalstore("run", "-q")
+    document = documents("show", "tests/t.md")
+    jsonschema.Draft202012Validator(schema_of(["show"])).validate(document)
+    document["history"]["flips"] = "often"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema_of(["show"])).validate(document)

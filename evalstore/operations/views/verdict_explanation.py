@@ -17,7 +17,7 @@ from evalstore.clock import iso
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.views.answer import AnswerView, question_of, read_answer
-from evalstore.operations.views.result_history import ResultHistory, find_history
+from evalstore.operations.views.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.operations.workspace_results import workspace_as_run
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.plan import CHECKS
@@ -53,6 +53,16 @@ class OtherResult:
     """The name of the system prompt when the case has several; else empty."""
     result: Result
 
+    @property
+    def model(self) -> str:
+        """The candidate."""
+        return self.result.model
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict, or `pending`; None for an answer that nothing judges."""
+        return self.result.word
+
 
 @dataclass(frozen=True, slots=True)
 class VerdictExplanation:
@@ -70,6 +80,26 @@ class VerdictExplanation:
     """None when no run has judged the case."""
     others: tuple[OtherResult, ...] = ()
     """The results of the same case with other system prompts and candidates."""
+
+    @property
+    def model(self) -> str:
+        """The candidate."""
+        return self.result.model
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict, or `pending`; None for an answer that nothing judges."""
+        return self.result.word
+
+    @property
+    def since(self) -> Run | None:
+        """The first run of those without a break that passed or failed alike."""
+        return self.history.since if self.history else None
+
+    @property
+    def counts(self) -> VerdictCounts:
+        """The newest verdicts on this version of the case."""
+        return self.history.counts if self.history else VerdictCounts(())
 
     def document(self) -> dict[str, Json]:
         """As JSON."""
