@@ -28,7 +28,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
     "show": (
         "evalstore show 7f3c",
-        "evalstore show @~1:tests/late.md",
         "evalstore show tests/weather.md::city=Oslo",
     ),
     "diff": (
