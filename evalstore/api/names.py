@@ -14,6 +14,19 @@ def run_revision(run: Run | str) -> str:
     return run if isinstance(run, str) else run.id
 
 
+def run_id(location: Location, run: Run | str | None) -> str | None:
+    """The full id of a run; None stands for the workspace. Raises `RevisionError`."""
+    from evalstore.planning.open_project import open_store
+    from evalstore.store.revisions import resolve_run
+
+    if run is None:
+        return None
+    if not isinstance(run, str):
+        return run.id
+    with open_store(location) as store:
+        return resolve_run(store, run).id
+
+
 def session_id(location: Location, text: str) -> str:
     """The full id of a session; raises `RevisionError` when the text names none."""
     from evalstore.errors import RevisionError

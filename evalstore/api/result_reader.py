@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.api.answers import Answer, answer_from
-from evalstore.api.names import run_revision, session_id
+from evalstore.api.names import run_id, run_revision, session_id
 from evalstore.api.opened_workspace import OpenedWorkspace
 from evalstore.api.options import StrPath, texts
 from evalstore.planning.options import SelectionOptions
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.operations.grep import In, SearchHit
     from evalstore.operations.stats import Stats
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.runs import Run
 
 
@@ -55,6 +56,32 @@ class ResultReader(OpenedWorkspace):
             if session is None and not result.sessions:
                 return answer_from(question_of(location, result, None))
             return answer_from(session_of(location, session or result.sessions[0], result))
+
+    def explain(
+        self,
+        case: Result | str,
+        run: Run | str | None = "@",
+        *,
+        session: str | None = None,
+        model: str | None = None,
+        prompt: str | None = None,
+    ) -> VerdictExplanation:
+        """Why a case has its verdict: where the answer differs, since when, and what changed then.
+
+        `case` is a result of `run` (None: of the workspace), of which `session` names an attempt.
+        Or it is `FILE::ROW`, as for `show`: then `model` names a candidate and `prompt` a system
+        prompt, else the result that failed is explained; without a revision before it, that of
+        the newest run that has one.
+        """
+        from evalstore.operations.views.case_reference import CaseReference, read_reference
+        from evalstore.operations.views.explained_case import explain_case
+        from evalstore.operations.views.verdict_explanation import explain_result
+
+        with self._use() as location:
+            if isinstance(case, str):
+                reference = read_reference(case) or CaseReference(case)
+                return explain_case(location, reference, model, prompt)
+            return explain_result(location, case, run_id(location, run), session=session)
 
     def diff(
         self,

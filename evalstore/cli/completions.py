@@ -43,6 +43,11 @@ def runs(incomplete: str) -> list[str]:
     return _starting(["@", "@~1", "@work", *ids], incomplete)
 
 
+def revisions_and_places(incomplete: str) -> list[str]:
+    """Runs, test files, and after `::` the rows of a file."""
+    return [*runs(incomplete), *places(incomplete)]
+
+
 def _rows(kind: str) -> list[dict[str, Any]]:
     from evalstore.operations.list import list_things
     from evalstore.planning.options import Location, SelectionOptions

@@ -26,7 +26,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "view": ("evalstore view", "evalstore view @~1"),
     "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
-    "show": ("evalstore show 7f3c", "evalstore show @~1:tests/late.md"),
+    "show": (
+        "evalstore show 7f3c",
+        "evalstore show tests/weather.md::city=Oslo",
+    ),
     "diff": (
         "evalstore diff @~1 @",
         "evalstore diff --model openai/gpt-4o --vs openai/gpt-4o-mini",

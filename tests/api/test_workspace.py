@@ -127,6 +127,35 @@ def test_what_has_no_answer_shows_what_is_asked_and_why_it_failed(workspace: Wor
     assert len(answer.failures) == 1
 
 
+def test_a_verdict_is_explained_for_a_result_and_for_a_case(workspace: Workspace) -> None:
+    run = workspace.run().run
+    result = workspace.results()[1]
+
+    why = workspace.explain(result)
+    assert (why.run, why.verdict, why.model) == (run, "fail", result.model)
+    assert why.answer.answer == "Hello!"
+    assert why.since is not None
+    assert (why.since.id, why.counts.verdicts) == (run, ("fail",))
+    assert workspace.explain(f"{HELLO}::French") == why
+    assert workspace.explain(result, run) == workspace.explain(result, workspace.runs()[0]) == why
+    now = workspace.explain(result, None)
+    assert (now.run, now.history) == (None, why.history)
+    with pytest.raises(evalstore.EvalstoreError, match="no row is called"):
+        workspace.explain(f"{HELLO}::Klingon")
+
+
+def test_a_result_of_the_workspace_is_explained_as_the_files_have_it(workspace: Workspace) -> None:
+    run = workspace.run().run
+    workspace.label(f"{HELLO}::French", "pass", by="Ada")
+    why = workspace.explain(f"@work:{HELLO}::French")
+    assert (why.run, why.verdict) == (None, "pass")
+    assert why.since is not None
+    assert why.since.id == "workspace"
+    assert why.history is not None
+    assert why.history.before is not None
+    assert why.history.before.id == run
+
+
 def test_an_id_that_is_not_of_a_session_is_not_an_answer(workspace: Workspace) -> None:
     report = workspace.run()
     with pytest.raises(evalstore.RevisionError, match="is a run, not a session"):

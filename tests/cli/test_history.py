@@ -202,21 +202,28 @@ def test_show_anything_by_its_id(workspace: Path, documents: Any, evalstore: Eva
 
 def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
     session = documents("run")["cases"][0]["session"]
-    head = "session <short>  scripted/one  <when>\ntests/weather.md [city=Oslo]\n"
+    head = "session <short>  scripted/one  <when>\n{}  tests/weather.md [city=Oslo]  scripted/one\n"
     judged = "fail  by scripted/judge  <when>  <short>\n  It is cold there.\n"
     talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
     messages = "instructions: The answer must be warm.\n"
+    since = (
+        "history:\n    failing since run <short> (<when>), the first run that judged it\n"
+        "    this version: judged once\n"
+    )
     foot = (
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
         "session <short>, question <short>, test <short>, model <short>\n"
     )
-    assert evalstore("show", session) == Ran(0, head + judged + talk + messages + foot, "")
+    page = head.format("fail") + judged + talk + messages + since + foot
+    assert evalstore("show", session) == Ran(0, page, "")
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
     why_not = "judged before the instructions or checks were edited"
     earlier = f"fail  by scripted/judge  ({why_not})  <when>  <short>\n  It is cold there.\n"
-    assert shown.startswith(head + "pass  by scripted/judge  <when>  <short>\n" + earlier + talk)
+    assert shown.startswith(
+        head.format("pass") + "pass  by scripted/judge  <when>  <short>\n" + earlier + talk
+    )
     messages = "instructions before an edit (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout

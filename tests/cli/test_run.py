@@ -22,7 +22,8 @@ scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
 run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
 gate failed
 """
-HINT = '(use "evalstore show ID" to read an answer)\n'
+HINT = '(use "evalstore show {}" to see why the first one failed)\n'
+OSLO = HINT.format("tests/weather.md::city=Oslo")
 SECOND = """\
 1 failure as before (--all lists it)
 
@@ -39,7 +40,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_a_first_run_asks_and_judges_everything(workspace: Path, evalstore: Evalstore) -> None:
-    assert evalstore("run") == Ran(1, FIRST, HINT)
+    assert evalstore("run") == Ran(1, FIRST, OSLO)
 
 
 def test_a_second_run_does_nothing_and_says_the_same(workspace: Path, evalstore: Evalstore) -> None:

@@ -58,7 +58,7 @@ def test_what_broke_or_was_fixed_is_listed_first_and_old_failures_are_counted(
         "scripted/one  1 call  1 tokens in  1 out  $0\n"
         "run <short> complete: 1 asked, 3 judged, 4 reused, $0\n"
         "gate failed\n",
-        DIFF + HINT,
+        DIFF + HINT.format("tests/b.md"),
     )
 
 

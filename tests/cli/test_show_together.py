@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.operations.views.answer import AnswerView
 from evalstore.operations.views.shown_item import show_to_people
+from evalstore.operations.views.verdict_explanation import VerdictExplanation
 from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
@@ -96,7 +96,7 @@ def test_a_session_shows_what_judges_it_together_with_others(
     shown = evalstore("show", sessions[0]).stdout
     listed = re.findall(r"^  [▸ ] (\d)  <short>  \w+\.$", shown, re.MULTILINE)
     assert listed == [str(number) for number in range(1, len(sessions) + 1)]
-    assert "\njudged together:\n  ▸ 1  <short>  " in shown
+    assert "\njudged together:\n  How is Oslo?\n  ▸ 1  <short>  " in shown
 
 
 def test_a_session_that_is_judged_alone_names_no_others(
@@ -180,7 +180,9 @@ def test_the_json_of_a_session_lists_the_judgements_of_its_page(
     write(written, GROUP.replace("scope: group}", "scope: group}\n- {allSame: city, scope: group}"))
     documents("run", "--yes")
     page = show_to_people(Location(written), session)
-    assert isinstance(page, AnswerView)
+    assert isinstance(page, VerdictExplanation)
     listed = documents("show", session)["related"]["evaluations"]
     assert len(listed) == 2
-    assert {judgement["id"] for judgement in listed} == {opinion.id for opinion in page.opinions}
+    assert {judgement["id"] for judgement in listed} == {
+        opinion.id for opinion in page.answer.opinions
+    }

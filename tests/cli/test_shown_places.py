@@ -134,9 +134,12 @@ def prompted(echo: Echo) -> Path:
 def test_a_session_of_several_system_prompts_names_its_own(
     prompted: Path, documents: Any, evalstore: Evalstore
 ) -> None:
-    actual = [case["session"] for case in documents("run")["cases"]]
-    places = [evalstore("show", id).stdout.splitlines()[1] for id in actual]
-    assert places == ["tests/t.md (brief)", "tests/t.md (no prompt)"]
+    sessions = [case["session"] for case in documents("run")["cases"]]
+    places = [evalstore("show", id).stdout.splitlines()[1] for id in sessions]
+    assert places == [
+        "pass  tests/t.md (brief)  scripted/one",
+        "pass  tests/t.md (no prompt)  scripted/one",
+    ]
 
 
 def test_a_run_names_the_system_prompts(
@@ -172,4 +175,6 @@ def test_one_system_prompt_is_not_named(
 ) -> None:
     edit(prompted / "tests/t.md", "[brief, null]", "[brief]")
     (case,) = documents("run")["cases"]
-    assert evalstore("show", case["session"]).stdout.splitlines()[1] == "tests/t.md"
+    assert evalstore("show", case["session"]).stdout.splitlines()[1] == (
+        "pass  tests/t.md  scripted/one"
+    )

@@ -21,7 +21,7 @@ from tests.importers.lve.repository import definition, instance
 OPTIONAL = {
     *("diff.models", "log.runs[].edits", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
-    "show.related",
+    *("show.related", "show.failedChecks", "show.history", "show.others"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     "ls runs.runs[].gitCommit",
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
@@ -124,6 +124,7 @@ It must be warm, unlike {{first}} `{{_file:note.txt}}`
 - {contains: Warm}
 ~~~
 """
+FAILING = "# 👤\n\nHi\n\n---\n\n~~~checks\n- contains: {}\n~~~\n"
 MESSAGES = """\
 ---
 messages:
@@ -206,6 +207,10 @@ def test_every_field_is_printed(
     show("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
     show("log", "tests/weather.md")
     show("show", run["cases"][0]["session"])
+    for text in ("Warm", "zebra"):
+        tree(workspace, {"tests/failing.md": FAILING.format(text)})
+        documents("run", "--yes", "tests/failing.md")
+    show("show", "tests/failing.md")
     show("stats", "--by", "model,prompt,tag,file")
     show("grep", "Warm")
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})

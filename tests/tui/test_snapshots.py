@@ -80,6 +80,7 @@ def standing_still() -> Iterator[None]:
     with (
         mock.patch("evalstore.tui.render.verdicts.ago", return_value="2 minutes ago"),
         mock.patch("evalstore.operations.views.answer_text.ago", return_value="2 minutes ago"),
+        mock.patch("evalstore.operations.views.explanation_text.ago", return_value="2 minutes ago"),
         mock.patch("evalstore.tui.render.export.time.strftime", return_value="120000"),
     ):
         yield

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.complexity import is_cheap_path
@@ -71,10 +71,27 @@ def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFind
         return CheckFinding(0.0, str(problem))
     schema = check["schema"]
     wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
-    return passes(wrong is None, wrong or "")
+    return passes(wrong is None, str(wrong or ""))
 
 
-def first_violation(schema: Json, value: Json) -> str | None:
+class SchemaViolation(NamedTuple):
+    """Where and how a value breaks a JSON Schema."""
+
+    path: tuple[str | int, ...]
+    message: str
+    rule: str = ""
+    """The keyword of the schema with its value."""
+    value: Json = None
+    """The value that breaks the rule."""
+
+    def __str__(self) -> str:
+        if not self.rule:
+            return self.message
+        place = ".".join(map(str, self.path)) or "the answer"
+        return f"{place} does not match the schema: {self.message}"
+
+
+def first_violation(schema: Json, value: Json) -> SchemaViolation | None:
     """Return where and how a value breaks a JSON Schema first; None when it does not.
 
     References are never fetched: one that leaves the schema is a violation by itself.
@@ -88,14 +105,14 @@ def first_violation(schema: Json, value: Json) -> str | None:
             errors, key=lambda violation: list(map(str, violation.absolute_path)), default=None
         )
     except Unresolvable as problem:
-        return f"the schema refers to something outside of it: {problem}"
+        return SchemaViolation((), f"the schema refers to something outside of it: {problem}")
     except OverflowError:  # from `multipleOf` with a fraction
-        return "the answer has a number that is too large for the schema"
+        return SchemaViolation((), "the answer has a number that is too large for the schema")
     if error is None:
         return None
-    place = ".".join(map(str, error.absolute_path)) or "the answer"
     message = error.message if len(error.message) <= _SHOWN else error.message[:_SHOWN] + "…"
-    return f"{place} does not match the schema: {message}"
+    rule = f"{error.validator}: {shown(error.validator_value)}"
+    return SchemaViolation(tuple(error.absolute_path), message, rule, error.instance)
 
 
 @lru_cache(maxsize=256)
@@ -176,7 +193,7 @@ def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) ->
     if any(comparison.agrees(candidate, value) for candidate in expected):
         return CheckFinding(1.0)
     if len(expected) == 1:
-        return CheckFinding(0.0, comparison.difference(expected[0], value) or "")
+        return CheckFinding(0.0, str(comparison.difference(expected[0], value) or ""))
     listed = f"one of {shown(expected)}" if expected else "nothing that could be found"
     return CheckFinding(0.0, f"expected {listed}, found {shown(value)}")
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evalstore.checks.json_values import shown
 from evalstore.display import difference
@@ -14,6 +15,23 @@ from evalstore.values import Json
 
 _KEY_SHOWN = 60
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+class JsonDifference(NamedTuple):
+    """The first difference of a value from an expected one."""
+
+    place: str
+    """Where it is, as JMESPath writes it; empty: the whole value."""
+    expected: str
+    found: str
+    texts: tuple[str, str] | None = None
+    """Both texts, whole, if two texts differ."""
+
+    def __str__(self) -> str:
+        place = f"at {self.place}: " if self.place else ""
+        if self.texts:
+            return place + difference(*self.texts)
+        return f"{place}expected {self.expected}, found {self.found}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +68,48 @@ class JsonComparison:
         is_number = isinstance(actual, int | float) and not isinstance(actual, bool)
         return is_number and bool(expected == actual)
 
-    def difference(self, expected: Json, actual: Json, place: str = "") -> str | None:
-        """Return the first difference with its place; None when there is none."""
+    def difference(self, expected: Json, actual: Json, place: str = "") -> JsonDifference | None:
+        """Return the first difference, or None. `place` is that of the values."""
         if isinstance(expected, dict) and isinstance(actual, dict):
             return self._of_mappings(expected, actual, place)
         if isinstance(expected, list) and isinstance(actual, list):
             return self._of_lists(expected, actual, place)
         if self.agrees(expected, actual):
             return None
+        texts = None
         if isinstance(expected, str) and isinstance(actual, str):
-            return f"{_at(place)}{difference(self.prepare(expected), self.prepare(actual))}"
-        return f"{_at(place)}expected {shown(expected)}, found {shown(actual)}"
+            texts = self.prepare(expected), self.prepare(actual)
+        return JsonDifference(place, shown(expected), shown(actual), texts)
 
-    def _of_mappings(self, expected: dict[str, Json], actual: Json, place: str) -> str | None:
+    def _of_mappings(
+        self, expected: dict[str, Json], actual: Json, place: str
+    ) -> JsonDifference | None:
         for key, value in expected.items():
             inside = step(place, key)
             if key not in actual:
-                return f"{_at(inside)}expected {shown(value)}, found no such key"
-            if words := self.difference(value, actual[key], inside):
-                return words
+                return JsonDifference(inside, shown(value), "no such key")
+            if first := self.difference(value, actual[key], inside):
+                return first
         more = None if self.subset else next((key for key in actual if key not in expected), None)
         if more is None:
             return None
-        return f"{_at(step(place, more))}expected no such key, found {shown(actual[more])}"
+        return JsonDifference(step(place, more), "no such key", shown(actual[more]))
 
-    def _of_lists(self, expected: list[Json], actual: list[Json], place: str) -> str | None:
+    def _of_lists(
+        self, expected: list[Json], actual: list[Json], place: str
+    ) -> JsonDifference | None:
         if not self.subset and not self.any_order:
             for number, (inner, other) in enumerate(zip(expected, actual, strict=False)):
-                if words := self.difference(inner, other, step(place, number)):
-                    return words
+                if first := self.difference(inner, other, step(place, number)):
+                    return first
         if self._lists_agree(expected, actual):
             return None
         if not self.subset and len(expected) != len(actual):
             many = "1 element" if len(expected) == 1 else f"{len(expected)} elements"
-            return f"{_at(place)}expected {many}, found {len(actual)}"
+            return JsonDifference(place, many, str(len(actual)))
         missing = shown(expected[self._first_missing(expected, actual)])
         order = "" if self.any_order else ", in this order"
-        return f"{_at(place)}expected the element {missing}{order}, found {shown(actual)}"
+        return JsonDifference(place, f"the element {missing}{order}", shown(actual))
 
     def _lists_agree(self, expected: list[Json], actual: list[Json]) -> bool:
         if self.subset:
@@ -167,7 +190,3 @@ def step(place: str, key: str | int) -> str:
         cut = key if len(key) <= _KEY_SHOWN else key[:_KEY_SHOWN] + "…"
         key = json.dumps(cut, ensure_ascii=False)
     return f"{place}.{key}" if place else key
-
-
-def _at(place: str) -> str:
-    return f"at {place}: " if place else ""

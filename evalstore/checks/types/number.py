@@ -46,8 +46,19 @@ def last_number(text: str, *, commas: bool = False) -> Decimal | None:
     pattern = _WITH_COMMAS if commas else _NUMBER
     # No number has white space in it, so the last word with a number is enough.
     numbers_by_word = map(pattern.findall, reversed(text.split()))
-    last = next(numbers for numbers in numbers_by_word if numbers)[-1]
-    number = Decimal(last.replace(",", "").replace("−", "-"), _EXACT)
+    return _as_decimal(next(numbers for numbers in numbers_by_word if numbers)[-1])
+
+
+def find_last_number(text: str, *, commas: bool = False) -> tuple[Decimal, int] | None:
+    """The last number in a text as `last_number` reads it, and the index at which it starts."""
+    matches = list((_WITH_COMMAS if commas else _NUMBER).finditer(text))
+    number = _as_decimal(matches[-1][0]) if matches else None
+    return None if number is None else (number, matches[-1].start())
+
+
+def _as_decimal(digits: str) -> Decimal | None:
+    """The number that a match of a pattern is; None when it is malformed."""
+    number = Decimal(digits.replace(",", "").replace("−", "-"), _EXACT)
     return None if number.is_nan() else number
 
 

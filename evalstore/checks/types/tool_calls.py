@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.json_values import shown
-from evalstore.checks.types.json_comparison import JsonComparison, match
+from evalstore.checks.types.json_comparison import JsonComparison, JsonDifference, match
 from evalstore.display import shorten
 from evalstore.files.fields import is_json, suggest
 from evalstore.values import Json, ToolCall
@@ -94,16 +94,46 @@ def _calls_tools(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
     if "expected" not in check:
         words = "the answer is a text, no tool was called"
         return passes(bool(calls) or count == 0, words)
-    comparison = JsonComparison(subject.prepare, check.get("arguments") == "subset")
+    comparison = _comparison(check, subject)
     allows_more = check.get("extra") == "allow"
-    find = _in_order if check.get("order") else _in_any_order
-    partners = find(comparison, check["expected"], calls, allows_more)
+    partners = _partners(comparison, check, calls)
     missing = [call for call, at in zip(check["expected"], partners, strict=True) if at is None]
     if missing:
         return CheckFinding(0.0, _missing(missing[0], partners, calls, comparison))
     more = [call for at, call in enumerate(calls) if at not in partners]
     words = f"expected no further call, found {_list(more)}"
     return passes(allows_more or not more, words)
+
+
+def nearest_difference(
+    check: Mapping[str, Json], subject: CheckInput
+) -> tuple[str, JsonDifference] | None:
+    """The tool of the first missing call, and the first difference of the nearest call's arguments.
+
+    None when no call is missing, or when there is no call of the same tool with other arguments.
+    """
+    calls = subject.reply.tool_calls
+    comparison = _comparison(check, subject)
+    expectations = check.get("expected", ())
+    partners = _partners(comparison, check, calls) if expectations else []
+    for expected, at in zip(expectations, partners, strict=True):
+        if at is None:
+            near = _nearest(expected, partners, calls)
+            difference = near and comparison.difference(expected["arguments"], _arguments(near))
+            return (expected["name"], difference) if difference else None
+    return None
+
+
+def _comparison(check: Mapping[str, Json], subject: CheckInput) -> JsonComparison:
+    return JsonComparison(subject.prepare, check.get("arguments") == "subset")
+
+
+def _partners(
+    comparison: JsonComparison, check: Mapping[str, Json], calls: Sequence[ToolCall]
+) -> list[int | None]:
+    """The index of the matching call for each expected call; None if there is none."""
+    find = _in_order if check.get("order") else _in_any_order
+    return find(comparison, check["expected"], calls, check.get("extra") == "allow")
 
 
 def _in_any_order(
@@ -150,7 +180,19 @@ def _missing(
 ) -> str:
     """Return the message that an expected call is missing, with the nearest actual call."""
     words = f"expected the call {_one(expected['name'], expected.get('arguments'))}"
-    near = next(
+    near = _nearest(expected, partners, calls)
+    message = f"{words}, found {_list(calls)}"
+    if near is None:
+        return message
+    differs = comparison.difference(expected["arguments"], _arguments(near))
+    return f"{message}; in the arguments, {differs}" if differs else f"{message}, in another order"
+
+
+def _nearest(
+    expected: Mapping[str, Json], partners: Sequence[int | None], calls: Sequence[ToolCall]
+) -> ToolCall | None:
+    """The first call of the same tool that matches no expectation, if arguments are expected."""
+    return next(
         (
             call
             for at, call in enumerate(calls)
@@ -158,11 +200,6 @@ def _missing(
         ),
         None,
     )
-    message = f"{words}, found {_list(calls)}"
-    if near is None:
-        return message
-    differs = comparison.difference(expected["arguments"], _arguments(near))
-    return f"{message}; in the arguments, {differs}" if differs else f"{message}, in another order"
 
 
 def _calls(count: int) -> str:

@@ -216,20 +216,38 @@ def show(
         str,
         typer.Argument(
             metavar="REV",
-            help="@, @~1, @work, an id, or REV:path.",
-            autocompletion=completions.runs,
+            help="@, @~1, @work, an id, REV:path, or FILE::ROW.",
+            autocompletion=completions.revisions_and_places,
         ),
     ] = "@",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="ID",
+            help="With FILE::ROW: the candidate (default: one that failed).",
+            autocompletion=completions.models,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt", metavar="NAME", help="With FILE::ROW: the system prompt, of several."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Show a run, answer, version, evaluation or failure.
 
-    `REV:path` shows what a test file asked and how it was judged in that run.
+    `REV:path` shows what a test file asked and how it was judged in that run. `FILE::ROW` shows
+    why a case passed or failed, where the answer differs from what was expected, and since when;
+    `REV:FILE::ROW` shows it in a run, and `@work:FILE::ROW` in the workspace.
     """
     from evalstore.cli.render.show import print_shown
     from evalstore.operations.views import shown_item
 
     if json:
-        output.document(shown_item.show(here(), revision))
+        output.document(shown_item.show(here(), revision, model=model, prompt=prompt))
     else:
-        print_shown(shown_item.show_to_people(here(), revision))
+        print_shown(shown_item.show_to_people(here(), revision, model=model, prompt=prompt))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
@@ -18,38 +17,60 @@ from evalstore.operations.views.answer_text import (
     together_lines,
 )
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.explanation_text import explained_place, explanation_sections
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerPlace, AnswerView
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
 
-def print_answer(view: AnswerView) -> None:
-    """Print an answer; with `-v` also the reasoning of judges and earlier instructions."""
+def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None) -> None:
+    """Print an answer; with `-v` also the reasoning of judges and earlier instructions.
+
+    With an explanation: where the answer differs from what was expected, and since when.
+    """
     now = time.time_ns() // 1000
+    columns = output.table_width()
     when = output.ago(view.facts.started, now) if view.facts else ""
-    kind = output.paint("session", "pending")
-    output.line(f"{kind} {output.short(view.id or '')}  {output.safe(view.model)}  {when}")
+    kind = output.paint("session" if view.id else "case", "pending")
+    model = view.model or (explanation.result.model if explanation else "")
+    output.line(f"{kind} {output.short(view.id or '')}  {output.safe(model)}  {when}".rstrip())
     several = len(view.places) > 1
-    print_lines(_place(place, with_verdict=several) for place in view.places)
-    print_lines(
-        missing_lines(view, is_judged=any(shown_place.is_judged for shown_place in view.places))
-    )
+    if explanation and not several:
+        print_lines([explained_place(explanation)], columns)
+    else:
+        print_lines((_place(place, with_verdict=several) for place in view.places), columns)
+    is_judged = any(shown_place.is_judged for shown_place in view.places)
+    print_lines(missing_lines(view, is_judged=is_judged), columns)
     for judgement in view.opinions:
         row = view.rows.get(judgement.id, "")
-        print_lines(judgement_lines(judgement, now, signs={}, row=row))
+        print_lines(judgement_lines(judgement, now, signs={}, row=row), columns)
     output.line()
     blocks = list(criteria(view))
     first = len([block for block in blocks if block.colour != "faint"])
     for block in conversation(view):
-        print_block(block)
+        print_block(block, columns=columns)
     if view.together:
         output.line(output.paint("judged together:", bold=True))
-        print_lines(together_lines(view))
-    for block in chain(blocks, reasoning(view)) if output.verbose else blocks[:first]:
-        print_block(block)
+        print_lines(together_lines(view), columns)
+    has_failed = explanation is not None and explanation.result.verdict not in ("pass", None)
+    shown = blocks if output.verbose else blocks[:first]
+    if output.verbose or has_failed:
+        shown = [*shown, *reasoning(view)]
+    for block in shown:
+        print_block(block, columns=columns)
+    if explanation:
+        print_explanation(explanation)
     output.line()
-    print_lines(footer_lines(view, now))
+    print_lines(footer_lines(view, now), columns)
+
+
+def print_explanation(explanation: VerdictExplanation) -> None:
+    """Print where an answer differs from what was expected, and since when."""
+    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, signs={}):
+        output.line(output.paint(f"{title}:", bold=True))
+        print_lines(lines, output.table_width())
 
 
 def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:

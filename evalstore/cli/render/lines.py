@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.styled_text import StyledLine, StyledSpan, TextBlock
+    from evalstore.operations.views.styled_text import TextBlock
+
+_WORD = re.compile(r"\s*\S+|\s+$")
+_LEAST = 20
+"""The fewest columns to which a line is wrapped."""
 
 
-def print_lines(lines: Iterable[StyledLine]) -> None:
-    """Print lines as long as they are."""
+def print_lines(lines: Iterable[StyledLine], columns: int | None = None) -> None:
+    """Print lines, wrapped between words to this many columns, or as long as they are."""
     for line in lines:
-        text = " " * line.indent + "".join(map(_paint, line.spans))
-        output.line(text.rstrip())
+        for part in _fit(line, columns):
+            text = " " * part.indent + "".join(map(_paint, part.spans))
+            output.line(text.rstrip())
+
+
+def _fit(line: StyledLine, columns: int | None) -> Iterator[StyledLine]:
+    """The parts of a line that fit in the columns; those after the first are indented deeper."""
+    if columns is None or output.columns_of(line.text) + line.indent <= columns:
+        yield line
+        return
+    blanks = len(line.text) - len(line.text.lstrip(" "))
+    indent, left = line.indent, max(_LEAST, columns - line.indent)
+    spans: list[StyledSpan] = []
+    for span in line.spans:
+        for word in _words(span, columns):
+            text = word.text if spans or indent == line.indent else word.text.lstrip(" ")
+            width = output.columns_of(text)
+            if width > left and spans:
+                yield StyledLine(tuple(spans), indent)
+                indent = min(line.indent + blanks + 2, columns // 2)
+                left, spans = max(_LEAST, columns - indent), []
+                text = text.lstrip(" ")
+                width = output.columns_of(text)
+            spans.append(StyledSpan(text, word.colour))
+            left -= width
+    yield StyledLine(tuple(spans), indent)
+
+
+def _words(span: StyledSpan, columns: int) -> Iterator[StyledSpan]:
+    """The words of a span, each with the blanks before it; very long words in pieces."""
+    most = max(_LEAST, columns // 2)
+    for word in _WORD.findall(span.text):
+        for start in range(0, len(word), most):
+            yield StyledSpan(word[start : start + most], span.colour)
 
 
 def print_wrapped(lines: Iterable[StyledLine]) -> None:
@@ -38,11 +76,13 @@ def _paint(span: StyledSpan) -> str:
     return output.paint(span.text, span.colour, bold=span.colour == "heading")
 
 
-def print_block(block: TextBlock, indent: str = "") -> None:
+def print_block(block: TextBlock, indent: str = "", columns: int | None = None) -> None:
     """A named text: one line beside its name, more of them below it; nothing when empty."""
     listed = output.safe(block.text, lines=True).strip("\n").rstrip().split("\n")
-    label = indent + output.paint(f"{output.safe(block.title)}:", bold=True)
+    label = StyledSpan(f"{output.safe(block.title)}:", "heading")
+    margin = len(indent)
     if len(listed) > 1:
-        output.line("\n".join([label, *(f"{indent}    {part}".rstrip() for part in listed)]))
+        lines = [StyledLine((StyledSpan(part),), margin + 4) for part in listed]
+        print_lines([StyledLine((label,), margin), *lines], columns)
     elif listed[0]:
-        output.line(f"{label} {listed[0]}")
+        print_lines([StyledLine((label, StyledSpan(f" {listed[0]}")), margin)], columns)

@@ -10,6 +10,7 @@ from evalstore.cli.render.lines import print_lines
 from evalstore.cli.render.table import Table, print_table
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.run_text import (
     changes_line,
     failure_line,
@@ -231,8 +232,12 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.line(listed.rest)
     if listed.entries or listed.rest:
         output.line()
-    if any(cell.sessions for cell in results if cell.verdict != "pass"):
-        output.talk('(use "evalstore show ID" to read an answer)')
+    first = next((cell for cell in results if cell.sessions and cell.verdict != "pass"), None)
+    if first is not None:
+        prompt = prompts.get(first.file, {}).get(first.prompt, "")
+        several = len(report.totals.models) > 1
+        command = show_command(first, prompt, names_model=several)
+        output.talk(f'(use "{output.safe(command)}" to see why the first one failed)')
 
 
 _MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke"}

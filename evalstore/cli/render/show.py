@@ -23,6 +23,8 @@ from evalstore.values import URGENCY, Json, Message, Usage, order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.shown_item import ExplainedJudgement
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
@@ -31,14 +33,24 @@ _INNER = ("kind", "scheme", "nonce", "key")
 _TIMES = ("started", "ended", "at")
 
 
-def print_shown(item: ShownItem | AnswerView) -> None:
+def print_shown(
+    item: ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement,
+) -> None:
     """A stored thing for people, in the way of its kind."""
     if isinstance(item, ShownItem):
         _PRINTERS.get(item.kind, _print_anything)(item)
         return
-    from evalstore.cli.render.answer import print_answer  # only for sessions
+    from evalstore.cli.render import answer  # only for sessions, cases and judgements
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
-    print_answer(item)
+    if isinstance(item, VerdictExplanation):
+        answer.print_answer(item.answer, item)
+    elif isinstance(item, tuple):
+        _print_judgement(item.item)
+        if item.explanation:
+            answer.print_explanation(item.explanation)
+    else:
+        answer.print_answer(item)
 
 
 def _print_run(item: ShownItem) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import deserialize, hashing
 from evalstore.display import short
@@ -96,6 +96,15 @@ class AnswerPlace:
         return self.word != "answered"
 
 
+class MemberAnswer(NamedTuple):
+    """One of several answers that are judged together."""
+
+    session: str
+    answer: str
+    asked: str
+    """The last message of the user; empty when it is not in the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerView:
     """An answer with its conversation and judgements; without an answer, the question."""
@@ -111,8 +120,8 @@ class AnswerView:
     """The judgements: those that count first, people before models, then the newest first."""
     told: Mapping[str, Criteria]
     """The instructions and checks by id of the evaluation version, that of the case first."""
-    together: tuple[tuple[str, str], ...]
-    """The ids and answers of all sessions that are judged together; empty if it is only one."""
+    together: tuple[MemberAnswer, ...]
+    """All sessions that are judged together, this one included; empty if it is only one."""
     failures: tuple[str, ...]
     """Why an answer or a judgement is missing, newest first."""
     offered: tuple[str, ...]
@@ -225,7 +234,11 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
 def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
     """Return the last user message of each of these test versions that the store has, by id."""
     with open_store(location) as store:
-        contents = store.load_contents("test", tests)
+        return _last_asked(store, tests)
+
+
+def _last_asked(store: Store, tests: Collection[str]) -> dict[str, str]:
+    contents = store.load_contents("test", tests)
     asked: dict[str, str] = {}
     for id, content in contents.items():
         for message in deserialize.restore_messages(content.get("messages", ())):
@@ -275,10 +288,13 @@ def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
     }
 
 
-def _together(store: Store, sessions: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
     stored = store.find_sessions(sessions)
+    asked = _last_asked(store, {session.question.test for session in stored.values()})
     return tuple(
-        (id, answer_text(stored[id].answer) if id in stored else "[not in the store]")
+        MemberAnswer(id, answer_text(stored[id].answer), asked.get(stored[id].question.test, ""))
+        if id in stored
+        else MemberAnswer(id, "[not in the store]", "")
         for id in sessions
     )
 

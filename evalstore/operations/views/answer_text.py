@@ -128,16 +128,26 @@ def reasoning(view: AnswerView) -> Iterator[TextBlock]:
 
 
 def together_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """Yield all answers that are judged together with this one, numbered as in the feedback."""
-    for number, (id, answer) in enumerate(view.together, 1):
-        mark = "▸" if id == view.id else " "
+    """Yield all answers that are judged together with this one, numbered as in the feedback.
+
+    Where the questions differ, answers stand below their question.
+    """
+    asked = view.together[0].asked if view.together else ""
+    several = any(member.asked != asked for member in view.together)
+    shown = None
+    for number, member in enumerate(view.together, 1):
+        if several and member.asked != shown:
+            question = clip(member.asked[: 4 * _SHOWN], _SHOWN)
+            yield StyledLine((StyledSpan(question or "(not in the store)", "faint"),), _INDENT)
+            shown = member.asked
+        mark = "▸" if member.session == view.id else " "
         yield StyledLine(
             (
                 StyledSpan(f"{mark} {number}  "),
-                StyledSpan(f"{short(id)}  ", "faint"),
-                StyledSpan(clip(answer[: 4 * _SHOWN], _SHOWN)),
+                StyledSpan(f"{short(member.session)}  ", "faint"),
+                StyledSpan(clip(member.answer[: 4 * _SHOWN], _SHOWN)),
             ),
-            2,
+            _INDENT,
         )
 
 

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.errors import EvalstoreError
 from evalstore.operations.show import ShownItem, show_file, show_item
+from evalstore.operations.views.case_reference import read_reference
 from evalstore.planning.open_project import open_store
 from evalstore.store.revisions import WORK, resolve
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.planning.options import Location
+    from evalstore.store import Store
+    from evalstore.values import Json
 
 
-def show(location: Location, revision: str) -> ShownItem:
+def show(
+    location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
+) -> ShownItem | dict[str, Json]:
     """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.
 
-    `@work` means the current workspace.
+    `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
+    verdict: of the candidate and the system prompt that are named.
 
     Raises `RevisionError`.
     """
+    if (explained := _explain_case(location, revision, model, prompt)) is not None:
+        result = explained.result
+        return {"kind": "case", "id": result.evaluation or result.test, **explained.document()}
+    return _show(location, revision)
+
+
+def _show(location: Location, revision: str) -> ShownItem:
     text, colon, path = revision.partition(":")
     if text == WORK:
         from evalstore.operations import show_workspace  # plans all cases
@@ -34,18 +49,60 @@ def show(location: Location, revision: str) -> ShownItem:
         if kind == "session":
             from evalstore.operations.views.session_document import show_session
 
-            return show_session(store, id)
+            item = show_session(store, id)
+            explanation = _explain_session(location, store, id)
+            item.related |= explanation.document_of_history() if explanation else {}
+            return item
         return show_item(location, store, kind, id)
 
 
-def show_to_people(location: Location, revision: str) -> ShownItem | AnswerView:
-    """Return a stored object for a terminal: the page of an answer in place of a session."""
+def show_to_people(
+    location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
+) -> ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement:
+    """Return a stored object for a terminal: a session or a case as an explained answer."""
+    if (explained := _explain_case(location, revision, model, prompt)) is not None:
+        return explained
     if ":" in revision or revision == WORK:
-        return show(location, revision)
+        return _show(location, revision)
     with open_store(location) as store:
         kind, id = resolve(store, revision)
         if kind == "session":
             from evalstore.operations.views.answer import read_answer  # only for sessions
 
-            return read_answer(location, store, id)
-        return show_item(location, store, kind, id)
+            return _explain_session(location, store, id) or read_answer(location, store, id)
+        item = show_item(location, store, kind, id)
+        if kind == "judgement":
+            explanation = _explain_session(location, store, item.content["sessions"][0])
+            return ExplainedJudgement(item, explanation)
+        return item
+
+
+def _explain_session(location: Location, store: Store, id: str) -> VerdictExplanation | None:
+    """The explanation of the verdict on an answer; None when no recent run has it."""
+    from evalstore.operations.views.answer import read_answer
+    from evalstore.operations.views.verdict_explanation import explain_session
+
+    return explain_session(location, store, read_answer(location, store, id))
+
+
+class ExplainedJudgement(NamedTuple):
+    """A judgement with the explanation of the verdict that it belongs to."""
+
+    item: ShownItem
+    explanation: VerdictExplanation | None
+
+
+def _explain_case(
+    location: Location, text: str, model: str | None, prompt: str | None
+) -> VerdictExplanation | None:
+    """The explanation of a case; None for a text that names something else."""
+    if (reference := read_reference(text)) is not None:
+        from evalstore.operations.views.explained_case import explain_case  # plans the case
+
+        return explain_case(location, reference, model, prompt)
+    if model is not None or prompt is not None:
+        raise EvalstoreError(
+            "'--model' and '--prompt' select among the results of a case",
+            hint="write FILE::ROW, or leave them out",
+        )
+    return None

@@ -14,6 +14,7 @@ from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compare
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.screens.actions import CaseActionsPage
+from evalstore.tui.screens.answer_explanation import append_explanation
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.markdown_view import MarkdownView
@@ -190,6 +191,8 @@ class AnswerPage(CaseActionsPage):
         )
         self._show_title()
         self._show_markdown()
+        if texts.view.id is not None and self.navigator.other is None:
+            append_explanation(self, self.navigator, position, texts)
 
     def _show_sides(
         self, lines: Sequence[StyledLine], others: Sequence[StyledLine], *, stay: bool = False

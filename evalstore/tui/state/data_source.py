@@ -7,9 +7,11 @@ when they are used, so that the first screen is drawn before they are loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.api import Workspace
+from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
     from evalstore.operations.grep import Searcher
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import Cases, RunLine
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.test_history import Version
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.planning.options import Location
     from evalstore.results import Result
 
@@ -94,6 +97,16 @@ class WorkspaceSource:
         from evalstore.operations.views import answer
 
         return answer.question_of(self.location, result, run)
+
+    def explanation(
+        self, result: Result, run: str | None, view: AnswerView
+    ) -> VerdictExplanation | None:
+        """Why a result has its verdict; None when what that takes cannot be read."""
+        from evalstore.operations.views import verdict_explanation
+
+        with suppress(EvalstoreError):  # the page of the answer is shown without it
+            return verdict_explanation.explain_result(self.location, result, run, view=view)
+        return None
 
     def versions(self, file: str, row: str) -> list[Version]:
         """The versions of a test, newest first."""

@@ -14,7 +14,7 @@ from textual.widgets import Input, Markdown
 
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
-from evalstore.operations.views import answer, cases
+from evalstore.operations.views import answer, cases, verdict_explanation
 from evalstore.operations.views.answer import AnswerView
 from evalstore.planning.options import Location
 from evalstore.results import Result
@@ -58,6 +58,46 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
         assert "$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop" in shown
         assert "\nsession " in shown
         assert " run ######## › 2/3 › tests/weather.md › city=Oslo › scripted/one" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_below_an_answer_stands_since_when_it_fails_and_what_changed_then(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text("utf-8").replace("must be warm", "may be cold"), "utf-8")
+    main(["-C", str(workspace), "run", "-q"])
+    test.write_text(test.read_text("utf-8").replace("may be cold", "must be warm"), "utf-8")
+    main(["-C", str(workspace), "run", "-q"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter")
+        text = text_of(pilot)
+        history = text[text.index("\nhistory\n") :]
+        assert history.startswith("\nhistory\nfailing since run ")
+        assert "\nwhat changed in between:\ninstructions edited\n" in history
+        assert (
+            "\n- The answer [-may-] be [-cold-].\n+ The answer {+must+} be {+warm+}.\n" in history
+        )
+        assert text.index("\nsession ") < text.index("\nhistory\n")
+        await press(pilot, "b")
+        assert "\nhistory\n" not in text_of(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_what_the_explanation_of_an_answer_cannot_read_hides_nothing(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise EvalstoreError("the disk is on fire")
+
+    monkeypatch.setattr(verdict_explanation, "explain_result", fail)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter")
+        assert "It is cold there." in text_of(pilot)
+        assert "\nhistory\n" not in text_of(pilot)
+        assert "fire" not in screen(pilot)
 
     drive(scenario, revision="@")
 
@@ -193,7 +233,8 @@ def test_several_answers_are_gone_through_and_judged_together(workspace: Path) -
         assert "3 judged together" in text_of(pilot)
         assert "✗ fail  steady: expected" in text_of(pilot)
         together = text_of(pilot).split("\njudged together\n")[1].split("\n")
-        assert [line[:4] for line in together[:3]] == ["▸ 1 ", "  2 ", "  3 "]
+        members = [line[:4] for line in together if not line.startswith("How is ")]
+        assert members[:3] == ["▸ 1 ", "  2 ", "  3 "]
         await press(pilot, "a", "a")
         assert "▸ 3 " in text_of(pilot)
         assert "How is Rome?" in text_of(pilot)

@@ -1,0 +1,228 @@
+"""Finds where answers differ from what the checks expect that they failed.
+
+Checks are judged once, when an answer is there; their verdict and feedback are stored. This
+module looks at the same answer again, only to name the exact place of a difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from evalstore.checks.answer_binding import HeldConversation, bind_answers, texts_of
+from evalstore.checks.base import BLOCK, CheckInput
+from evalstore.checks.complexity import is_cheap, size_of
+from evalstore.checks.json_values import NotJsonError, parse_answer, shown
+from evalstore.checks.normalization import preparer
+from evalstore.checks.text_differences import (
+    AnswerDifference,
+    locate_end,
+    locate_part,
+    locate_pattern,
+    locate_start,
+    locate_unwanted,
+    locate_whole,
+    position,
+)
+from evalstore.checks.types.json import compiled_path, first_violation
+from evalstore.checks.types.json_comparison import JsonComparison, JsonDifference, step
+from evalstore.checks.types.number import find_last_number
+from evalstore.checks.types.tool_calls import nearest_difference
+from evalstore.display import shorten
+from evalstore.values import Json
+
+Locate = Callable[[Mapping[str, Json], CheckInput], AnswerDifference | None]
+_MOST_DIGITS = 30
+"""The magnitude of the largest difference of numbers that is written out."""
+
+
+def flat_checks(checks: Sequence[Json]) -> Iterator[Json]:
+    """The checks in the order of their stored results: those of a block one by one."""
+    for check in checks:
+        if check["type"] == BLOCK:
+            yield from check["checks"]
+        else:
+            yield check
+
+
+def locate_difference(
+    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
+) -> AnswerDifference | None:
+    """Where answers that are judged together differ from what a failed check expects.
+
+    None when the check has no place to show, or looking for it would take long. `schemas` are
+    those that the check refers to, by version id.
+    """
+    if not sessions:
+        return None
+    alone = check.get("scope", "answer") == "answer"
+    for number, session in enumerate(sessions, start=1):
+        try:
+            difference = _locate_once(check, [session] if alone else sessions, schemas)
+        except Exception:  # noqa: BLE001 - the stored feedback says what the check found
+            difference = None
+        if difference is not None:
+            if alone and len(sessions) > 1:
+                place = ", ".join(filter(None, (f"answer {number}", difference.place)))
+                return difference._replace(place=place)
+            return difference
+        if not alone:
+            break
+    return None
+
+
+def _locate_once(
+    check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
+) -> AnswerDifference | None:
+    bound = bind_answers(check, sessions)
+    reply = sessions[-1].replies[-1]
+    subject = CheckInput(
+        reply,
+        bound.check.get("actual", reply.text or ""),
+        schemas,
+        names=bound.names,
+        answers=tuple(texts_of(sessions)),
+    )
+    if not is_cheap(bound.check, size_of(subject), schemas):
+        return None
+    return _locate(bound.check, subject)
+
+
+def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
+    subject = CheckInput(
+        subject.reply, subject.actual, subject.schemas, answers=subject.answers, prepare=prepare
+    )
+    locate = (_UNWANTED if check.get("not") else _LOCATORS).get(check["type"])
+    return locate(check, subject) if locate else None
+
+
+# --- numbers
+
+
+def _locate_number(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The last number of the answer, and by how much it differs."""
+    epsilon = f" ± {check['epsilon']}" if "epsilon" in check else ""
+    op = check.get("op", "==")
+    expected = f"{check['expected']}{epsilon}" if op == "==" else f"{op} {check['expected']}"
+    text = subject.text
+    last = find_last_number(text, commas=check.get("commas", False))
+    if last is None:
+        return AnswerDifference(expected, "", note="no number in the answer")
+    number, start = last
+    gap = number - Decimal(str(check["expected"]))
+    note = "" if abs(gap.adjusted()) > _MOST_DIGITS else f"difference {gap:+}"
+    return AnswerDifference(expected, str(number), position(text, start), note=note)
+
+
+# --- JSON
+
+
+def _parse_error(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """Where the answer stops being JSON; None when it is JSON, or may be in fenced code."""
+    text = subject.actual
+    if not isinstance(text, str) or check.get("fenced"):
+        return None
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        note = error.msg[:1].lower() + error.msg[1:]
+        found = shorten(text, error.pos)
+        return AnswerDifference("JSON", found, position(text, error.pos), note=note)
+    except RecursionError:
+        pass
+    return None
+
+
+def _from_json(first: JsonDifference | None, path: str = "") -> AnswerDifference | None:
+    if first is None:
+        return None
+    place = f"{path}.{first.place}".strip(".") if path else first.place
+    if first.texts:
+        return AnswerDifference(*first.texts, place, is_text=True)
+    return AnswerDifference(first.expected, first.found, place)
+
+
+def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The first value that differs, by its path."""
+    try:
+        value = parse_answer(subject, fenced=check.get("fenced", False))
+    except NotJsonError:
+        return _parse_error(check, subject)
+    if check.get("anyOf"):
+        return None
+    is_subset = check["type"] == "jsonSubset"
+    comparison = JsonComparison(subject.prepare, is_subset, check.get("ignoreOrder", False))
+    return _from_json(comparison.difference(check["expected"], value))
+
+
+def _locate_violation(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The first value that breaks the schema, by its path."""
+    try:
+        value = parse_answer(subject, fenced=check.get("fenced", False))
+    except NotJsonError:
+        return _parse_error(check, subject)
+    schema = check["schema"]
+    wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
+    if wrong is None or not wrong.rule:
+        return None
+    place = ""
+    for key in wrong.path:
+        place = step(place, key)
+    return AnswerDifference(wrong.rule, shown(wrong.value), place, note=wrong.message)
+
+
+def _locate_at_path(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The value at the path of the check, and where it differs."""
+    try:
+        value = parse_answer(subject, fenced=check.get("fenced", False))
+    except NotJsonError:
+        return _parse_error(check, subject)
+    path = str(check["path"])
+    value = compiled_path(path).search(value)
+    if value is None:
+        return AnswerDifference("a value", "none", path)
+    if "check" not in check:
+        return None
+    texts = {name: check[name] for name in ("ignoreCase", "normalize") if name in check}
+    inner = {**texts, **check["check"]}
+    subject = CheckInput(subject.reply, value, subject.schemas)
+    inside = _locate(inner, subject)
+    if inside is None:
+        return None
+    return inside._replace(place=", ".join(filter(None, (path, inside.place))))
+
+
+# --- tool calls
+
+
+def _locate_call(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The first argument that differs in the call that is nearest to a missing one."""
+    nearest = nearest_difference(check, subject)
+    if nearest is None:
+        return None
+    name, difference = nearest
+    return _from_json(difference, name)
+
+
+_LOCATORS: Mapping[str, Locate] = {
+    **dict.fromkeys(("equals", "oneOf", "similar", "levenshtein", "f1", "exact"), locate_whole),
+    **dict.fromkeys(("bleu", "rouge"), locate_whole),
+    **dict.fromkeys(("contains", "containsAny", "containsAll", "fuzzy"), locate_part),
+    "startsWith": locate_start,
+    "endsWith": locate_end,
+    "regex": locate_pattern,
+    "number": _locate_number,
+    "json": _parse_error,
+    "jsonEquals": _locate_value,
+    "jsonSubset": _locate_value,
+    "jsonSchema": _locate_violation,
+    "jsonPath": _locate_at_path,
+    "toolCalls": _locate_call,
+}
+_UNWANTED: Mapping[str, Locate] = {
+    **dict.fromkeys(("contains", "containsAny", "containsAll"), locate_unwanted),
+    "regex": locate_pattern,
+}
+"""How to locate what a check with `not` must not find."""

@@ -1,0 +1,164 @@
+"""Finds where a text differs from what a check of texts or a pattern expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.checks.normalization import preparer
+from evalstore.display import as_text, shorten
+from evalstore.processes.patterns import SECONDS, compiled
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import CheckInput
+
+_LONGEST = 20_000
+"""The most characters of a text in which the nearest passage is searched."""
+_LONGEST_WORD = 40
+"""The most characters by which a passage is extended to a whole word."""
+_LEAST_SCORE = 70
+"""How similar a passage must be to be called the nearest one: 0..100."""
+
+
+class AnswerDifference(NamedTuple):
+    """Where an answer differs from what a check expects."""
+
+    expected: str
+    found: str
+    place: str = ""
+    """A line and column, or a path in JSON; empty: the whole answer."""
+    is_text: bool = False
+    """Whether both are whole texts, which can be compared word by word."""
+    note: str = ""
+
+
+def position(text: str, at: int) -> str:
+    """The line and column of an index in a text, both from 1."""
+    line = text.count("\n", 0, at) + 1
+    return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _first_difference(expected: str, text: str) -> int:
+    """The index at which two texts differ first."""
+    pairs = enumerate(zip(expected, text, strict=False))
+    return next((at for at, (old, new) in pairs if old != new), min(len(expected), len(text)))
+
+
+def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The difference from the expected text that is nearest to the answer."""
+    text = subject.text
+    expected = _nearest([subject.prepare(entry) for entry in check["expected"]], text)
+    if expected is None or expected == text:
+        return None
+    place = position(text, _first_difference(expected, text)) if text else ""
+    return AnswerDifference(expected, text, place, is_text=True)
+
+
+def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The difference of the start of the answer from the nearest expected one."""
+    text = subject.text
+    parts = [subject.prepare(entry) for entry in check["expected"]]
+    expected = max(parts, key=lambda part: _first_difference(part, text), default=None)
+    if expected is None or text.startswith(expected):
+        return None
+    place = position(text, _first_difference(expected, text))
+    return AnswerDifference(expected, text[: len(expected)], place, is_text=True)
+
+
+def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The difference of the end of the answer from the nearest expected one."""
+    text = subject.text
+    parts = [subject.prepare(entry) for entry in check["expected"]]
+    expected = max(parts, key=lambda part: _first_difference(part[::-1], text[::-1]), default=None)
+    if expected is None or text.endswith(expected):
+        return None
+    start = max(0, len(text) - len(expected))
+    return AnswerDifference(expected, text[start:], position(text, start), is_text=True)
+
+
+def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The passage of the answer that is nearest to a text that it lacks.
+
+    Of `containsAll` the first missing text counts, of `containsAny` the nearest one.
+    """
+    text = subject.text
+    parts = [part for part in map(subject.prepare, check["expected"]) if part not in text]
+    if check["type"] == "containsAll":
+        parts = parts[:1]
+    if not parts:
+        return None
+    part, start, end, score = max((_align(part, text) for part in parts), key=lambda one: one[3])
+    if score < _LEAST_SCORE:
+        note = f"nothing like it in {len(text):,} characters" if text else "the answer is empty"
+        return AnswerDifference(part, "", note=note)
+    return AnswerDifference(part, text[start:end], position(text, start), is_text=True)
+
+
+def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """The first of the texts that the answer must not contain."""
+    text = subject.text
+    for part in map(subject.prepare, check["expected"]):
+        at = text.find(part)
+        if at >= 0:
+            return AnswerDifference(f"not {shorten(part)}", shorten(text, at), position(text, at))
+    return None
+
+
+def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
+    """Where a pattern matches that must not, or where it matches instead of where it must.
+
+    Raises `TimeoutError`.
+    """
+    flags = frozenset(check.get("flags", ()))
+    steps = tuple(check.get("normalize", ()))
+    text = subject.text
+    if check.get("ignoreCase"):
+        text = preparer(steps, False)(as_text(subject.actual))
+        flags |= {"ignoreCase"}
+    elif "casefold" in steps or "squad" in steps:
+        flags |= {"ignoreCase"}
+    method = check.get("method", "search")
+    unwanted = bool(check.get("not"))
+    found = compiled(check["pattern"], flags).search(text, timeout=SECONDS)
+    expected = f"{'no match' if unwanted else 'a match'} of {shorten(check['pattern'])}"
+    if found is None:
+        return AnswerDifference(expected, "", note=f"no match in {len(text):,} characters")
+    if not unwanted:
+        expected += " at the start" if method == "match" else " with the whole answer"
+    return AnswerDifference(expected, shorten(found[0]), position(text, found.start()))
+
+
+def _nearest(expected: Sequence[str], text: str) -> str | None:
+    """The expected text that is most like a text; the first when the texts are long."""
+    if len(expected) < 2 or sum(map(len, expected)) * len(text) > _LONGEST**2:
+        return expected[0] if expected else None
+    from rapidfuzz.distance import Indel
+
+    return max(expected, key=lambda entry: Indel.normalized_similarity(entry, text))
+
+
+def _align(part: str, text: str) -> tuple[str, int, int, float]:
+    """A text with the start, the end and the score of the passage that is most like it."""
+    if not part or not text or max(len(part), len(text)) > _LONGEST:
+        return part, 0, 0, 0.0
+    from rapidfuzz.fuzz import partial_ratio_alignment
+
+    alignment = partial_ratio_alignment(part, text)
+    if alignment is None:
+        return part, 0, 0, 0.0
+    start, end = _whole_words(text, alignment.dest_start, alignment.dest_end)
+    return part, start, end, alignment.score
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range of the whole words of a range, without the blanks around them."""
+    passage = text[start:end]
+    start += len(passage) - len(passage.lstrip())
+    end -= len(passage) - len(passage.rstrip())
+    least, most = max(0, start - _LONGEST_WORD), min(len(text), end + _LONGEST_WORD)
+    while start > least and text[start - 1].isalnum() and text[start].isalnum():
+        start -= 1
+    while end < most and text[end - 1].isalnum() and text[end].isalnum():
+        end += 1
+    return start, end

@@ -1,0 +1,50 @@
+"""Reads the ways in which a command line names a case."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from evalstore.results import Result
+
+_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
+"""How commands print a case with several system prompts."""
+_REVISION = re.compile(r"(?P<revision>@(?:work|~\d+)?|[0-9a-f]{4,32}):(?!:)(?P<case>.+)", re.DOTALL)
+
+
+class CaseReference(NamedTuple):
+    """The name of a case: `[REV:]FILE::ROW`, or as it is printed."""
+
+    case: str
+    """`FILE`, `FILE::ROW` or `FILE [ROW]`."""
+    revision: str | None = None
+    prompt: str | None = None
+    """The name of the system prompt, if it is printed behind the case."""
+
+
+def read_reference(text: str) -> CaseReference | None:
+    """The case that a text names; None when it names something else, such as a run."""
+    match = _REVISION.fullmatch(text)
+    revision, case = (match["revision"], match["case"]) if match else (None, text)
+    printed = _PROMPT.fullmatch(case)
+    if printed:
+        return CaseReference(printed["case"], revision, printed["prompt"])
+    if "::" in case or (" [" in case and case.endswith("]")):
+        return CaseReference(case, revision)
+    if revision is None and case.endswith(".md"):
+        return CaseReference(case)
+    return None
+
+
+def show_command(result: Result, prompt: str = "", *, names_model: bool = True) -> str:
+    """The command that shows why a result has its verdict.
+
+    `prompt` is the name of its system prompt when the case has several.
+    """
+    case = f"{result.file}::{result.row}" if result.row else result.file
+    words = ["evalstore", "show", case]
+    words += ["-m", result.model] if names_model else []
+    words += ["--prompt", prompt] if prompt else []
+    return shlex.join(words)

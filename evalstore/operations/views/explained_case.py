@@ -1,0 +1,161 @@
+"""Finds the result that `show FILE::ROW` explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.files.fields import suggest
+from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.show import find_file
+from evalstore.operations.views.verdict_explanation import (
+    VerdictExplanation,
+    explain_stored_result,
+    explain_workspace_result,
+)
+from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.path_targets import find_targets
+from evalstore.planning.planner import make_plan
+from evalstore.planning.renames import follow_file
+from evalstore.planning.results import as_result, compute_results
+from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.results import iterate_entries, results_of
+from evalstore.store.revisions import WORK, resolve_run
+from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.values import URGENCY
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.case_reference import CaseReference
+    from evalstore.planning.options import Location
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+
+_FEWEST_DIGITS = 4
+"""The least number of digits of a shortened id of a system prompt."""
+
+
+def explain_case(
+    location: Location,
+    reference: CaseReference,
+    model: str | None = None,
+    prompt: str | None = None,
+) -> VerdictExplanation:
+    """Explain a case: the most urgent of its results in a run.
+
+    Without a revision it is the newest run that has a result of the case; `@work` is the
+    workspace. `model` names a candidate, and `prompt` a system prompt by its name or the first
+    digits of its id. Raises `EvalstoreError` when there is no such case or result.
+    """
+    case, revision = reference.case, reference.revision
+    prompt = prompt or reference.prompt
+    if revision == WORK:
+        return _explain_now(location, case, model, prompt)
+    with open_store(location) as store:
+        run, cells = _find_cells(location, store, case, revision)
+        result = _choose(location, case, cells, model, prompt)
+        return explain_stored_result(location, store, result, run)
+
+
+def _explain_now(
+    location: Location, case: str, model: str | None, prompt: str | None
+) -> VerdictExplanation:
+    with open_project(location) as project:
+        (target,) = project.targets((case,))
+        path = f"{project.workspace.root / target.path}"
+        selection = SelectionOptions(
+            paths=(path if target.row is None else f"{path}::{target.row}",)
+        )
+        plan = make_plan(project, selection)
+        cells = [as_result(each) for each in compute_results(plan, project.settings.verdict)]
+        _require_one(case, cells)
+        result = _choose(location, case, cells, model, prompt)
+        return explain_workspace_result(project, result, cells)
+
+
+def _find_cells(
+    location: Location, store: Store, case: str, revision: str | None
+) -> tuple[Run, list[Result]]:
+    """The run in which a case is explained, and all its results there."""
+    newest = resolve_run(store, revision or "@")
+    file, row = _find_place(location, store, newest, case)
+    runs = [newest]
+    if revision is None:
+        runs += store.find_recent_runs(before=newest, limit=RUNS_SEARCHED)
+    folder = open_workspace(location).settings.paths["tests"]
+    for run, (path, _) in zip(runs, follow_file(store, runs, file, folder), strict=False):
+        leaf = find_entry([run.results], path, store.load_nodes).get(run.results)
+        if leaf is None:
+            continue
+        rows = None if row is None else {row}
+        cells = _read(store, path, leaf, rows)
+        if cells:
+            _require_one(case, cells)
+            return run, cells
+    where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
+    raise RevisionError(
+        f"'{case}' has no result in {where}",
+        hint="'evalstore run' asks for answers; '@work:FILE::ROW' shows the workspace",
+    )
+
+
+def _read(store: Store, path: str, leaf: str, rows: set[str] | None) -> list[Result]:
+    if rows is not None:
+        return results_of(store, path, {leaf: rows})[leaf]
+    return [cell for batch in iterate_entries(store, {path: leaf}) for cell, _ in batch]
+
+
+def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[str, str | None]:
+    """The path and the row of a case in a run; the row is None if only the file is named."""
+    workspace = open_workspace(location)
+    nodes = read_tree(run.snapshot, store.load_nodes)
+    name, _, row = case.partition("::")
+    if "::" not in case and "[" in case:
+        name, row = case.split(" [", 1)[0], case
+    file = find_file(location, workspace, nodes, name, run.id)
+    files = store.load_case_files([nodes[file]])
+    named = file + case[len(name) :] if row else file
+    known = {file: files[nodes[file]]}
+    (target,) = find_targets(location, workspace, nodes, known, (named,))
+    return target.path, target.row
+
+
+def _require_one(case: str, cells: Iterable[Result]) -> None:
+    """Raise `EvalstoreError` when the results belong to several cases."""
+    places = dict.fromkeys((cell.file, cell.row) for cell in cells)
+    if len(places) > 1:
+        listed = [f"{file}::{row}" for file, row in places]
+        more = ", …" if len(listed) > 3 else ""
+        raise EvalstoreError(
+            f"'{case}' is {len(places)} cases", hint=f"name one: {', '.join(listed[:3])}{more}"
+        )
+
+
+def _choose(
+    location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
+) -> Result:
+    """The most urgent of the results that the options leave; raises `EvalstoreError`."""
+    left = list(cells)
+    if model is not None:
+        left = [cell for cell in left if cell.model == model]
+        if not left:
+            models = sorted({cell.model for cell in cells})
+            raise EvalstoreError(
+                f"'{model}' has no result of '{case}'", hint=suggest(model, models, "candidates")
+            )
+    if prompt is not None:
+        names = name_prompts(location, list(dict.fromkeys(cell.prompt for cell in left)))
+        ids = [id for id, name in names.items() if name == prompt]
+        if not ids and len(prompt) >= _FEWEST_DIGITS:
+            ids = [id for id in names if id and id.startswith(prompt)]
+        if len(ids) != 1:
+            raise EvalstoreError(
+                f"no system prompt is called '{prompt}'",
+                hint=f"name one with --prompt: {', '.join(sorted(names.values()))}",
+            )
+        left = [cell for cell in left if cell.prompt == ids[0]]
+    if not left:
+        raise EvalstoreError(f"'{case}' has no result", hint="'evalstore run' asks for answers")
+    return min(left, key=lambda cell: URGENCY.index(cell.word or "answered"))

@@ -1,0 +1,231 @@
+"""The sections that explain a verdict, for the command line and the browser alike.
+
+Pure: a `VerdictExplanation` in, lines with colours out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from evalstore.display import ago, plural, safe, short
+from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.styled_text import (
+    StyledLine,
+    StyledSpan,
+    marked_spans,
+    text_lines,
+    verdict_span,
+)
+from evalstore.reports.word_diff import compare_words, diff_lines
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.result_changes import ResultChange
+    from evalstore.operations.views.result_history import VerdictCounts
+    from evalstore.operations.views.verdict_explanation import FailedCheck, VerdictExplanation
+    from evalstore.reports.word_diff import ChangedLine, TextPiece
+    from evalstore.runs import Run
+
+DIFFERENCE, HISTORY, OTHERS = "where it differs", "history", "other results of this case"
+"""The titles of the sections."""
+_INDENT = 4
+_LINES = 12
+"""The most lines of one edit."""
+_CUT = 160
+"""The most characters of a part of a line that is shown whole."""
+_COMPARED = 20_000
+"""The most characters of texts whose common part is measured."""
+_LEAST_SHARED = 0.4
+"""The least share of the longer text that both must have for words to be marked."""
+_LISTED = 8
+"""The most verdicts that are listed."""
+
+
+def explanation_sections(
+    explanation: VerdictExplanation, now: int, *, signs: Mapping[str, str]
+) -> Iterator[tuple[str, list[StyledLine]]]:
+    """The title and the lines of each section; `now` in microseconds since 1970."""
+    sections = (
+        (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
+        (HISTORY, _history_lines(explanation, now)),
+        (OTHERS, _other_lines(explanation, signs)),
+    )
+    for title, lines in sections:
+        listed = list(lines)
+        if listed:
+            yield title, listed
+
+
+# --- differences
+
+
+def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
+    """A failed check, what it expected and what was there; the whole feedback is shown above."""
+    difference = check.difference
+    if difference is None:
+        return
+    place = f"  at {difference.place}" if difference.place else ""
+    note = f"  ({difference.note})" if difference.note else ""
+    yield StyledLine(
+        (
+            StyledSpan(safe(check.name), "fail"),
+            StyledSpan(safe(place)),
+            StyledSpan(safe(note), "faint"),
+        ),
+        _INDENT,
+    )
+    if difference.is_text and _is_alike(difference.expected, difference.found):
+        hunks = diff_lines(difference.expected, difference.found, context=0)
+        labels = {"-": "expected", "+": "found   "}
+        yield from _hunk_lines(hunks, _INDENT + 2, labels)
+        return
+    for name, colour, text in (
+        ("expected", "old", difference.expected),
+        ("found   ", "new", difference.found),
+    ):
+        lines = text.split("\n")
+        for line in lines[:_LINES] if text else ():
+            label = StyledSpan(f"{name}  ", "faint")
+            yield StyledLine((label, StyledSpan(_clip(safe(line)), colour)), _INDENT + 2)
+            name = " " * len(name)
+        if len(lines) > _LINES:
+            left = plural(len(lines) - _LINES, "more line")
+            yield from text_lines(f"… {left}", "faint", _INDENT + 2)
+
+
+def _is_alike(expected: str, found: str) -> bool:
+    """Whether two texts have enough in common to mark the words that differ."""
+    longest = max(len(expected), len(found))
+    if longest > _COMPARED:
+        return True
+    stretches = compare_words(expected, found)
+    shared = sum(len(text) for kind, text in stretches if kind == "same" and not text.isspace())
+    return shared >= _LEAST_SHARED * longest
+
+
+def _hunk_lines(
+    hunks: Iterable[Sequence[ChangedLine]], indent: int, labels: Mapping[str, str] | None = None
+) -> Iterator[StyledLine]:
+    """The lines of a difference, each behind its sign or a label; the first twelve."""
+    lines = (line for hunk in hunks for line in hunk)
+    for line in islice(lines, _LINES):
+        colour = {"-": "old", "+": "new"}.get(line.sign, "")
+        label = labels.get(line.sign, "        ") if labels else line.sign
+        spans = [StyledSpan(f"{label}  " if labels else f"{label} ", "faint" if labels else colour)]
+        for piece in line.pieces:
+            spans += _piece_spans(piece, colour, whole=_is_whole(line))
+        yield StyledLine(tuple(spans), indent)
+    left = sum(1 for _ in lines)
+    if left:
+        yield from text_lines(f"… {plural(left, 'more line')}", "faint", indent)
+
+
+def _is_whole(line: ChangedLine) -> bool:
+    """Whether nothing of a changed line is in the other text."""
+    return all(piece.differs for piece in line.pieces)
+
+
+def _piece_spans(piece: TextPiece, colour: str, *, whole: bool) -> Iterator[StyledSpan]:
+    text = _clip(safe(piece.text, lines=True).expandtabs(4))
+    if piece.differs and colour and not whole:
+        yield from marked_spans(text, colour)
+    else:
+        yield StyledSpan(text, colour if piece.differs else "")
+
+
+def _clip(text: str) -> str:
+    """A long text with its middle left out."""
+    if len(text) <= _CUT:
+        return text
+    return f"{text[: _CUT // 2]} … {text[-_CUT // 2 :]}"
+
+
+# --- history
+
+
+def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[StyledLine]:
+    history = explanation.history
+    if history is None:
+        return
+    outcome, opposite = ("passing", "failed") if history.passes else ("failing", "passed")
+    if not history.passes and explanation.result.verdict not in ("fail", None):
+        outcome = "not passing"  # undecided, or an error
+    since = StyledSpan(_run_text(history.since, now))
+    lead = StyledSpan(f"{outcome} since ", "pass" if history.passes else "fail")
+    if history.before is None:
+        reach = f", the oldest of the {plural(history.searched, 'run')} searched"
+        note = reach if history.is_cut else ", the first run that judged it"
+        yield StyledLine((lead, since, StyledSpan(note, "faint")), _INDENT)
+    else:
+        yield StyledLine((lead, since), _INDENT)
+        before = StyledSpan(f"{opposite} last in {_run_text(history.before, now)}")
+        yield StyledLine((before,), _INDENT)
+        yield StyledLine((StyledSpan("what changed in between:"),), _INDENT)
+        for change in history.changes:
+            yield from _change_lines(change)
+    yield StyledLine((StyledSpan(counts_text(history.counts)),), _INDENT)
+
+
+def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
+    yield StyledLine((StyledSpan(safe(change.text), "undecided"),), _INDENT + 2)
+    yield from _hunk_lines(change.hunks, _INDENT + 4)
+
+
+def counts_text(counts: VerdictCounts) -> str:
+    """How often this version of the case passed, and how often the verdict changed."""
+    if counts.judged < 2:
+        return "this version: judged once"
+    flips = {0: "never flipped", 1: "flipped once"}.get(
+        counts.changes, f"flipped {counts.changes} times"
+    )
+    listed = ", ".join(counts.verdicts[:_LISTED]) + (", …" if counts.judged > _LISTED else "")
+    return (
+        f"this version: passed {counts.passed} of the last {counts.judged}; {flips} "
+        f"(newest first: {listed})"
+    )
+
+
+def _run_text(run: Run, now: int) -> str:
+    """A run with its time, author and commit."""
+    if run.id == "workspace":
+        return "the workspace as it is now"
+    facts = [ago(run.started, now)]
+    facts += [safe(run.author)] if run.author else []
+    if run.git:
+        facts.append(f"commit {short(run.git.commit)}")
+        facts += ["with uncommitted changes"] if run.git.dirty else []
+    return f"run {short(run.id)} ({', '.join(facts)})"
+
+
+# --- other results
+
+
+def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
+    for other in explanation.others:
+        result = other.result
+        verdict = verdict_span(result.word or "answered", signs)
+        prompt = f"({other.prompt})  " if other.prompt else ""
+        session = short(result.sessions[0]) if result.sessions else ""
+        yield StyledLine(
+            (
+                StyledSpan(f"{verdict.text}  ", verdict.colour),
+                StyledSpan(safe(f"{prompt}{result.model}  ")),
+                StyledSpan(session, "faint"),
+            ),
+            _INDENT,
+        )
+
+
+def explained_place(explanation: VerdictExplanation) -> StyledLine:
+    """The verdict, the case and the candidate."""
+    result = explanation.result
+    verdict = verdict_span(result.word or "answered", {})
+    name = case_name(result.file, result.row, explanation.prompt or None)
+    return StyledLine(
+        (
+            StyledSpan(f"{verdict.text}  ", verdict.colour),
+            StyledSpan(safe(name), "heading"),
+            StyledSpan(f"  {safe(result.model)}"),
+        )
+    )

@@ -1,0 +1,195 @@
+"""What changed between two results of a case: its definition, the model, a judge or the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.operations.rendering import answer_text
+from evalstore.operations.views.test_parts import describe_parts, load_parts
+from evalstore.planning.version_reader import VersionReader
+from evalstore.reports.version_diff import differ_models, differ_prompts
+from evalstore.reports.word_diff import ChangedLine, diff_lines
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Project
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import Case
+
+_CONTEXT = 1
+"""Equal lines that are shown around an edit."""
+
+
+class JudgedResult(NamedTuple):
+    """The result of a case in a run."""
+
+    run: Run
+    """For the workspace, a run that is not stored."""
+    node: str | None
+    """The leaf of its test file in the snapshot."""
+    result: Result
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class ResultChange:
+    """One thing that changed."""
+
+    JSON_FIELDS = ("text", "lines")
+    text: str
+    hunks: tuple[tuple[ChangedLine, ...], ...] = ()
+    """The edited lines, with the words that differ."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The edited lines behind their signs: a blank, `-` or `+`."""
+        return [
+            line.sign + "".join(piece.text for piece in line.pieces)
+            for hunk in self.hunks
+            for line in hunk
+        ]
+
+
+def find_changes(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None = None
+) -> Iterator[ResultChange]:
+    """What changed between two judged results of a case.
+
+    When no definition changed: another answer to the same question, or another judgement of the
+    same answer. `project` is needed for a result of the workspace.
+    """
+    changes = [
+        *_edits(store, was, now, project),
+        *_candidates(store, was, now, project),
+        *_evaluators(store, was, now, project),
+    ]
+    yield from changes or _other_results(store, was, now)
+
+
+def _edits(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
+) -> Iterator[ResultChange]:
+    """The edits of the test, its system prompt, instructions, checks and settings."""
+    cases = [_only_prompt(record) for record in (was, now)]
+    if cases[0] == cases[1] and was.node == now.node:
+        return
+    contents = load_parts(store, project, cases)
+    files = store.load_case_files([record.node for record in (was, now) if record.node])
+    parts = []
+    for record, case in zip((was, now), cases, strict=True):
+        if record.node:
+            file = files[record.node]
+        elif project:
+            file = project.reading.files[record.result.file]
+        else:
+            return
+        parts.append(describe_parts(case, contents, file))
+    before, after = parts
+    for part in dict.fromkeys((*after, *before)):
+        hunks = diff_lines(before.get(part, ""), after.get(part, ""), _CONTEXT)
+        if hunks:
+            verb = "new" if part not in before else "removed" if part not in after else "edited"
+            yield ResultChange(f"{part} {verb}", tuple(map(tuple, hunks)))
+
+
+def _only_prompt(record: JudgedResult) -> Case:
+    """The case with no other system prompt than that of the result."""
+    return replace(record.case, prompts=(record.result.prompt,), tags=(), row="", key="")
+
+
+def _candidates(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
+) -> Iterator[ResultChange]:
+    """How the definition of the candidate changed."""
+    id = now.result.model
+    old, new = was.run.find_candidate(id), now.run.find_candidate(id)
+    if old is None or new is None:
+        return
+    yield from _models(_reader(store, project), id, old.model, new.model)
+    if old.temperature != new.temperature:
+        values = (_number(each.temperature) for each in (old, new))
+        yield ResultChange(f"temperature of {id}: {' -> '.join(values)}")
+
+
+def _models(versions: VersionReader, id: str, was: str, now: str) -> Iterator[ResultChange]:
+    if was != now:
+        old, new = (versions.find("model", model) or {} for model in (was, now))
+        for difference in differ_models(old, new):
+            yield ResultChange(f"{id}: {difference}")
+
+
+def _evaluators(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
+) -> Iterator[ResultChange]:
+    """How the models that judge changed, and the rule by which their votes count."""
+    if "models" not in now.case.judged_by:
+        return
+    versions = _reader(store, project)
+    old, new = ({judge.id: judge.evaluator for judge in each.run.evaluators} for each in (was, now))
+    for id in dict.fromkeys((*new, *old)):
+        if id not in old or id not in new:
+            yield ResultChange(f"evaluator {id} is {'new' if id in new else 'gone'}")
+        elif old[id] != new[id]:
+            yield from _evaluator(versions, id, old[id], new[id])
+    rules = was.run.verdict_rule, now.run.verdict_rule
+    if rules[0] != rules[1]:
+        yield ResultChange(f"verdict: {rules[0]} -> {rules[1]}")
+
+
+def _evaluator(versions: VersionReader, id: str, was: str, now: str) -> Iterator[ResultChange]:
+    old, new = (versions.find("evaluator", version) or {} for version in (was, now))
+    yield from _models(versions, f"evaluator {id}", old.get("model", ""), new.get("model", ""))
+    if old.get("prompt") != new.get("prompt"):
+        prompts = (versions.find("prompt", each.get("prompt")) or {} for each in (old, new))
+        for difference in differ_prompts(*prompts):
+            yield ResultChange(f"evaluator {id}: prompt {difference}")
+    if old.get("temperature") != new.get("temperature"):
+        values = (_number(each.get("temperature")) for each in (old, new))
+        yield ResultChange(f"evaluator {id}: temperature {' -> '.join(values)}")
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
+
+
+def _reader(store: Store, project: Project | None) -> VersionReader:
+    return VersionReader(store, project.reading.contents) if project else VersionReader(store)
+
+
+def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
+    """Another answer to the same question, or another judgement of the same answer."""
+    if was.result.sessions == now.result.sessions:
+        yield ResultChange(_other_judgement(store, was, now))
+        return
+    pairs = zip(was.result.sessions, now.result.sessions, strict=False)
+    changed = [(old, new) for old, new in pairs if old != new]
+    sessions = store.find_sessions(id for pair in changed for id in pair)
+    for old, new in changed:
+        if old in sessions and new in sessions:
+            replies = sessions[old].answer, sessions[new].answer
+            resolved = [reply.resolved_model for reply in replies]
+            before, after = (answer_text(reply) for reply in replies)
+            if before != after:
+                hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT)))
+                yield ResultChange("same question, another answer", hunks)
+            else:
+                yield ResultChange("same question, asked again: the answer is the same")
+            if all(resolved) and resolved[0] != resolved[1]:
+                yield ResultChange(
+                    f"the provider answered with {resolved[1]}, before {resolved[0]}"
+                )
+            return
+    yield ResultChange("same question, another answer")
+
+
+def _other_judgement(store: Store, was: JudgedResult, now: JudgedResult) -> str:
+    new = set(now.result.evaluations) ^ set(was.result.evaluations)
+    judgements = store.find_evaluations(new).values()
+    contents = store.load_contents("evaluator", {made.evaluator for made in judgements})
+    people = sorted({str(content["human"]) for content in contents.values() if "human" in content})
+    if people:
+        return f"same answer, labelled by {', '.join(people)}"
+    return "same answer, another judgement"

@@ -1,0 +1,264 @@
+"""Since when a result passes or fails, what changed then, and how often its verdict changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from evalstore.judging.aggregation import judge_session
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.views.result_changes import JudgedResult, ResultChange, find_changes
+from evalstore.planning.plan import CHECKS
+from evalstore.planning.renames import follow_file
+from evalstore.reports.comparison import ResultIndex
+from evalstore.results import Vote
+from evalstore.store.path_trees import find_entry
+from evalstore.store.results import iterate_entries
+from evalstore.store.runs import RUNS_SEARCHED
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Project
+    from evalstore.results import Evaluation, Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import Case, Verdict
+
+_SAMPLES = 20
+"""The most verdicts of one version that are counted."""
+_MOST_CELLS = 200_000
+"""About how many results are read; the search ends there."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """The verdicts on the answers to one version of a case, and how often they changed."""
+
+    verdicts: tuple[Verdict, ...]
+    """One for each judged run or attempt, newest first; at most 20."""
+
+    @property
+    def judged(self) -> int:
+        """How many there are."""
+        return len(self.verdicts)
+
+    @property
+    def passed(self) -> int:
+        """How many passed."""
+        return self.verdicts.count("pass")
+
+    @property
+    def changes(self) -> int:
+        """How often a pass followed a verdict that is not one, or the reverse."""
+        passes = [verdict == "pass" for verdict in self.verdicts]
+        return sum(newer != older for newer, older in pairwise(passes))
+
+
+@dataclass(frozen=True, slots=True)
+class ResultHistory:
+    """The earlier verdicts on a case with one candidate and one system prompt."""
+
+    passes: bool
+    """Whether the newest verdict is a pass."""
+    since: Run
+    """The first run of those, up to the newest, that passed alike or did not pass alike."""
+    before: Run | None
+    """The last judged run before that; None: no run that was searched had the other outcome."""
+    changes: tuple[ResultChange, ...]
+    """What changed between these two runs."""
+    counts: VerdictCounts
+    searched: int
+    """How many runs were searched."""
+    is_cut: bool
+    """Whether older runs were not searched."""
+
+    @property
+    def is_since_workspace(self) -> bool:
+        """Whether no run has the outcome yet: it is that of the workspace."""
+        return self.since.id == WORKSPACE
+
+
+def find_history(
+    store: Store,
+    folder: str,
+    current: Result,
+    run: Run,
+    *,
+    case: Case | None = None,
+    file: str | None = None,
+    project: Project | None = None,
+) -> ResultHistory | None:
+    """The history of a result up to its run; None when it has never been judged.
+
+    `folder` is that of the test files. A result of the workspace comes with its `case`, the path
+    that its `file` had in the newest run, and the `project`. The newest 100 runs are searched.
+    """
+    is_stored = case is None
+    last = run if is_stored else None
+    earlier = list(store.find_recent_runs(before=last, limit=RUNS_SEARCHED))
+    runs = [run, *earlier] if is_stored else earlier
+    search = _Search(store, folder, runs, file or current.file)
+    records: list[JudgedResult] = []
+    if case is not None and current.verdict:
+        records.append(JudgedResult(run, None, current, case))
+    before: JudgedResult | None = None
+    for record in search.find(current, case):
+        if records and _passes(record) != _passes(records[-1]) and before is None:
+            before = record
+        records.append(record)
+        if before and (
+            not _is_same_version(records[0], record) or len(_distinct(records)) >= _SAMPLES
+        ):
+            break
+    if not records:
+        return None
+    since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
+    alike = [record for record in records if _is_same_version(records[0], record)]
+    return ResultHistory(
+        passes=_passes(records[0]),
+        since=since.run,
+        before=before.run if before else None,
+        changes=tuple(find_changes(store, before, since, project)) if before else (),
+        counts=VerdictCounts(tuple(_verdicts(store, _distinct(alike)))[:_SAMPLES]),
+        searched=search.count,
+        is_cut=search.is_cut or len(earlier) == RUNS_SEARCHED,
+    )
+
+
+class _Search:
+    """Reads the results of one case in runs, newest first."""
+
+    def __init__(self, store: Store, folder: str, runs: Sequence[Run], file: str) -> None:
+        self._store, self._runs = store, runs
+        self._places = list(follow_file(store, runs, file, folder))
+        self._left = _MOST_CELLS
+        self.count = 0
+        """How many runs were searched."""
+        self.is_cut = False
+        """Whether the search ended because too much would have to be read."""
+
+    def find(self, result: Result, case: Case | None) -> Iterator[JudgedResult]:
+        """The judged results of the case in these runs; `case` is None if it is in the first."""
+        leaves = self._leaves()
+        prompts: Collection[str | None] = case.prompts if case else (result.prompt,)
+        cells: dict[str, list[tuple[Result, Case]]] = {}
+        for run, (path, node) in zip(self._runs, self._places, strict=False):
+            leaf = leaves.get((path, run.results))
+            self.count += 1
+            if leaf is None:
+                continue
+            if leaf not in cells:
+                if self._left <= 0:
+                    self.is_cut = True
+                    return
+                cells[leaf] = self._read(path, leaf, result)
+            index = ResultIndex(replace(cell, file=result.file) for cell, _ in cells[leaf])
+            match = index.find(result, prompts)
+            if match is None:
+                continue
+            there = next(
+                other
+                for cell, other in cells[leaf]
+                if (cell.row, cell.prompt_number) == (match.row, match.prompt_number)
+            )
+            result, prompts = match, there.prompts
+            yield JudgedResult(run, node, match, there)
+
+    def _leaves(self) -> dict[tuple[str, str], str]:
+        """The results of the file, by its path and the root of a tree of results."""
+        roots: dict[str, set[str]] = {}
+        for run, (path, _) in zip(self._runs, self._places, strict=False):
+            roots.setdefault(path, set()).add(run.results)
+        return {
+            (path, root): leaf
+            for path, trees in roots.items()
+            for root, leaf in find_entry(trees, path, self._store.load_nodes).items()
+        }
+
+    def _read(self, path: str, leaf: str, result: Result) -> list[tuple[Result, Case]]:
+        """The judged results of the candidate on cases with the same label or values."""
+        cells: list[tuple[Result, Case]] = []
+        for batch in iterate_entries(self._store, {path: leaf}):
+            self._left -= len(batch)
+            cells += [
+                (cell, case)
+                for cell, case in batch
+                if cell.verdict
+                and cell.model == result.model
+                and (cell.key == result.key or cell.row == result.row)
+            ]
+        return cells
+
+
+def _passes(record: JudgedResult) -> bool:
+    return record.result.verdict == "pass"
+
+
+def _is_same_version(now: JudgedResult, was: JudgedResult) -> bool:
+    """Whether both runs asked the same model the same, and judged it by the same."""
+    return _version(now) == _version(was)
+
+
+def _version(record: JudgedResult) -> tuple[object, ...]:
+    result = record.result
+    candidate = record.run.find_candidate(result.model)
+    version = candidate and (candidate.model, candidate.temperature)
+    case = record.case
+    judges = {judge.evaluator for judge in record.run.evaluators}
+    return (
+        *(sorted(result.tests), result.evaluation, result.prompt, version, case.recorded),
+        *(case.temperature, case.seed, judges if "models" in case.judged_by else None),
+    )
+
+
+def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
+    """The records without those of runs that only reused what a newer run has too.
+
+    A label that is added to the judgements of an answer makes no other sample of it.
+    """
+    kept: list[JudgedResult] = []
+    seen: dict[tuple[str, ...], list[set[str]]] = {}
+    for record in records:
+        judged = set(record.result.evaluations)
+        newer = seen.setdefault(record.result.sessions, [])
+        if not any(judged <= other for other in newer):
+            kept.append(record)
+        newer.append(judged)
+    return kept
+
+
+# --- attempts
+
+
+def _verdicts(store: Store, records: Sequence[JudgedResult]) -> Iterator[Verdict]:
+    """The verdict of each record, or of each of its attempts if there are several."""
+    several = [record for record in records if record.result.wanted > len(record.result.tests)]
+    ids = [id for record in several for id in record.result.evaluations]
+    evaluations = store.find_evaluations(ids)
+    evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
+    contents = store.load_contents("evaluator", evaluators)
+    people = {id for id, content in contents.items() if "human" in content}
+    for record in records:
+        attempts = list(_attempts(record, evaluations, people))
+        if len(attempts) > 1:
+            yield from attempts
+        elif record.result.verdict:
+            yield record.result.verdict
+
+
+def _attempts(
+    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
+) -> Iterator[Verdict]:
+    votes: dict[tuple[str, ...], list[Vote]] = {}
+    for id in record.result.evaluations:
+        if id in evaluations:
+            made = evaluations[id]
+            vote = Vote(
+                *(made.started, id, made.evaluation, made.evaluator, made.verdict, made.score),
+                human=made.evaluator in people,
+            )
+            votes.setdefault(made.sessions, []).append(vote)
+    for cast in votes.values():
+        rule = record.run.verdict_rule
+        yield judge_session(cast, record.case.judged_by, CHECKS, rule).verdict

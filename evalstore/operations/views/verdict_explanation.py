@@ -1,0 +1,369 @@
+"""Why a case has its verdict: question, answer, expectation, difference, and its history.
+
+All of it follows from what is stored; no model is called and no code of the workspace runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from evalstore.checks.answer_binding import HeldConversation
+from evalstore.checks.check_verdict import schemas_of
+from evalstore.checks.difference_locator import flat_checks, locate_difference
+from evalstore.checks.types.judge import without_judge
+from evalstore.clock import iso
+from evalstore.operations.json_output import to_json
+from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.views.answer import AnswerView, question_of, read_answer
+from evalstore.operations.views.result_history import ResultHistory, VerdictCounts, find_history
+from evalstore.operations.workspace_results import workspace_as_run
+from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.plan import CHECKS
+from evalstore.planning.renames import name_in_newest_run
+from evalstore.store.results import read_results
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.checks.text_differences import AnswerDifference
+    from evalstore.operations.views.judgements import JudgementView
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A check that did not pass, and where the answer differs from what it expects."""
+
+    name: str
+    feedback: str
+    difference: AnswerDifference | None
+    """None when the check has no place to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherResult:
+    """The result of the same case with another system prompt or candidate."""
+
+    prompt: str
+    """The name of the system prompt when the case has several; else empty."""
+    result: Result
+
+    @property
+    def model(self) -> str:
+        """The candidate."""
+        return self.result.model
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict, or `pending`; None for an answer that nothing judges."""
+        return self.result.word
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictExplanation:
+    """Why a result has its verdict."""
+
+    result: Result
+    run: str | None
+    """The id of the run; None: the result is that of the workspace."""
+    prompt: str
+    """The name of the system prompt when the case has several; else empty."""
+    answer: AnswerView
+    """The question, the answer, every judgement, the instructions and checks."""
+    failed_checks: tuple[FailedCheck, ...]
+    history: ResultHistory | None
+    """None when no run has judged the case."""
+    others: tuple[OtherResult, ...] = ()
+    """The results of the same case with other system prompts and candidates."""
+
+    @property
+    def model(self) -> str:
+        """The candidate."""
+        return self.result.model
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict, or `pending`; None for an answer that nothing judges."""
+        return self.result.word
+
+    @property
+    def since(self) -> Run | None:
+        """The first run of those without a break that passed or failed alike."""
+        return self.history.since if self.history else None
+
+    @property
+    def counts(self) -> VerdictCounts:
+        """The newest verdicts on this version of the case."""
+        return self.history.counts if self.history else VerdictCounts(())
+
+    def document(self) -> dict[str, Json]:
+        """As JSON."""
+        result, answer = self.result, self.answer
+        return {
+            "run": self.run,
+            "file": result.file,
+            "row": result.row,
+            "prompt": result.prompt,
+            "promptName": self.prompt or None,
+            "model": result.model,
+            "verdict": result.word,
+            "session": answer.id,
+            "conversation": [{"role": turn.role, "text": turn.text} for turn in answer.said],
+            "answer": answer.answer,
+            "together": [to_json(member) for member in answer.together],
+            "judgements": [_describe_judgement(each) for each in answer.opinions],
+            **self.document_of_history(),
+        }
+
+    def document_of_history(self) -> dict[str, Json]:
+        """As JSON: what the page of the answer does not have."""
+        return {
+            "failedChecks": [_describe_check(check) for check in self.failed_checks],
+            "history": _describe_history(self.history) if self.history else None,
+            "others": [_describe_other(other) for other in self.others],
+        }
+
+
+def _describe_judgement(judgement: JudgementView) -> Json:
+    return {
+        "judgement": judgement.id,
+        "verdict": judgement.verdict,
+        "by": judgement.by,
+        "counts": not judgement.why_not,
+        "feedback": judgement.feedback,
+        "reasoning": judgement.reasoning,
+    }
+
+
+def _describe_check(check: FailedCheck) -> Json:
+    difference = check.difference
+    return {
+        "check": check.name,
+        "feedback": check.feedback,
+        "difference": None
+        if difference is None
+        else {
+            "expected": difference.expected,
+            "found": difference.found,
+            "place": difference.place,
+            "note": difference.note,
+        },
+    }
+
+
+def _describe_history(history: ResultHistory) -> Json:
+    return {
+        "passes": history.passes,
+        "since": _describe_run(history.since),
+        "before": _describe_run(history.before) if history.before else None,
+        "changes": to_json(history.changes),
+        "verdicts": list(history.counts.verdicts),
+        "judged": history.counts.judged,
+        "passed": history.counts.passed,
+        "flips": history.counts.changes,
+        "runsSearched": history.searched,
+        "isCut": history.is_cut,
+    }
+
+
+def _describe_run(run: Run) -> Json:
+    return {
+        "run": run.id,
+        "started": iso(run.started),
+        "author": run.author,
+        "gitCommit": run.git.commit if run.git else None,
+        "gitDirty": run.git.dirty if run.git else None,
+    }
+
+
+def _describe_other(other: OtherResult) -> Json:
+    result = other.result
+    return {
+        "prompt": result.prompt,
+        "promptName": other.prompt or None,
+        "model": result.model,
+        "verdict": result.word,
+        "session": result.sessions[0] if result.sessions else None,
+    }
+
+
+def explain_result(
+    location: Location,
+    result: Result,
+    run: str | None,
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
+) -> VerdictExplanation:
+    """Explain a result of a run, or of the workspace when `run` is None.
+
+    Of several attempts `session` names one; without it, the first that did not pass is explained.
+    `view` is the page of the answer, if it has been read.
+    """
+    with open_store(location) as store:
+        stored = store.load_run(run) if run else _newest_run_with(store, result)
+        if stored is not None:
+            explanation = explain_stored_result(
+                location, store, result, stored, session=session, view=view
+            )
+            return explanation if run else replace(explanation, run=None)
+    with open_project(location) as project:
+        return explain_workspace_result(project, result, (), session=session, view=view)
+
+
+def _newest_run_with(store: Store, result: Result) -> Run | None:
+    """The newest run, if it has this very result; then the workspace need not be read."""
+    for run in store.find_recent_runs(limit=1):
+        if result in read_results(store, run, only=result.file):
+            return run
+    return None
+
+
+def explain_session(
+    location: Location, store: Store, view: AnswerView
+) -> VerdictExplanation | None:
+    """Explain the answer of a page; None when no recent run has it."""
+    if not view.places:
+        return None
+    for run in store.find_recent_runs():
+        for result in read_results(store, run, only=view.file):
+            if result.row == view.row and view.id in result.sessions:
+                return explain_stored_result(location, store, result, run, view=view)
+    return None
+
+
+def explain_stored_result(
+    location: Location,
+    store: Store,
+    result: Result,
+    run: Run,
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
+) -> VerdictExplanation:
+    """Explain a result of a run; `view` is the page of its answer, if it has been read."""
+    folder = open_workspace(location).settings.paths["tests"]
+    view = view or _read_view(location, store, result, run.id, session)
+    cells = [cell for cell in read_results(store, run, only=result.file) if cell.row == result.row]
+    names = _prompt_names(location, cells)
+    return VerdictExplanation(
+        result=result,
+        run=run.id,
+        prompt=names.get(result.prompt, ""),
+        answer=view,
+        failed_checks=tuple(_failed_checks(store, view)),
+        history=find_history(store, folder, result, run),
+        others=_others(result, cells, names),
+    )
+
+
+def explain_workspace_result(
+    project: Project,
+    result: Result,
+    cells: Sequence[Result],
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
+) -> VerdictExplanation:
+    """Explain a result of the workspace; `cells` are all results of its case."""
+    store, location = project.store, project.location
+    view = view or _read_view(location, store, result, None, session)
+    names = _prompt_names(location, cells)
+    file = project.reading.files.get(result.file)
+    case = next((case for case in file.cases if case.row == result.row), None) if file else None
+    history = None
+    if case is not None:
+        history = find_history(
+            store,
+            project.settings.paths["tests"],
+            result,
+            workspace_as_run(project),
+            case=case,
+            file=name_in_newest_run(project, result.file),
+            project=project,
+        )
+    return VerdictExplanation(
+        result=result,
+        run=None,
+        prompt=names.get(result.prompt, ""),
+        answer=view,
+        failed_checks=tuple(_failed_checks(store, view)),
+        history=history,
+        others=_others(result, cells, names),
+    )
+
+
+def _read_view(
+    location: Location, store: Store, result: Result, run: str | None, session: str | None
+) -> AnswerView:
+    session = session or _urgent_session(store, result)
+    if session is None:
+        return question_of(location, result, run)
+    return read_answer(location, store, session, result)
+
+
+def _urgent_session(store: Store, result: Result) -> str | None:
+    """The first session that was judged and did not pass; else the first one."""
+    if len(result.sessions) > 1:
+        evaluations = store.find_evaluations(result.evaluations)
+        for id in result.evaluations:
+            if id in evaluations and evaluations[id].verdict not in ("pass", "none"):
+                return evaluations[id].sessions[0]
+    return next(iter(result.sessions), None)
+
+
+def _prompt_names(location: Location, cells: Iterable[Result]) -> Mapping[str | None, str]:
+    """The names of the system prompts, if there are several."""
+    prompts = list(dict.fromkeys(cell.prompt for cell in cells))
+    return name_prompts(location, prompts) if len(prompts) > 1 else {}
+
+
+def _others(
+    result: Result, cells: Iterable[Result], names: Mapping[str | None, str]
+) -> tuple[OtherResult, ...]:
+    place = result.prompt_number, result.model
+    return tuple(
+        OtherResult(names.get(cell.prompt, ""), cell)
+        for cell in sorted(cells, key=lambda cell: (cell.model != result.model, cell.model))
+        if (cell.prompt_number, cell.model) != place
+    )
+
+
+# --- differences
+
+
+def _failed_checks(store: Store, view: AnswerView) -> Iterator[FailedCheck]:
+    """The checks that did not pass in the judgements that count."""
+    for judgement in view.opinions:
+        if judgement.evaluator == CHECKS and not judgement.why_not:
+            yield from _checks_of(store, judgement)
+
+
+def _checks_of(store: Store, judgement: JudgementView) -> Iterator[FailedCheck]:
+    failed = [number for number, each in enumerate(judgement.checks) if each.verdict == "fail"]
+    if not failed:
+        return
+    content = store.load_contents("evaluation", [judgement.evaluation])
+    stored = content.get(judgement.evaluation, {}).get("checks", ())
+    checks = list(flat_checks(without_judge(stored)))
+    schemas = {
+        id: schema.get("schema")
+        for id, schema in store.load_contents("schema", schemas_of(checks)).items()
+    }
+    conversations = _conversations(store, judgement.sessions)
+    for number in failed:
+        result = judgement.checks[number]
+        difference = None
+        if len(checks) == len(judgement.checks):
+            difference = locate_difference(checks[number], conversations, schemas)
+        yield FailedCheck(result.name, result.feedback, difference)
+
+
+def _conversations(store: Store, ids: Sequence[str]) -> list[HeldConversation]:
+    sessions = store.find_sessions(ids)
+    return [HeldConversation(sessions[id].turns) for id in ids if id in sessions]

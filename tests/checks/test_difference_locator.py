@@ -1,0 +1,153 @@
+"""The exact place at which an answer differs from what a failed check expects."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.checks import read_check
+from evalstore.checks.answer_binding import HeldConversation
+from evalstore.checks.base import BLOCK
+from evalstore.checks.check_verdict import judge_by_checks
+from evalstore.checks.difference_locator import flat_checks, locate_difference
+from evalstore.checks.registry import known_kinds
+from evalstore.checks.text_differences import AnswerDifference
+from evalstore.values import Json, Reply, ToolCall
+
+LONG = "You owe us 20 euros.\nPlease pay at the counter."
+SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}}
+
+
+def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifference | None:
+    """The difference of answers that fail the check."""
+    sessions = [HeldConversation((Reply(answer, **facts),)) for answer in answers]
+    read = read_check(check)
+    assert judge_by_checks([read], sessions, {}).verdict == "fail"
+    return locate_difference(read, sessions, {})
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "expected", "found", "place"),
+    [
+        ({"equals": "20 euros"}, "20 Euros", "20 euros", "20 Euros", "line 1, column 4"),
+        ({"oneOf": ["no", "20 euros"]}, "20 Euro", "20 euros", "20 Euro", "line 1, column 4"),
+        ({"startsWith": "You pay"}, LONG, "You pay", "You owe", "line 1, column 5"),
+        ({"endsWith": "the desk."}, LONG, "the desk.", " counter.", "line 2, column 18"),
+        ({"contains": "us 30 euro"}, LONG, "us 30 euro", "us 20 euros", "line 1, column 9"),
+        ({"containsAny": ["zzz", "20 Euros"]}, LONG, "20 Euros", "20 euros", "line 1, column 12"),
+        ({"containsAll": ["euros", "Pay at"]}, LONG, "Pay at", "pay at", "line 2, column 8"),
+        (
+            {"contains": "PLEASE PAY NOW", "ignoreCase": True},
+            LONG,
+            "please pay now",
+            "please pay at",
+            "line 2, column 1",
+        ),
+        (
+            {"contains": "euros", "not": True},
+            LONG,
+            "not 'euros'",
+            "'You owe us 20 euros.\nPlease pay at the counter.'",
+            "line 1, column 15",
+        ),
+        (
+            {"regex": "[0-9]+", "method": "match"},
+            LONG,
+            "a match of '[0-9]+' at the start",
+            "'20'",
+            "line 1, column 12",
+        ),
+        (
+            {"regex": "P[a-z]+", "not": True},
+            LONG,
+            "no match of 'P[a-z]+'",
+            "'Please'",
+            "line 2, column 1",
+        ),
+        ({"number": 30}, LONG, "30", "20", "line 1, column 12"),
+        ({"number": {"expected": 30, "op": ">="}}, "-5", ">= 30", "-5", "line 1, column 1"),
+        ({"jsonEquals": {"a": {"b": [1, 2]}}}, '{"a": {"b": [1, 3]}}', "2", "3", "a.b[1]"),
+        ({"jsonSubset": {"a": {"b": 1}}}, '{"a": {}}', "1", "no such key", "a.b"),
+        (
+            {"jsonSchema": SCHEMA},
+            '{"days": "three"}',
+            "type: 'integer'",
+            "'three'",
+            "days",
+        ),
+        ({"jsonPath": "a.b", "number": 2}, '{"a": {"b": 3}}', "2", "3", "a.b, line 1, column 1"),
+        ({"jsonPath": "a.c"}, '{"a": {"b": 3}}', "a value", "none", "a.c"),
+        ({"json": {"of": "any"}}, '{"a": 1,}', "JSON", "'{\"a\": 1,}'", "line 1, column 9"),
+    ],
+)
+def test_the_place_of_a_difference(
+    check: Json, answer: str, expected: str, found: str, place: str
+) -> None:
+    difference = located(check, answer)
+    assert difference is not None
+    assert difference[:3] == (expected, found, place)
+
+
+def test_the_gap_between_numbers_is_given() -> None:
+    difference = located({"number": {"expected": 480, "epsilon": 10}}, "It is 2.5.")
+    assert difference == ("480 ± 10", "2.5", "line 1, column 7", False, "difference -477.5")
+    assert located({"number": 3}, "none") == ("3", "", "", False, "no number in the answer")
+
+
+def test_nothing_like_the_expected_text_is_said_so() -> None:
+    difference = located({"contains": "zebra"}, "20")
+    assert difference == ("zebra", "", "", False, "nothing like it in 2 characters")
+    assert located({"regex": "z+"}, "20") == (
+        *("a match of 'z+'", "", "", False),
+        "no match in 2 characters",
+    )
+
+
+def test_the_argument_of_a_tool_call_that_differs_is_named() -> None:
+    check = {"toolCalls": [{"name": "book", "arguments": {"bike": {"size": "M"}, "days": 2}}]}
+    call = ToolCall("book", {"bike": {"size": "L"}, "days": 2})
+    difference = located(check, None, tool_calls=(call,))
+    assert difference == ("M", "L", "book.bike.size", True, "")
+    assert located(check, "no call at all") is None
+
+
+def test_of_several_answers_the_one_that_differs_is_named() -> None:
+    difference = located({"equals": "yes"}, "yes", "yess")
+    assert difference == ("yes", "yess", "answer 2, line 1, column 4", True, "")
+
+
+def test_checks_of_a_block_have_the_order_of_their_results() -> None:
+    inner = [read_check({"contains": text}) for text in "ab"]
+    block = {"type": BLOCK, "revision": 1, "checks": inner, "pass": "any"}
+    checks = [read_check({"contains": "c"}), block]
+    results = judge_by_checks(checks, [HeldConversation((Reply("x"),))], {}).results
+    types = [check["expected"] for check in flat_checks(checks)]
+    assert (types, len(results)) == ([["c"], ["a"], ["b"]], 3)
+
+
+def test_a_check_that_mentions_the_answer_is_compared_with_what_it_was_filled_with() -> None:
+    check = {
+        "type": "equals",
+        "revision": 1,
+        "given": {"equals": "{{first}}!"},
+        "templates": [[["equals"], "{{first}}!"]],
+        "turns": {"first": 0},
+    }
+    sessions = [HeldConversation((Reply("yes"), Reply("no")))]
+    assert locate_difference(check, sessions, {}) == (
+        *("yes!", "no", "line 1, column 1", True),
+        "",
+    )
+
+
+@pytest.mark.parametrize("name", sorted(known_kinds()))
+def test_no_check_makes_the_search_for_a_place_fail(name: str) -> None:
+    kind = known_kinds()[name]
+    for answer in ("", "x" * 50_000, '{"a": [', "1e999999"):
+        check = {"type": name, "revision": kind.revision, "expected": ["a"], "pattern": "(a+)+$"}
+        for wrong in (check, {**check, "not": True}, {**check, "expected": 3, "schema": "?"}):
+            locate_difference(wrong, [HeldConversation((Reply(answer),))], {})
+
+
+def test_a_pattern_that_takes_long_has_no_place() -> None:
+    sessions = [HeldConversation((Reply("a" * 5_000 + "b"),))]
+    assert locate_difference(read_check({"regex": "(a+)+$"}), sessions, {}) is None
