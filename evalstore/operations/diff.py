@@ -31,6 +31,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import require_sound
 from evalstore.planning.selection import Selection
+from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
@@ -239,6 +240,8 @@ def diff(
         was, now = (only_models(side, selection.models) for side in (was, now))
         filled = fill_in(project, was, now, selected)
         comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
+        sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
+        comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
         edited = {
@@ -257,7 +260,7 @@ def diff(
             _answers(project, results) if answers else {},
             prompt_labels(project, [*filled.results, *now.results]),
             list(selection_notes(was, filled, now)),
-            asked_otherwise=question_changes(project, comparison),
+            asked_otherwise=question_changes(project, comparison.flips, sessions),
         )
 
 

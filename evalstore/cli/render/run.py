@@ -11,6 +11,7 @@ from evalstore.cli.render.table import Table, print_table
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_text import (
+    OLDER_HINT,
     changes_line,
     failure_line,
     stop_lines,
@@ -171,6 +172,8 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     if report.stopped_at_failure:
         output.line("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
+    if report.is_refresh and not report.judge_only and report.changes is not None:
+        output.talk("(a plain run counts the older answers again; --max-age leaves them out)")
 
 
 def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
@@ -204,6 +207,8 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
         output.talk(changes_line(changes).text)
     runs = f"{output.short(changes.since)} {output.short(report.run)}"
     output.talk(f'  (use "evalstore diff {runs}" to see how)')
+    if changes.older:
+        output.talk(f"  ({OLDER_HINT})")
 
 
 def _print_results(report: RunReport, extent: Extent) -> None:
@@ -235,7 +240,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.talk('(use "evalstore show ID" to read an answer)')
 
 
-_MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke"}
+_MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
 """The changes of listed results, and their colours."""
 
 

@@ -23,7 +23,8 @@ CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}
 def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     """How many pairs changed in which way, and the pass rates of both sides.
 
-    `hint` follows the number of unchanged pairs.
+    `hint` follows the number of unchanged pairs. The test of a difference is left out where
+    nothing changed, and where what changed is pending.
     """
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
@@ -37,10 +38,20 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     if not before.judged:
         yield from text_lines("no case is judged on both sides", "pending")
         return
+    if comparison.pending:
+        yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
     cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
     yield from text_lines(f"pass rate {before.text} -> {after.text} ({cases}, paired)")
-    yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+    is_known = not comparison.pending or change.moved
+    if comparison.flips and is_known:
+        yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+
+
+def _pending_text(count: int) -> str:
+    """`8 cases are now pending and not in the pass rates`."""
+    verb = "is" if count == 1 else "are"
+    return f"{plural(count, 'case')} {verb} now pending and not in the pass rates"
 
 
 def pair_line(diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0) -> StyledLine:

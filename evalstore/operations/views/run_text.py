@@ -139,20 +139,28 @@ def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
     return StyledLine((*spans, StyledSpan(text)))
 
 
+_COLOURS = {**FLIPS, "now pending": "pending"}
+OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out older ones'
+"""Said of a run whose verdicts changed because older answers count again."""
+
+
 def changes_line(changes: VerdictChanges) -> StyledLine:
-    """`since the last run: 2 broke, 1 fixed`."""
+    """`since the last run: 2 broke, 1 fixed (1 by older stored answers)`."""
     counts = (
         (len(changes.broke), "broke"),
         (len(changes.fixed), "fixed"),
-        (changes.changed, "changed"),
+        (len(changes.changed), "changed"),
+        (len(changes.pending), "now pending"),
     )
     spans = [StyledSpan("since the last run: ")]
     for count, word in counts:
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
-            spans.append(StyledSpan(f"{count:,} {word}", FLIPS.get(word, "")))
+            spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
     if len(spans) == 1:
         spans.append(StyledSpan("nothing broke or was fixed"))
+    if changes.older:
+        spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
     return StyledLine(tuple(spans))
 
 
