@@ -82,7 +82,7 @@ class Accounting:
         if error.kind in (OVER_BUDGET, HALTED):
             return
         self._count_failure(f"{model}: {error.message}")
-        self.outcome.permanent_failures += error.stops_model or error.kind == "unsupported"
+        self.outcome.permanent_failures += error.is_permanent
         if not call.attempts:
             return
         self.writer.put_failure(

@@ -30,6 +30,10 @@ FAILED_FINISH = frozenset(
 """Finish reasons, in lower case, of an answer that the provider did not finish."""
 
 
+PERMANENT_KINDS = frozenset({"application", "context", "format", "unsupported"})
+"""Kinds of errors that the same call meets again."""
+
+
 class ProviderError(Exception):
     """A call without an answer.
 
@@ -58,6 +62,12 @@ class ProviderError(Exception):
         self.retry = retry
         self.retry_after = retry_after
         self.stops_model = stops_model
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether the call fails again until the user changes something."""
+        lasts = self.kind in PERMANENT_KINDS or self.kind == "status"
+        return self.stops_model or (lasts and not self.retry)
 
 
 class Provider(Protocol):

@@ -15,6 +15,7 @@ from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import schema_of
+from tests.cli.test_run import edit
 
 BOT = """\
 import json
@@ -374,3 +375,42 @@ def test_a_difference_says_that_the_code_changed(bots: Path, evalstore: Evalstor
     trust("prog")
     assert evalstore("run").exit_code == 1
     assert "the candidate's code changed: apps/prog.sh" in evalstore("diff", "@~1", "@").stdout
+
+
+CRASH = """\
+def answer(messages, **options):
+    return str(1 // 0)
+"""
+BUSY = """\
+def answer(messages, **options):
+    raise ConnectionError("the index is busy")
+"""
+FIX = "incomplete; 'evalstore log --failures' shows what to fix before running again\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [(CRASH, FIX), (BUSY, "incomplete; running again may help\n")],
+    ids=["a bug of the application", "a transient error"],
+)
+def test_running_again_is_recommended_for_transient_errors_only(
+    bots: Path, evalstore: Evalstore, code: str, advice: str
+) -> None:
+    tree(bots, {"apps/bot.py": code})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]\nretries: 0")
+    trust("bot")
+    ran = evalstore("run")
+    assert ran.exit_code == 3
+    assert ran.stdout.endswith(advice)
+
+
+def test_a_run_with_both_kinds_of_failures_says_which_help_to_repeat(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    tree(bots, {"apps/bot.py": CRASH, "apps/prog.sh": "#!/bin/sh\nexit 75\n"})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot, prog]\nretries: 0")
+    trust("bot", "prog")
+    assert evalstore("run").stdout.endswith(
+        "incomplete; running again may help with 1 failed call, "
+        "'evalstore log --failures' has the rest\n"
+    )

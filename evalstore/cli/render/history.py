@@ -76,11 +76,12 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
 def print_failures(log: FailureLog, *, oneline: bool) -> None:
     """Failures for people, with each hint once below them."""
     now = time.time_ns() // 1000
-    hints: dict[str, str] = {}
+    hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
         failure = entry.document()
         kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
-        hints |= {kind: entry.hint} if entry.hint else {}
+        if entry.hint:
+            hints.setdefault((kind, entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""
         else:
@@ -99,7 +100,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         line = "  ".join(part for part in parts if part)
         message = output.safe(failure["message"])
         output.line(f"{line}  {message}" if oneline else f"{line}\n    {message}")
-    for kind, hint in hints.items():
+    for kind, hint in hints:
         output.talk(f"hint: {kind}: {hint}")
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")

@@ -258,6 +258,9 @@ def _how_to_complete(report: RunReport) -> str:
         return "'evalstore run --retry-errors' has the undecided judged again"
     if report.failed and report.hopeless == report.failed:
         return "'evalstore log --failures' shows what to fix before running again"
+    if report.hopeless:
+        others = output.plural(report.failed - report.hopeless, "failed call")
+        return f"running again may help with {others}, 'evalstore log --failures' has the rest"
     return "running again may help"
 
 
