@@ -414,3 +414,37 @@ def test_a_run_with_both_kinds_of_failures_says_which_help_to_repeat(
         "incomplete; running again may help with 1 failed call, "
         "'evalstore log --failures' has the rest\n"
     )
+
+
+MIXED = """\
+def answer(messages, **options):
+    text = messages[-1]["content"]
+    return {"text": text, "cost": 0.25} if text == "Hi" else text
+"""
+
+
+def test_an_answer_without_a_price_does_not_hide_the_reported_costs(
+    bots: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(bots, {"apps/bot.py": MIXED, "tests/ho.md": TEST.replace("\nHi\n", "\nHo Hi\n")})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]")
+    trust("bot")
+    ran = evalstore("run").stdout
+    least = "at least $0.2500 (1 call without a price)"
+    assert f"bot  2 calls  0 tokens in  0 out  {least}\n" in ran
+    assert f"complete: 2 asked, 2 judged, 0 reused, {least}\n" in ran
+    assert f"0 reused, {least}\n" in evalstore("show").stdout
+    assert f"0 reused, {least}\n" in evalstore("log").stdout
+    assert "the price of 1 session or judgement is unknown" in evalstore("stats").stderr
+    document = documents("run", "--refresh")
+    jsonschema.Draft202012Validator(schema_of(["run"])).validate(document)
+    assert document["cost"] is None
+    [spending] = document["spending"]
+    assert (spending["cost"], spending["knownCost"], spending["unpriced"]) == (None, 0.25, 1)
+
+
+def test_an_answer_of_a_scripted_model_without_costs_is_free(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    session = documents("run")["cases"][0]["session"]
+    assert "\n$0, " in evalstore("show", session).stdout

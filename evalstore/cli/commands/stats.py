@@ -102,8 +102,9 @@ def print_stats(statistics: Stats) -> None:
     if statistics.selection:
         output.talk("('evalstore stats @work' is about all cases)")
     if statistics.total.unpriced:
-        count = f"{statistics.total.unpriced:,} sessions and judgements"
-        output.talk(f"note: the price of {count} is unknown; costs are without them")
+        count = statistics.total.unpriced
+        things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
+        output.talk(f"note: the price of {things} is unknown; costs are without them")
 
 
 def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:

@@ -14,6 +14,7 @@ from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
     failure_line,
+    spending_text,
     stop_lines,
     summarise,
     summary_text,
@@ -282,7 +283,7 @@ def _print_spending(report: RunReport) -> None:
                 output.plural(spending["calls"], "call"),
                 f"{output.count(spending['inputTokens'])} tokens in{cached}",
                 f"{output.count(spending['outputTokens'])} out",
-                output.money(spending["cost"]),
+                spending_text(spending),
             )
         )
     header = ("model", "calls", "input", "output", "cost")
