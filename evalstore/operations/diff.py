@@ -236,6 +236,8 @@ def diff(
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, selection)
         was = follow_renames(was, now, project.settings.paths["tests"])
+        for model in selection.models:
+            _require_candidate(model, was, now)
         selected = _select(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
         filled = fill_in(project, was, now, selected)
@@ -282,13 +284,8 @@ def diff_models(
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
-        candidates = {result.model for result in side.results}
         for model in models:
-            if model not in candidates:
-                raise EvalstoreError(
-                    f"'{model}' is not a candidate of {side_name(side.name)}",
-                    hint=suggest(model, candidates, "candidates"),
-                )
+            _require_candidate(model, side)
         selected = _select(project, selection.paths, side)
         was, now = (
             [
@@ -309,6 +306,17 @@ def diff_models(
             _answers(project, results) if answers else {},
             prompt_labels(project, side.results),
             models=models,
+        )
+
+
+def _require_candidate(model: str, *sides: Side) -> None:
+    """Raise `EvalstoreError` for a model that is a candidate of none of the sides."""
+    candidates = {result.model for side in sides for result in side.results}
+    if model not in candidates:
+        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
+        raise EvalstoreError(
+            f"'{model}' is not a candidate of {names}",
+            hint=suggest(model, candidates, "candidates"),
         )
 
 

@@ -446,5 +446,7 @@ def test_an_answer_without_a_price_does_not_hide_the_reported_costs(
 def test_an_answer_of_a_scripted_model_without_costs_is_free(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
+    model = workspace / "models/one.yaml"
+    model.write_text(model.read_text().partition("costs:")[0])
     session = documents("run")["cases"][0]["session"]
     assert "\n$0, " in evalstore("show", session).stdout

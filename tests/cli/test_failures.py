@@ -95,8 +95,8 @@ def test_failures_of_another_file_are_not_listed(
     assert evalstore("log", "--failures", "tests/nope.md") == Ran(
         2,
         "",
-        "error: no run and no workspace knows a test file 'tests/nope.md'\n"
-        "hint: 'evalstore ls tests' lists the files\n",
+        "error: no run has a test file 'tests/nope.md'\n"
+        "hint: the test files are tests/other.md, tests/weather.md\n",
     )
 
 
