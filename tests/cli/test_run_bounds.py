@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
+from tests.cli.test_run import edit
 
 PRICED = "costs: [{costPerCall: 0.5}]\n"
 
@@ -123,3 +124,17 @@ def test_a_failure_that_is_known_stops_nothing(many: Path, evalstore: Evalstore)
     report(evalstore, "-x")
     code, found = report(evalstore, "-x")
     assert (code, found["status"], found["asked"]) == (1, "complete", 5)
+
+
+def test_judgements_that_failed_checks_may_save_are_an_upper_bound(
+    many: Path, evalstore: Evalstore
+) -> None:
+    assert "and make 10 judgements with" in evalstore("status").stdout
+    check = "# 👤\n\nQuestion 3\n\n---\n\nJudge.\n\n```checks\n- contains: Yes\n```\n"
+    tree(many, {"tests/t3.md": check})
+    assert "and make up to 11 judgements with" in evalstore("status").stdout
+    assert "and make up to 11 judgements with" in evalstore("status").stdout  # from the cache
+    edit(many / "evalstore.yaml", "concurrency: 1", "concurrency: 1\nconfirmAbove: 0.01")
+    assert "and make up to 11 judgements, which" in evalstore("run").stderr
+    evalstore("run", "-y", "tests/t3.md")
+    assert "and make 9 judgements with" in evalstore("status").stdout

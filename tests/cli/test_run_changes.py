@@ -210,7 +210,8 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
         + HINT
     )
     compared = history("diff", "@~1", "@").stdout
-    assert "tests/a.md  scripted/one  fail -> pass  (older answers count)\n" in compared
+    listed = "tests/a.md  scripted/one  fail -> pass  (older answers count)  <short> -> <short>\n"
+    assert listed in compared
     assert "(another answer)" in history("diff", "@~2", "@~1").stdout
 
 
@@ -231,7 +232,7 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
         "since the last run: 1 now pending\npending    tests/a.md  scripted/one\n"
     )
     compared = history("diff", "@~1", "@").stdout
-    assert "tests/a.md  scripted/one  pass -> pending  (test changed)\n" in compared
+    assert "tests/a.md  scripted/one  pass -> pending  (test changed)  <short>\n" in compared
     assert compared.endswith(
         "1 changed, 3 unchanged\n"
         "1 case is now pending and not in the pass rates\n"

@@ -43,6 +43,8 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
         for change in CHANGES:
             _print_pairs(diff, change, getattr(diff.comparison, change), answers=answers)
     print_lines(summary_lines(diff))
+    if not stat and any(getattr(diff.comparison, change) for change in CHANGES):
+        output.talk('(use "evalstore show ID" to read an answer)')
 
 
 def _print_edits(diff: Diff) -> None:
@@ -63,7 +65,7 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
     output.line(f"{title} ({len(pairs)}):")
     shown = pairs if output.verbose else pairs[:_PAIRS]
     for pair in shown:
-        print_lines([pair_line(diff, pair, signs={}, indent=4)])
+        print_lines([pair_line(diff, pair, signs={}, indent=4, with_ids=True)])
         print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
         if answers:
             for text in diff.answer_diff(pair):

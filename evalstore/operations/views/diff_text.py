@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural, safe
+from evalstore.display import plural, safe, short
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines, verdict_span
 
@@ -54,8 +54,13 @@ def _pending_text(count: int) -> str:
     return f"{plural(count, 'case')} {verb} now pending and not in the pass rates"
 
 
-def pair_line(diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0) -> StyledLine:
-    """The case and the candidate of a pair, both verdicts, and the reason of the change."""
+def pair_line(
+    diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0, with_ids: bool = False
+) -> StyledLine:
+    """The case and the candidate of a pair, both verdicts, and the reason of the change.
+
+    The ids of the first answers of both sides follow `with_ids`.
+    """
     result = pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     name = safe(case_name(result.file, result.row, prompt))
@@ -66,10 +71,13 @@ def pair_line(diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int =
     else:
         verdicts = sides[-1:]
     reason = diff.reason(pair) if pair.was and pair.now else ""
-    spans = (StyledSpan(f"{name}  {model}"), *verdicts)
-    return StyledLine(
-        (*spans, StyledSpan(f"  ({safe(reason)})", "undecided")) if reason else spans, indent
-    )
+    spans = [StyledSpan(f"{name}  {model}"), *verdicts]
+    if reason:
+        spans.append(StyledSpan(f"  ({safe(reason)})", "undecided"))
+    ids = [short(side.sessions[0]) for side in (pair.was, pair.now) if side and side.sessions]
+    if with_ids and ids:
+        spans.append(StyledSpan(f"  {' -> '.join(dict.fromkeys(ids))}", "faint"))
+    return StyledLine(tuple(spans), indent)
 
 
 def _verdict(result: Result, signs: Mapping[str, str]) -> StyledSpan:
