@@ -74,7 +74,8 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Broke (1):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)  <short>\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)"
+        "  <short>\n"
         "        now: It is cold there.\n"
         "1 broke, 1 unchanged\n"
         "pass rate 100.0% -> 50.0% (2 cases in 1 file, paired)\n"
@@ -325,7 +326,8 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Changed (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)  <short>\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)"
+        "  <short>\n"
     )
     evalstore("run")
     compared = documents("diff", "@~1", "@")
