@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.table import Table, print_table
 
@@ -38,7 +38,12 @@ def new(
 @app.command()
 def explain(
     check: Annotated[
-        str, typer.Argument(metavar="CHECK", help="The type of a check, such as contains.")
+        str,
+        typer.Argument(
+            metavar="CHECK",
+            help="The type of a check, such as contains.",
+            autocompletion=completions.checks,
+        ),
     ],
     json: options.Json = False,
 ) -> None:
@@ -59,7 +64,12 @@ def explain(
 @app.command()
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="The kind of file (default: list them).")
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help="The kind of file (default: list them).",
+            autocompletion=completions.schemas,
+        ),
     ] = None,
     folder: Annotated[
         Path | None,

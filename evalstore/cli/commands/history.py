@@ -32,7 +32,12 @@ def diff(
     models: options.Models = None,
     versus: Annotated[
         str | None,
-        typer.Option("--vs", metavar="ID", help="Compare --model with this one in the same run."),
+        typer.Option(
+            "--vs",
+            metavar="ID",
+            help="Compare --model with this one in the same run.",
+            autocompletion=completions.models,
+        ),
     ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")

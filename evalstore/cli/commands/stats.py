@@ -46,6 +46,7 @@ def stats(
             metavar="LIST",
             help="Group by model, prompt, tag, file (comma-separated).  [default: model]",
             show_default=False,
+            autocompletion=completions.groups,
         ),
     ] = None,
     query: Annotated[

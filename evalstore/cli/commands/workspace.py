@@ -315,10 +315,15 @@ def completion(
     For bash: eval "$(evalstore completion bash)" in ~/.bashrc; zsh likewise in ~/.zshrc;
     for fish: evalstore completion fish > ~/.config/fish/completions/evalstore.fish
     """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+    if shell == "bash":
+        from evalstore.cli.bash_completion import SCRIPT
 
-    script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
-    output.line(script)
+        output.line(SCRIPT)
+    else:
+        from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+        script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
+        output.line(script)
 
 
 @app.command()
