@@ -87,7 +87,7 @@ def start(
     output.quiet, output.verbose, output.wide = quiet, verbose, wide
     is_paged = context.invoked_subcommand in COMMANDS and not no_pager
     output.use_pager(find_pager() if is_paged else None)
-    Globals.directory = _find_folder(directory)
+    Globals.directory, Globals.folder = _find_folder(directory), directory
     Globals.config = None if config is None else Globals.directory / config
     Globals.store = store
     Globals.overrides = tuple(overrides or ())

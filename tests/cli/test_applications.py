@@ -450,3 +450,38 @@ def test_an_answer_of_a_scripted_model_without_costs_is_free(
     model.write_text(model.read_text().partition("costs:")[0])
     session = documents("run")["cases"][0]["session"]
     assert "\n$0, " in evalstore("show", session).stdout
+
+
+JUDGE = """\
+def answer(messages, **options):
+    return {{"text": '{{"pass": true, "feedback": "{words}"}}', "cost": 0.125}}
+"""
+
+
+def test_an_application_that_judges_is_explained_by_its_code(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    tree(
+        bots,
+        {"apps/bot.py": JUDGE.format(words="fine"), "tests/hi.md": "# 👤\n\nHi\n\n---\n\nGood?\n"},
+    )
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[prog]\nevaluators: [bot]")
+    trust("bot", "prog")
+    assert evalstore("run").exit_code == 0
+    tree(bots, {"apps/bot.py": JUDGE.format(words="good")})
+    trust("bot")
+    shown = evalstore("status", "--explain").stdout
+    assert "the evaluator's code changed: apps/bot.py" in shown
+    assert "new evaluator" not in shown
+
+
+def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_cost(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    trust("bot", "prog")
+    shown = evalstore("doctor").stdout
+    of_bot = [line for line in shown.splitlines() if "model bot" in line]
+    assert "its price is not known" not in "".join(of_bot)
+    assert "reports its cost" in "".join(of_bot)
+    assert "model prog   its price is not known\n" in shown
+    assert "or let the application report its 'cost'\n" in shown

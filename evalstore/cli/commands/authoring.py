@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evalstore.cli import completions, options, output
-from evalstore.cli.app import Globals, app, here
+from evalstore.cli.app import Globals, app, from_here, here
 from evalstore.cli.render.table import Table, print_table
 
 
@@ -32,7 +32,8 @@ def new(
         return
     output.line(f"wrote {output.safe(created.written)}")
     output.talk("Next: edit it, then run it:")
-    output.talk(f"  {output.safe(created.next)}")
+    for command in from_here([created.next]):
+        output.talk(f"  {output.safe(command)}")
 
 
 @app.command()

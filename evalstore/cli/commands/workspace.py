@@ -13,7 +13,7 @@ import typer
 
 from evalstore import __version__
 from evalstore.cli import options, output
-from evalstore.cli.app import COMPLETING, Globals, app, here
+from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind
@@ -81,7 +81,7 @@ def init(
     for note in made.notes:
         output.talk(f"note: {output.safe(note)}")
     output.talk("Next:")
-    for command in made.next:
+    for command in from_here(made.next):
         output.talk(f"  {output.safe(command)}")
 
 
