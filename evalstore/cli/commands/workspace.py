@@ -40,7 +40,7 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "checks": ("example", "description"),
 }
 """The columns of each list that a narrow terminal leaves out, in this order."""
-_SHORTENED = {"cases": {"row": 16}}
+_SHORTENED = {"cases": {"row": 16}, "checks": {"description": 40}}
 """The columns of each list that are cut to this width before one is left out."""
 
 
