@@ -76,6 +76,15 @@ def money(amount: float | None, currency: str = "USD") -> str:
     return f"{less}${digits}" if currency == "USD" else f"{less}{digits} {currency}"
 
 
+def known_price(usd: float, unpriced: int) -> str:
+    """The cost of calls of which so many have no known price; `usd` is that of the others."""
+    if not unpriced:
+        return money(usd)
+    if not usd:
+        return money(None)
+    return f"at least {money(usd).removeprefix('<')} ({plural(unpriced, 'call')} without a price)"
+
+
 def likely_price(usd: float | None, guess: int | None, *, brief: bool = False) -> str:
     """Return the estimated cost as text; `guess` is the estimated tokens of an answer.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import get_annotations
 from pathlib import Path
@@ -143,6 +145,8 @@ class Globals:
     """The values of the options that all commands share."""
 
     directory: Path
+    folder: Path | None
+    """The folder that `-C` names, as it was typed."""
     config: Path | None
     store: str | None
     overrides: tuple[str, ...]
@@ -162,3 +166,15 @@ def here() -> Location:
         overrides=Globals.overrides,
         warn=output.warn,
     )
+
+
+def from_here(commands: Sequence[str]) -> list[str]:
+    """Commands for the folder of `-C`, as they are typed in the current one."""
+    if Globals.folder is None or not commands:
+        return list(commands)
+    folder = shlex.quote(str(Globals.folder))
+    first, *others = commands
+    if first.startswith("cd "):
+        [_, name] = shlex.split(first)
+        return [shlex.join(["cd", str(Globals.folder / name)]), *others]
+    return [re.sub(r"\Aevalstore ", lambda _: f"evalstore -C {folder} ", each) for each in commands]

@@ -1,24 +1,30 @@
-"""The values that a shell completes: test files and rows, models, tags and runs.
+"""The values that a shell completes: test files and rows, models, tags, runs, checks and more.
 
 A folder without a workspace, or one with errors, has none: a shell shows no message.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
 
 _MOST_RUN_IDS = 50
 """The newest runs that are offered."""
 
 
-def places(incomplete: str) -> list[str]:
+def places(ctx: Any, incomplete: str) -> list[str]:
     """Test files; after `::`, the rows of the file."""
     path, separator, _ = incomplete.partition("::")
-    rows = _rows("cases")
+    rows = _rows(ctx, "cases")
     names = (
         [f"{path}::{row['row']}" for row in rows if row["file"] == path and row["row"]]
         if separator
@@ -27,34 +33,82 @@ def places(incomplete: str) -> list[str]:
     return _starting(names, incomplete)
 
 
-def models(incomplete: str) -> list[str]:
+def models(ctx: Any, incomplete: str) -> list[str]:
     """The ids of models."""
-    return _starting([row["model"] for row in _rows("models")], incomplete)
+    return _starting([row["model"] for row in _rows(ctx, "models")], incomplete)
 
 
-def tags(incomplete: str) -> list[str]:
+def tags(ctx: Any, incomplete: str) -> list[str]:
     """The tags of cases."""
-    return _starting([row["tag"] for row in _rows("tags")], incomplete)
+    return _starting([row["tag"] for row in _rows(ctx, "tags")], incomplete)
 
 
-def runs(incomplete: str) -> list[str]:
+def runs(ctx: Any, incomplete: str) -> list[str]:
     """`@`, `@~1`, `@work`, and the ids of the newest runs."""
-    ids = [row["run"][:8] for row in _rows("runs")[:_MOST_RUN_IDS]]
+    ids = [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
     return _starting(["@", "@~1", "@work", *ids], incomplete)
 
 
-def revisions_and_places(incomplete: str) -> list[str]:
+def revisions_and_places(ctx: Any, incomplete: str) -> list[str]:
     """Runs, test files, and after `::` the rows of a file."""
-    return [*runs(incomplete), *places(incomplete)]
+    return [*runs(ctx, incomplete), *places(ctx, incomplete)]
 
 
-def _rows(kind: str) -> list[dict[str, Any]]:
+def checks(incomplete: str) -> list[str]:
+    """The types of checks."""
+    from evalstore.checks.registry import known_kinds
+
+    return _starting(sorted(known_kinds()), incomplete)
+
+
+def schemas(incomplete: str) -> list[str]:
+    """The kinds of files that have a JSON Schema."""
+    from evalstore.operations.schemas import schema_titles
+
+    return _starting(list(schema_titles()), incomplete)
+
+
+def groups(incomplete: str) -> list[str]:
+    """What statistics are grouped by; after a comma, what is left."""
+    from evalstore.operations.stats import DIMENSIONS
+
+    before, comma, _ = incomplete.rpartition(",")
+    names = [name for name in DIMENSIONS if name not in before.split(",")]
+    return _starting([f"{before}{comma}{name}" for name in names], incomplete)
+
+
+def _rows(ctx: Any, kind: str) -> list[dict[str, Any]]:
     from evalstore.operations.list import list_things
-    from evalstore.planning.options import Location, SelectionOptions
+    from evalstore.planning.options import SelectionOptions
 
     with suppress(EvalstoreError, OSError):
-        return list_things(Location(Path.cwd(), None, None), kind, SelectionOptions()).rows
+        return list_things(_location(ctx), kind, SelectionOptions()).rows
     return []
+
+
+def _location(ctx: Any) -> Location:
+    """The workspace and the store that the command line or the environment names."""
+    from evalstore.planning.options import Location
+
+    named = {**ctx.find_root().params, **_shared_options()}
+    directory = Path(named.get("directory") or "").absolute()
+    config = named.get("config")
+    return Location(directory, directory / config if config else None, named.get("store"))
+
+
+_SHARED = {"-C": "directory", "-c": "config", "--config": "config", "--store": "store"}
+"""The options that name a workspace or a store, and their parameters."""
+
+
+def _shared_options() -> dict[str, str]:
+    """Those that follow the command, of which a shell knows only the words."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    with suppress(ValueError):
+        words = shlex.split(line)
+        pairs = [word.split("=", 1) for word in words if word.startswith("--") and "=" in word]
+        pairs += [[option, value] for option, value in itertools.pairwise(words)]
+        return {_SHARED[option]: value for option, value in pairs if option in _SHARED}
+    return {}
 
 
 def _starting(names: list[str], incomplete: str) -> list[str]:

@@ -46,7 +46,7 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
     output.quiet, output.verbose, output.wide = options.quiet, options.verbose, options.wide
     is_paged = context.invoked_subcommand in COMMANDS and not options.no_pager
     output.use_pager(find_pager() if is_paged else None)
-    Globals.directory = _find_folder(options.directory)
+    Globals.directory, Globals.folder = _find_folder(options.directory), options.directory
     Globals.config = None if options.config is None else Globals.directory / options.config
     Globals.store = options.store
     Globals.overrides = options.overrides

@@ -99,8 +99,9 @@ class TerminalProgress(ProgressListener):
         self._update(spent=self._spent())
 
     def _spent(self) -> str:
-        usd = output.money(self.usd if self.is_priced else None)
-        return f"{usd}, {output.count(self._tokens)} tokens"
+        least = "at least " if self.usd and not self.is_priced else ""
+        usd = output.money(self.usd if self.is_priced or self.usd else None)
+        return f"{least}{usd}, {output.count(self._tokens)} tokens"
 
     def _update(self, **shown: Any) -> None:
         """Show it at the end of the first bar."""

@@ -20,6 +20,7 @@ from evalstore.errors import (
     WorkspaceError,
 )
 from evalstore.operations.views.run_text import changes_line
+from evalstore.operations.views.status_text import judgements_text
 from evalstore.operations.watch import Watch
 
 if TYPE_CHECKING:
@@ -93,14 +94,8 @@ def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool
 
 def _summary(status: Status) -> str:
     """What a run would do, and its price."""
-    parts = [
-        f"{output.plural(count, word)} to {verb}"
-        for count, word, verb in (
-            (status.ask, "answer", "ask"),
-            (status.judge, "judgement", "make"),
-        )
-        if count
-    ]
+    parts = [f"{output.plural(status.ask, 'answer')} to ask"] if status.ask else []
+    parts += [f"{judgements_text(status)} to make"] if status.judge else []
     if not parts and (status.left_asks or status.left_judgements):
         return "nothing to ask or judge: no model may be called for what is left"
     if not parts:

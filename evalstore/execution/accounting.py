@@ -82,7 +82,7 @@ class Accounting:
         if error.kind in (OVER_BUDGET, HALTED):
             return
         self._count_failure(f"{model}: {error.message}")
-        self.outcome.permanent_failures += error.stops_model or error.kind == "unsupported"
+        self.outcome.permanent_failures += error.is_permanent
         if not call.attempts:
             return
         self.writer.put_failure(
@@ -148,14 +148,12 @@ class Accounting:
         spending.output_tokens += usage.output_tokens or 0
         spending.cached_tokens += usage.cached_tokens or 0
         if reply.cost is not None:
-            if spending.cost is not None:
-                spending.cost += reply.cost
+            spending.cost += reply.cost
             return Cost(round(reply.cost, 10), {"source": "reported"})
         if endpoint.price is None or not endpoint.price.covers(usage):
             self.outcome.priced = False
-            spending.cost = None
+            spending.unpriced += 1
             return None
         cost = endpoint.price.cost(usage, reply.latency)
-        if spending.cost is not None:
-            spending.cost += cost.usd
+        spending.cost += cost.usd
         return cost if cost.usd or endpoint.price.source != "scripted" else None

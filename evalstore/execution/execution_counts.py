@@ -15,8 +15,10 @@ class ModelSpending:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    cost: float | None = 0.0
-    """The cost in USD; None if the price or the tokens of a call are not known."""
+    cost: float = 0.0
+    """USD of the calls whose cost is known."""
+    unpriced: int = 0
+    """Calls whose price or tokens are not known."""
 
 
 @dataclass

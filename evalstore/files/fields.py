@@ -254,15 +254,13 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     return f"did you mean '{near[0]}'?" if near else None
 
 
-def suggest_file(path: str, known: Iterable[str]) -> str:
-    """A hint: the test file whose name is nearest, whatever its folder and ending, or a list."""
+def suggest_file(path: str, known: Iterable[str], plural: str = "test files") -> str:
+    """A hint: the file whose name is nearest, whatever its folder and ending, or a list."""
     stems: dict[str, str] = {}
     for file in sorted(known):
         stems.setdefault(PurePosixPath(file).stem, file)
     near = difflib.get_close_matches(PurePosixPath(path).stem, stems, n=1)
-    return (
-        f"did you mean '{stems[near[0]]}'?" if near else _list(tuple(stems.values()), "test files")
-    )
+    return f"did you mean '{stems[near[0]]}'?" if near else _list(tuple(stems.values()), plural)
 
 
 def suggest(name: str, known: Iterable[str], plural: str) -> str:

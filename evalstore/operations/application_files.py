@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, WorkspaceError
+from evalstore.files.fields import suggest_file
 from evalstore.planning.open_project import open_workspace
 from evalstore.workspace.reader import read_workspace
 
@@ -39,7 +40,8 @@ def find_applications(
             if errors:
                 raise WorkspaceError(errors)
             if not place.is_file():
-                raise EvalstoreError(f"there is no file '{name}'")
+                hint = suggest_file(name, reading.model_files.values(), "model files")
+                raise EvalstoreError(f"there is no file '{name}'", hint=hint)
             raise EvalstoreError(
                 f"'{name}' is not a model file of this workspace, so nothing would run it",
                 hint="'evalstore status' names the files that wait for trust",

@@ -31,6 +31,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import require_sound
 from evalstore.planning.selection import Selection
+from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.results import Result
@@ -235,10 +236,14 @@ def diff(
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, selection)
         was = follow_renames(was, now, project.settings.paths["tests"])
+        for model in selection.models:
+            _require_candidate(model, was, now)
         selected = _select(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
         filled = fill_in(project, was, now, selected)
         comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
+        sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
+        comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
         name_gone(comparison)
         both = {result.file for result in filled.results} & {result.file for result in now.results}
         edited = {
@@ -257,7 +262,7 @@ def diff(
             _answers(project, results) if answers else {},
             prompt_labels(project, [*filled.results, *now.results]),
             list(selection_notes(was, filled, now)),
-            asked_otherwise=question_changes(project, comparison),
+            asked_otherwise=question_changes(project, comparison.flips, sessions),
         )
 
 
@@ -279,13 +284,8 @@ def diff_models(
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
-        candidates = {result.model for result in side.results}
         for model in models:
-            if model not in candidates:
-                raise EvalstoreError(
-                    f"'{model}' is not a candidate of {side_name(side.name)}",
-                    hint=suggest(model, candidates, "candidates"),
-                )
+            _require_candidate(model, side)
         selected = _select(project, selection.paths, side)
         was, now = (
             [
@@ -306,6 +306,17 @@ def diff_models(
             _answers(project, results) if answers else {},
             prompt_labels(project, side.results),
             models=models,
+        )
+
+
+def _require_candidate(model: str, *sides: Side) -> None:
+    """Raise `EvalstoreError` for a model that is a candidate of none of the sides."""
+    candidates = {result.model for side in sides for result in side.results}
+    if model not in candidates:
+        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
+        raise EvalstoreError(
+            f"'{model}' is not a candidate of {names}",
+            hint=suggest(model, candidates, "candidates"),
         )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.reports.answer_pairs import OLDER, counts_older, has_other_answers
 from evalstore.reports.version_diff import CODE_CHANGED, differ_models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from evalstore.operations.diff_sides import Side
     from evalstore.planning.project import Project
-    from evalstore.reports.comparison import Comparison
+    from evalstore.reports.comparison import Pair
+    from evalstore.results import Session
 
 Sessions = tuple[str, ...]
 """The sessions of one side of a pair."""
@@ -33,31 +35,25 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
 
 
 def question_changes(
-    project: Project, comparison: Comparison
+    project: Project, pairs: Iterable[Pair], sessions: Mapping[str, Session]
 ) -> dict[tuple[Sessions, Sessions], str]:
-    """Return how questions differ in pairs with the same test and system prompt."""
-    pairs = {
-        (pair.was.sessions, pair.now.sessions)
-        for group in (comparison.broke, comparison.fixed, comparison.changed)
-        for pair in group
-        if pair.was and pair.now
-        if pair.was.sessions and pair.now.sessions and pair.was.sessions != pair.now.sessions
-        if (pair.was.tests, pair.was.prompt) == (pair.now.tests, pair.now.prompt)
-    }
-    ids = {sessions[0] for pair in pairs for sessions in pair}
-    sessions = project.store.find_sessions(ids)
-    questions = {id: session.question for id, session in sessions.items()}
+    """Return how questions, or the ages of answers, differ in pairs that are the same otherwise."""
     words: dict[tuple[Sessions, Sessions], str] = {}
-    for was, now in pairs:
-        if was[0] not in questions or now[0] not in questions:
+    for pair in filter(has_other_answers, pairs):
+        assert pair.was
+        assert pair.now
+        was, now = pair.was.sessions, pair.now.sessions
+        if was[0] not in sessions or now[0] not in sessions:
             continue
-        old, new = questions[was[0]], questions[now[0]]
+        old, new = sessions[was[0]].question, sessions[now[0]].question
         if old.model != new.model:
             words[was, now] = _model_change(project, old.model, new.model)
         elif old.temperature != new.temperature:
             words[was, now] = f"temperature {old.temperature} -> {new.temperature}"
         elif old.seed != new.seed:
             words[was, now] = f"seed {old.seed} -> {new.seed}"
+        elif counts_older(pair, sessions):
+            words[was, now] = OLDER
     return words
 
 

@@ -61,6 +61,11 @@ class Checkup:
     """The problems: level, message and hint."""
 
     @property
+    def reports_cost(self) -> bool:
+        """Whether its answer said what it cost, as that of an application may."""
+        return self.reply is not None and self.reply.cost is not None
+
+    @property
     def answered(self) -> bool:
         """Return whether the model answered the ping."""
         return self.reply is not None
@@ -137,6 +142,27 @@ async def _examine(
         message = f"{provider.key_variable} is not set"
         checkup.problems.append(("warn", message, _key_hint(provider.key_variable)))
     checkup.problems += [("warn", message, hint) for message, hint in _doubts(checkup, model)]
+    place = len(checkup.problems)
+    await _call(providers, reading, target, timeout, checkup)
+    if checkup.facts["price"] is None and not model.costs and not checkup.reports_cost:
+        checkup.problems.insert(place, ("warn", "its price is not known", _price_hint(model)))
+    return checkup
+
+
+def _price_hint(model: Model) -> str:
+    may_report = ", or let the application report its 'cost'" if model.application else ""
+    return f"write 'costs' into a model file; 0 is a price too{may_report}"
+
+
+async def _call(
+    providers: ProviderPool,
+    reading: Reading,
+    target: PingTarget,
+    timeout: float | None,
+    checkup: Checkup,
+) -> None:
+    """Look whether a model may be called, and call it if a timeout says so."""
+    model, provider = target.model, target.model.provider
     try:
         endpoint = providers.endpoint(model, target.part, target.temperature)
         access = providers.find_access(provider)
@@ -148,15 +174,14 @@ async def _examine(
     except EvalstoreError as error:
         checkup.refused = isinstance(error, KeyNotAllowedError)
         checkup.problems.append(("fail", str(error), error.hint))
-        return checkup
+        return
     if untrusted := providers.find_untrusted(model):
         hint = f"read what it runs, then 'evalstore trust {reading.model_files[model.id]}'"
         checkup.problems.append(("fail", untrusted, hint))
-        return checkup
-    # A script has no server, and may not have an answer to this question.
+        return
+    # A script has no server, and may have no answer to this question.
     if timeout is not None and provider.type != SCRIPTED:
         await _ping(checkup, endpoint, timeout)
-    return checkup
 
 
 async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
@@ -202,7 +227,7 @@ def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:
     """Return contradictions between the model file and litellm's table, and unknown prices."""
     known = checkup.facts["knownCapabilities"] or {}
     file = "look at 'capabilities' in the model file"
-    doubts = [
+    return [
         (
             f"declared {'with' if can else 'without'} {word}, but litellm's table says otherwise",
             file,
@@ -210,7 +235,3 @@ def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:
         for word, can in model.capabilities.items()
         if word in known and known[word] != can
     ]
-    if checkup.facts["price"] is None and not model.costs:
-        hint = "write 'costs' into a model file; 0 is a price too"
-        doubts.append(("its price is not known", hint))
-    return doubts

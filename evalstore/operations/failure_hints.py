@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from evalstore.providers.script import JUDGED, NO_MATCH
+
 _HINTS = {
     401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
     "without that field none is sent to a 'baseURL'",
@@ -21,9 +23,18 @@ _CLASS_HINTS = {
     "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
 }
 
+_SCRIPT_HINT = (
+    "add a line such as \"- {{when: 'words of the message', answer: {answer}}}\" to 'responses' "
+    "in the model's file"
+)
+
 
 def hint_for(kind: str, status: int | None, message: str = "") -> str | None:
     """Return how to fix a failure of this class; None if there is no general advice."""
+    if message.startswith(NO_MATCH):
+        judged = message.startswith(f"{NO_MATCH} {JUDGED}")
+        answer = "{pass: true, feedback: ''}" if judged else "'the answer'"
+        return _SCRIPT_HINT.format(answer=answer)
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():

@@ -14,7 +14,7 @@ from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.cells import ask_of
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.path_targets import name_file
+from evalstore.planning.path_targets import name_file, no_run_has
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 from evalstore.values import Json, Question
@@ -98,11 +98,8 @@ def log_failures(
         name = name_file(location, open_workspace(location), file)
         listed = describe_failures(location, store, store.find_failures())
         entries = [entry for entry in listed if entry.place and entry.place.file == name]
-        if not entries and name not in _known_files(location, store):
-            raise EvalstoreError(
-                f"no run and no workspace knows a test file '{name}'",
-                hint="'evalstore ls tests' lists the files",
-            )
+        if not entries and name not in (known := _known_files(location, store)):
+            raise no_run_has(name, known)
         return FailureLog(entries[:limit], len(entries), name, _prompts(location, entries[:limit]))
 
 

@@ -18,6 +18,7 @@ from evalstore.planning.options import Location, SelectionOptions, describe_sele
 from evalstore.planning.participants import find_model
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
+from evalstore.planning.unknown_names import require_tag, tags_of
 from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
@@ -101,12 +102,13 @@ def _runs(location: Location) -> Listing:
 
 def _selected(project: Project, selection: SelectionOptions) -> list[tuple[str, Case]]:
     matches = select(project, selection).matcher()
-    return [
-        (path, case)
-        for path, file in files_of(project.reading).items()
-        for case in file.cases
-        if matches(path, case)
+    files = files_of(project.reading)
+    selected = [
+        (path, case) for path, file in files.items() for case in file.cases if matches(path, case)
     ]
+    if selection.tags and not selected:
+        require_tag(selection.tags, tags_of(files.values()))
+    return selected
 
 
 def _tests(project: Project, selection: SelectionOptions, _full: bool) -> Listing:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
-from evalstore.errors import EvalstoreError
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.json_output import to_json
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import describe_selection
-from evalstore.planning.path_targets import name_file
+from evalstore.planning.path_targets import name_file, no_run_has
 from evalstore.planning.renames import follow_file
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_chunks import find_same
+from evalstore.store.path_trees import read_tree
 from evalstore.values import Json, order_counts
 
 if TYPE_CHECKING:
@@ -82,10 +82,9 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         folder = workspace.settings.paths["tests"]
         entries = list(_file_log(store, _name_in_runs(location, store, name), folder))
         if not entries:
-            raise EvalstoreError(
-                f"no run knows a test file '{name}'",
-                hint="'evalstore ls tests' lists the files, 'evalstore log' the runs",
-            )
+            newest = next(store.find_recent_runs(limit=1), None)
+            files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
+            raise no_run_has(name, files)
         return Log(entries[:limit], len(entries), name)
 
 

@@ -9,7 +9,7 @@ from evalstore.operations.file_changes import all_new, find_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status
-from evalstore.planning.estimate import estimate
+from evalstore.planning.estimate import estimate, may_judge_less
 from evalstore.planning.history_filters import stands_until
 from evalstore.planning.open_project import open_project, open_workspace, store_path
 from evalstore.planning.options import GO_ON
@@ -69,6 +69,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
+        may_judge_less=may_judge_less(plan),
         changes=find_changes(project, items, last[0], narrows=selection.narrows)
         if last
         else all_new(plan),

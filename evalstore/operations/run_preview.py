@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import plural
 from evalstore.errors import STOPPED, EvalstoreError
+from evalstore.planning.estimate import may_judge_less
 
 if TYPE_CHECKING:
     from evalstore.operations.progress import ProgressListener
@@ -34,6 +35,8 @@ class PlanTotals:
     recorded: int = 0
     """Answers to take from files."""
     judgements: int = 0
+    may_judge_less: bool = False
+    """Whether failed checks may save some of the judgements."""
     candidates: dict[str, Candidate] = field(default_factory=dict)
     """The candidates that are asked, by display id."""
     judges: dict[str, Judge] = field(default_factory=dict)
@@ -49,6 +52,7 @@ class PlanTotals:
         self.asks += plan.ask_count
         self.recorded += plan.recorded_count
         self.judgements += plan.judge_count
+        self.may_judge_less = self.may_judge_less or may_judge_less(plan)
         self.candidates |= {ask.cell.candidate.id: ask.cell.candidate for ask in plan.asks}
         self.judges |= {
             judgement.judge.evaluator: judgement.judge
@@ -101,8 +105,8 @@ def get_leave(
     if likely is None or likely <= most:
         return
     question = (
-        f"this run would ask for {survey.asks:,} answer{'s' * (survey.asks != 1)} "
-        f"and make {survey.judgements:,} judgement{'s' * (survey.judgements != 1)}, "
+        f"this run would ask for {plural(survey.asks, 'answer')} "
+        f"and make {'up to ' * survey.may_judge_less}{plural(survey.judgements, 'judgement')}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )
     if not listener.agrees(question):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from evalstore.errors import Problem
-    from evalstore.execution.execution_counts import ExecutionCounts
+    from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
     from evalstore.operations.run_totals import RunTotals
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.planning.code_trust import Untrusted
@@ -31,12 +31,20 @@ def describe_spending(outcome: ExecutionCounts) -> list[Json]:
             "inputTokens": spent.input_tokens,
             "outputTokens": spent.output_tokens,
             "cachedTokens": spent.cached_tokens,
-            "cost": None if spent.cost is None else round(spent.cost, 8),
+            "cost": None if spent.unpriced else round(spent.cost, 8),
+            **_unpriced(spent),
         }
         for (model, part), spent in sorted(
             outcome.spending.items(), key=lambda entry: entry[0][::-1]
         )
     ]
+
+
+def _unpriced(spent: ModelSpending) -> Json:
+    """The known part of a cost and the calls without one; empty when all costs are known."""
+    if not spent.unpriced:
+        return {}
+    return {"knownCost": round(spent.cost, 8), "unpriced": spent.unpriced}
 
 
 def _list_failures(failures: dict[str, int]) -> list[Json]:

@@ -59,6 +59,8 @@ class Status:
     cost: float | None
     models: int
     cells: int
+    may_judge_less: bool = False
+    """Whether the judgements are an upper bound, as failed checks save those of models."""
     guess: int | None = None
     """The assumed tokens of a new answer, when the cost depends on this assumption."""
     changes: list[FileChange] = field(default_factory=list)

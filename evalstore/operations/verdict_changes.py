@@ -7,14 +7,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from evalstore.results import Result
+    from evalstore.results import Result, Session
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case, Json
@@ -39,14 +40,19 @@ class VerdictChanges:
     new: list[Result] = field(default_factory=list)
     """Results that do not pass, in cases without an earlier verdict."""
     failed_again: list[Result] = field(default_factory=list)
-    """Results that did not pass before either, but have another answer or judgement."""
-    changed: int = 0
-    """The number of other results with another verdict or another answer."""
+    """Results that did not pass before either, with another answer or judgement; these may be
+    among the changed, too."""
+    changed: list[Result] = field(default_factory=list)
+    """Other results with another verdict or another text as their answer."""
+    pending: list[Result] = field(default_factory=list)
+    """Results that are pending and had a verdict in the newest earlier run."""
+    older: int = 0
+    """How many that broke, were fixed or changed count answers older than those before."""
 
     @property
     def is_any(self) -> bool:
-        """Return whether a case that was judged before has another verdict or another answer."""
-        return bool(self.broke or self.fixed or self.changed)
+        """Return whether a case that was judged before has another verdict or answer, or none."""
+        return bool(self.broke or self.fixed or self.changed or self.pending)
 
     @property
     def failures(self) -> list[Result]:
@@ -69,6 +75,9 @@ class VerdictChanges:
             "broke": len(self.broke),
             "fixed": len(self.fixed),
             "new": len(self.new),
+            "changed": len(self.changed),
+            "pending": len(self.pending),
+            "olderAnswers": self.older,
         }
 
 
@@ -103,7 +112,7 @@ class _Comparer:
         self._unread = set(self._leaves)
         """Files that are not compared yet."""
         self._waiting: dict[str, list[tuple[Result, Case]]] = {}
-        """Judged results without an earlier result so far, by file."""
+        """Judged or pending results that no earlier run had yet, by file."""
 
     def compare(self) -> VerdictChanges:
         """Compare all files."""
@@ -124,7 +133,9 @@ class _Comparer:
             for path, judged in self._read(batch).items():
                 self._waiting[path] = judged
         for judged in self._waiting.values():
-            self._changes.new += [result for result, _ in judged if result.verdict != "pass"]
+            self._changes.new += [
+                result for result, _ in judged if result.verdict not in (None, "pass")
+            ]
         self._changes.new.sort(key=cell_of)
         return self._changes
 
@@ -139,43 +150,63 @@ class _Comparer:
         now = self._read(unread)
         now |= {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
         self._unread -= unread.keys()
-        before = ResultIndex(
-            result
-            for batch in iterate_entries(self._store, others)
-            for result, _ in batch
-            if result.verdict
-        )
-        for path, judged in sorted(now.items()):
+        results = [result for batch in iterate_entries(self._store, others) for result, _ in batch]
+        judged_before = ResultIndex(result for result in results if result.verdict)
+        all_before = ResultIndex(results)
+        pairs: list[tuple[Result, Result]] = []
+        for path, listed in sorted(now.items()):
             left = []
-            for result, case in judged:
+            for result, case in listed:
+                before = judged_before if result.verdict else all_before
                 was = before.find(result, case.prompts)
                 if was is None:
                     left.append((result, case))
                 else:
-                    self._add(was, result)
+                    pairs.append((was, result))
             if left:
                 self._waiting[path] = left
+        self._sort(pairs)
 
     def _read(self, leaves: Mapping[str, str]) -> dict[str, list[tuple[Result, Case]]]:
-        """Return the judged results of these files."""
+        """Return the judged and the pending results of these files."""
         judged: dict[str, list[tuple[Result, Case]]] = {path: [] for path in leaves}
         for batch in iterate_entries(self._store, leaves):
             for result, case in batch:
-                if result.verdict:
+                if result.verdict or result.is_missing:
                     judged[result.file].append((result, case))
         return judged
 
-    def _add(self, was: Result, now: Result) -> None:
-        change = sort_pair(Pair(was, now))
+    def _sort(self, results: Iterable[tuple[Result, Result]]) -> None:
+        """Sort pairs of an earlier result and the current one by how they changed."""
+        pairs = [Pair(was, now) for was, now in results]
+        unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
+        sessions = self._store.find_sessions(sessions_to_compare(unequal))
+        for pair in pairs:
+            self._add(pair, sessions)
+
+    def _add(self, pair: Pair, sessions: Mapping[str, Session]) -> None:
+        was, now = pair.was, pair.now
+        assert was
+        assert now
+        if not now.verdict:
+            self._changes.pending += [now] if was.verdict else []
+            return
+        change = sort_pair(pair)
+        if change == "changed" and was.verdict == now.verdict and has_equal_texts(pair, sessions):
+            change = "unchanged"
+        if change != "unchanged":
+            self._changes.older += counts_older(pair, sessions)
         if change == "broke":
             self._changes.broke.append(now)
-        elif change == "fixed":
+            return
+        if change == "fixed":
             self._changes.fixed.append(now)
-        else:
-            self._changes.changed += change == "changed"
-            is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
-            if now.verdict != "pass" and not is_same:
-                self._changes.failed_again.append(now)
+            return
+        if change == "changed":
+            self._changes.changed.append(now)
+        is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
+        if now.verdict != "pass" and not is_same:
+            self._changes.failed_again.append(now)
 
 
 def _batches(entries: Mapping[str, str]) -> Iterator[dict[str, str]]:

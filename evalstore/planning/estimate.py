@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.planning.cells import Cell
-    from evalstore.planning.plan import PlannedAsk, PlannedJudgement
+    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
     from evalstore.planning.reasons import Reason
 
@@ -112,3 +112,19 @@ class _Lengths:
     def shown(self, test: str, prompt: str | None) -> int:
         """Return the tokens of a test with a system prompt."""
         return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS
+
+
+def may_judge_less(plan: Plan) -> bool:
+    """Whether checks that are still to be made may save judgements of models in the plan."""
+    checked = {
+        (judgement.sessions or judgement.cell.questions, judgement.cell.case.evaluation)
+        for judgement in plan.judgements
+        if judgement.judge is None
+    }
+    return any(
+        judgement.judge is not None
+        and "always" not in judgement.cell.case.judged_by
+        and (judgement.sessions or judgement.cell.questions, judgement.cell.case.evaluation)
+        in checked
+        for judgement in plan.judgements
+    )

@@ -11,6 +11,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.planning.cells import Candidate, Judge
 from evalstore.planning.pricing import Price, find
+from evalstore.planning.unknown_names import no_such_model
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import RECORDED, Evaluator, ModelVersion
 from evalstore.workspace.catalogue import is_known_kind
@@ -125,7 +126,7 @@ class Participants:
     def find_model(self, id: str, part: str) -> Model:
         """Return the model of a model file, of a litellm name, or of a candidate's name."""
         named = {} if id in self.reading.models else self._names_of_candidates()
-        return find_model(self.reading, named.get(id, id), part)
+        return find_model(self.reading, named.get(id, id), part, self.settings)
 
     def _names_of_candidates(self) -> dict[str, str]:
         return {candidate.name: candidate.id for candidate in self.settings.candidates}
@@ -166,18 +167,16 @@ class Participants:
             self.warnings.append(message)
 
 
-def find_model(reading: Reading, id: str, part: str) -> Model:
-    """Return the model of a model file, or of a litellm name; raises `EvalstoreError`."""
+def find_model(reading: Reading, id: str, part: str, settings: Settings | None = None) -> Model:
+    """Return the model of a model file, or of a litellm name; raises `EvalstoreError`.
+
+    With `settings` the hint on an unknown model suggests only models for this part.
+    """
     if id == RECORDED and part != "evaluators":
         return Model(id, ProviderFile(RECORDED, SCRIPTED), RECORDED)
     model = reading.models.get(id) or bare_model(id, is_known_kind)
     if model is None:
-        raise EvalstoreError(
-            f"there is no model '{id}' ({part})",
-            hint=suggest(id, reading.models, "models")
-            if reading.models
-            else "write a model file, or a litellm name such as 'openai/gpt-4o-mini'",
-        )
+        raise no_such_model(id, part, reading, settings)
     return model
 
 

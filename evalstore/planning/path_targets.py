@@ -93,6 +93,12 @@ def _with_row(
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
 
 
+def no_run_has(file: str, known: Collection[str]) -> EvalstoreError:
+    """The error for a test file that no run has; `known` are the test files of runs."""
+    hint = suggest_file(file, known) if known else "there are no runs: 'evalstore run' makes one"
+    return EvalstoreError(f"no run has a test file '{file}'", hint=hint)
+
+
 def name_file(location: Location, workspace: WorkspaceFolder, file: str) -> str:
     """Return the name in the workspace of a path to a test file; a missing file keeps its name."""
     for base in (location.directory, workspace.root, workspace.folder("tests")):

@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
-from evalstore.files.fields import nearest
-from evalstore.planning import failed_work, history_filters
+from evalstore.planning import failed_work, history_filters, unknown_names
 from evalstore.planning.cell_batches import StreamedCells, Summary, summarise
 from evalstore.planning.cells import (
     Candidate,
@@ -109,11 +108,18 @@ def resolve_scope(
     cells, skipped, cases = _choose(project, selection, subset, candidates, judges)
     for judge in summarise(cells).judges.values():
         project.keep_judges(judge)
+    if selection.tags or selection.exclude_tags:
+        known = unknown_names.tags_of(files_of(project.reading).values())
+        if not cells and not skipped:
+            unknown_names.require_tag(selection.tags, known)
+        for warning in unknown_names.unknown_tags(
+            (*selection.tags, *selection.exclude_tags), known
+        ):
+            project.warn(warning)
     if not cells and not skipped:
         raise NothingSelectedError(
             "nothing is selected",
-            hint=_nearest_tag(project, selection)
-            or "'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
+            hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
         )
     tried: failed_work.FailedWork | None = None
     if selection.last_failed:
@@ -126,14 +132,6 @@ def resolve_scope(
     _require_judges(project, summarise(cells), judges)
     again = UNSETTLED if selection.retry_errors else ()
     return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
-
-
-def _nearest_tag(project: Project, selection: SelectionOptions) -> str | None:
-    """Return a hint about the first selected tag that no case has."""
-    files = files_of(project.reading).values()
-    known = {tag for file in files for case in file.cases for tag in case.tags}
-    unknown = next((tag for tag in selection.tags if tag not in known), None)
-    return None if unknown is None else nearest(unknown, known)
 
 
 def _choose(

@@ -25,7 +25,7 @@ from evalstore.reports.version_diff import (
     differ_tests,
     shorten,
 )
-from evalstore.values import RECORDED, Case, Question
+from evalstore.values import RECORDED, Case, Json, Question
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
@@ -39,6 +39,7 @@ _NAMED = (
     *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
     "evaluator prompt ",
     CODE_CHANGED,
+    "the evaluator's code changed",
 )
 """Beginnings of differences that are shown as they are."""
 _FEW_PROMPTS = 8
@@ -290,7 +291,8 @@ class Explainer:
     def _other_evaluator(self, old: str, new: str, id: str) -> Reason:
         was, now = self.find("evaluator", old) or {}, self.find("evaluator", new) or {}
         if was.get("model") != now.get("model"):
-            return Reason(f"new evaluator {id}")
+            models = [self.find("model", each.get("model") or "") or {} for each in (was, now)]
+            return _other_model(*models) or Reason(f"new evaluator {id}")
         if was.get("prompt") != now.get("prompt"):
             differences = differ_prompts(
                 self.find("prompt", was.get("prompt", "")) or {},
@@ -302,6 +304,17 @@ class Explainer:
             str(was.get("temperature")),
             str(now.get("temperature")),
         )
+
+
+def _other_model(was: Json, now: Json) -> Reason | None:
+    """What changed of the model of an evaluator; None for another model."""
+    if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
+        return None
+    differences = [
+        each._replace(what=each.what.replace(CODE_CHANGED, "the evaluator's code changed", 1))
+        for each in differ_models(was, now)
+    ]
+    return _reason(differences, "evaluator") if differences else None
 
 
 def _reason(differences: list[Difference], subject: str, relative: str | None = None) -> Reason:

@@ -29,6 +29,10 @@ FAILED_FINISH = frozenset(
 """Finish reasons, in lower case, that mean that the provider did not finish the answer."""
 
 
+PERMANENT_KINDS = frozenset({"application", "context", "format", "unsupported"})
+"""Kinds of errors that the same call meets again."""
+
+
 class ProviderError(Exception):
     """A call that brought no answer.
 
@@ -57,6 +61,12 @@ class ProviderError(Exception):
         self.retry = retry
         self.retry_after = retry_after
         self.stops_model = stops_model
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether the call fails again until the user changes something."""
+        lasts = self.kind in PERMANENT_KINDS or self.kind == "status"
+        return self.stops_model or (lasts and not self.retry)
 
 
 class Provider(Protocol):

@@ -23,6 +23,11 @@ _WHEN_FLAGS = frozenset({"dotAll", "multiline"})
 _SHOWN = 60
 """Characters of a pattern in a message."""
 
+NO_MATCH = "no response in the script matches"
+"""The start of the message on a conversation that no entry of 'responses' answers."""
+JUDGED = "the judged"
+"""Follows it where the conversation is one with a judge."""
+
 RETRIED_KINDS = frozenset({"connection", "timeout", "malformed"})
 """Kinds of errors after which another try may succeed; for a status, its number decides."""
 

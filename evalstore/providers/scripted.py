@@ -7,6 +7,7 @@ network. The first entry that matches is the answer.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -14,11 +15,26 @@ from evalstore.errors import EvalstoreError
 from evalstore.providers.base import ProviderError
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, require_finished
-from evalstore.providers.script import ScriptEntry, as_error, check_responses, read_entry
+from evalstore.providers.script import (
+    JUDGED,
+    NO_MATCH,
+    ScriptEntry,
+    as_error,
+    check_responses,
+    read_entry,
+)
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Usage
 
 __all__ = ["ScriptedProvider", "check_responses"]
 
+_SHOWN = 60
+"""Characters of a message that are shown."""
+_JUDGED = re.compile(
+    r"\[begin of the (?P<label>response|conversation) (?P<nonce>\w+): [^\]]*\]\n"
+    r"(?P<text>.*?)\n\[end of the (?P=label) (?P=nonce)\]",
+    re.DOTALL,
+)
+"""What a judge is shown between marks; see `judging.transcript`."""
 CHARACTERS_PER_TOKEN = 4
 """The usual estimate for English, by which a script counts tokens."""
 
@@ -60,8 +76,15 @@ class ScriptedProvider:
                 if not used_up and entry.matches(messages):
                     self._given[index] += 1
                     return entry
-        start = clean(messages[-1].text)[:60]
-        raise ProviderError("unsupported", f"no response in the script matches '{start}'")
+        raise ProviderError("unsupported", f"{NO_MATCH} {_start_of(messages[-1].text)}")
+
+
+def _start_of(text: str) -> str:
+    """The start of a message; of a message to a judge, the start of what is judged."""
+    marked = {match["label"]: match for match in _JUDGED.finditer(text)}
+    judged = marked.get("response") or marked.get("conversation")
+    name = f"{JUDGED} {judged['label']} " if judged else ""
+    return f"{name}'{clean(judged['text'] if judged else text)[:_SHOWN]}'"
 
 
 def as_reply(entry: ScriptEntry, request: Request) -> Reply:

@@ -44,6 +44,30 @@ class Comparison:
     unchanged: list[Pair] = field(default_factory=list)
 
     @property
+    def flips(self) -> list[Pair]:
+        """Pairs with another verdict or another answer."""
+        return [*self.broke, *self.fixed, *self.changed]
+
+    @property
+    def pending(self) -> int:
+        """How many of the changed pairs were judged and are pending on the second side."""
+        return sum(
+            1
+            for pair in self.changed
+            if pair.was and pair.now and pair.was.verdict and pair.now.is_missing
+        )
+
+    def count_as_unchanged(self, is_equal: Callable[[Pair], bool]) -> None:
+        """Move the changed pairs with the same verdict and equal answers to the unchanged ones."""
+        changed, self.changed = self.changed, []
+        for pair in changed:
+            assert pair.was
+            assert pair.now
+            is_unchanged = pair.was.verdict == pair.now.verdict and is_equal(pair)
+            (self.unchanged if is_unchanged else self.changed).append(pair)
+        self.unchanged.sort(key=_order)
+
+    @property
     def pairs(self) -> list[Pair]:
         """Return pairs judged on both sides."""
         return [
@@ -122,11 +146,13 @@ def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
     pairs += [Pair(None, result) for result in new]
     pairs += [Pair(result, None) for result in old]
     comparison = Comparison()
-    for pair in sorted(
-        pairs, key=lambda each: (each.either.file, each.either.row, each.either.model)
-    ):
+    for pair in sorted(pairs, key=_order):
         _sort(pair, comparison)
     return comparison
+
+
+def _order(pair: Pair) -> tuple[str, str, str]:
+    return pair.either.file, pair.either.row, pair.either.model
 
 
 def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:

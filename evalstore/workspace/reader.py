@@ -201,9 +201,10 @@ class _Reader:
         prompts, silent = self._library.evaluator_prompts, self._library.silent
         if any(problem.file not in reading.tests for problem in reading.errors):
             return  # the missing definition may be in a file that could not be read
-        for part, listed in (
-            ("candidate", self._settings.candidates),
-            ("evaluator", self._settings.evaluators),
+        candidates, evaluators = self._settings.candidates, self._settings.evaluators
+        for part, listed, others in (
+            ("candidate", candidates, evaluators),
+            ("evaluator", evaluators, candidates),
         ):
             for participant in listed:
                 if not (
@@ -211,7 +212,8 @@ class _Reader:
                     or model_files.bare_model(participant.id, is_known_kind)
                 ):
                     message = f"there is no model '{participant.id}' for this {part}"
-                    hint = suggest(participant.id, reading.models, "models")
+                    known = reading.models.keys() - {each.id for each in others}
+                    hint = suggest(participant.id, known, "models")
                 elif part == "evaluator" and participant.prompt not in prompts:
                     message = f"there is no evaluator prompt '{participant.prompt}'"
                     hint = suggest(participant.prompt, prompts, "evaluator prompts")

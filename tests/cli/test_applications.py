@@ -15,6 +15,7 @@ from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import schema_of
+from tests.cli.test_run import edit
 
 BOT = """\
 import json
@@ -374,3 +375,113 @@ def test_a_difference_says_that_the_code_changed(bots: Path, evalstore: Evalstor
     trust("prog")
     assert evalstore("run").exit_code == 1
     assert "the candidate's code changed: apps/prog.sh" in evalstore("diff", "@~1", "@").stdout
+
+
+CRASH = """\
+def answer(messages, **options):
+    return str(1 // 0)
+"""
+BUSY = """\
+def answer(messages, **options):
+    raise ConnectionError("the index is busy")
+"""
+FIX = "incomplete; 'evalstore log --failures' shows what to fix before running again\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [(CRASH, FIX), (BUSY, "incomplete; running again may help\n")],
+    ids=["a bug of the application", "a transient error"],
+)
+def test_running_again_is_recommended_for_transient_errors_only(
+    bots: Path, evalstore: Evalstore, code: str, advice: str
+) -> None:
+    tree(bots, {"apps/bot.py": code})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]\nretries: 0")
+    trust("bot")
+    ran = evalstore("run")
+    assert ran.exit_code == 3
+    assert ran.stdout.endswith(advice)
+
+
+def test_a_run_with_both_kinds_of_failures_says_which_help_to_repeat(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    tree(bots, {"apps/bot.py": CRASH, "apps/prog.sh": "#!/bin/sh\nexit 75\n"})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot, prog]\nretries: 0")
+    trust("bot", "prog")
+    assert evalstore("run").stdout.endswith(
+        "incomplete; running again may help with 1 failed call, "
+        "'evalstore log --failures' has the rest\n"
+    )
+
+
+MIXED = """\
+def answer(messages, **options):
+    text = messages[-1]["content"]
+    return {"text": text, "cost": 0.25} if text == "Hi" else text
+"""
+
+
+def test_an_answer_without_a_price_does_not_hide_the_reported_costs(
+    bots: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(bots, {"apps/bot.py": MIXED, "tests/ho.md": TEST.replace("\nHi\n", "\nHo Hi\n")})
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[bot]")
+    trust("bot")
+    ran = evalstore("run").stdout
+    least = "at least $0.2500 (1 call without a price)"
+    assert f"bot  2 calls  0 tokens in  0 out  {least}\n" in ran
+    assert f"complete: 2 asked, 2 judged, 0 reused, {least}\n" in ran
+    assert f"0 reused, {least}\n" in evalstore("show").stdout
+    assert f"0 reused, {least}\n" in evalstore("log").stdout
+    assert "the price of 1 session or judgement is unknown" in evalstore("stats").stderr
+    document = documents("run", "--refresh")
+    jsonschema.Draft202012Validator(schema_of(["run"])).validate(document)
+    assert document["cost"] is None
+    [spending] = document["spending"]
+    assert (spending["cost"], spending["knownCost"], spending["unpriced"]) == (None, 0.25, 1)
+
+
+def test_an_answer_of_a_scripted_model_without_costs_is_free(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    model = workspace / "models/one.yaml"
+    model.write_text(model.read_text().partition("costs:")[0])
+    session = documents("run")["cases"][0]["session"]
+    assert "\n$0, " in evalstore("show", session).stdout
+
+
+JUDGE = """\
+def answer(messages, **options):
+    return {{"text": '{{"pass": true, "feedback": "{words}"}}', "cost": 0.125}}
+"""
+
+
+def test_an_application_that_judges_is_explained_by_its_code(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    tree(
+        bots,
+        {"apps/bot.py": JUDGE.format(words="fine"), "tests/hi.md": "# 👤\n\nHi\n\n---\n\nGood?\n"},
+    )
+    edit(bots / "evalstore.yaml", "[bot, prog]", "[prog]\nevaluators: [bot]")
+    trust("bot", "prog")
+    assert evalstore("run").exit_code == 0
+    tree(bots, {"apps/bot.py": JUDGE.format(words="good")})
+    trust("bot")
+    shown = evalstore("status", "--explain").stdout
+    assert "the evaluator's code changed: apps/bot.py" in shown
+    assert "new evaluator" not in shown
+
+
+def test_doctor_does_not_ask_for_the_price_of_an_application_that_reports_its_cost(
+    bots: Path, evalstore: Evalstore
+) -> None:
+    trust("bot", "prog")
+    shown = evalstore("doctor").stdout
+    of_bot = [line for line in shown.splitlines() if "model bot" in line]
+    assert "its price is not known" not in "".join(of_bot)
+    assert "reports its cost" in "".join(of_bot)
+    assert "model prog   its price is not known\n" in shown
+    assert "or let the application report its 'cost'\n" in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from evalstore.cli import completions
+from tests.cli.test_run import edit
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Evalstore
@@ -51,6 +56,8 @@ def test_the_script_is_answered(
 
 SCRIPT = """\
 eval "$({program} completion bash)"
+COMP_LINE={line}
+COMP_POINT=${{#COMP_LINE}}
 COMP_WORDS=({words})
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 _evalstore_completion {program}
@@ -58,31 +65,73 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
 
+def words_of_readline(line: str) -> list[str]:
+    """The words of a line as bash has them: blanks, `:` and `=` end one outside of quotes."""
+    words = re.findall(r"['\"][^'\"]*['\"]?|[:=]+|(?:\\\\.|[^\s:='\"])+", line)
+    return [*words, ""] if line.endswith(" ") and line.count("'") % 2 == 0 else words
+
+
+def completed(line: str, folder: Path) -> list[str]:
+    """What bash offers at the end of a line."""
+    program = Path(sys.executable).with_name("evalstore")
+    words = " ".join(map(shlex.quote, words_of_readline(line)))
+    script = SCRIPT.format(program=program, line=shlex.quote(line), words=words)
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], capture_output=True, text=True, check=False, cwd=folder
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
-    ("words", "values"),
+    ("line", "values"),
     [
         ("evalstore run tests/w", ["tests/weather.md"]),
-        ("evalstore status 'tests/weather.md::city=O'", ["tests/weather.md::city=Oslo"]),
+        ("evalstore status 'tests/weather.md::city=O", ["tests/weather.md::city=Oslo"]),
+        ("evalstore status tests/weather.md::city=O", ["Oslo"]),
+        ("evalstore status tests/weather.md::", ["city=Oslo", r"city=New\ York"]),
+        (r"evalstore status tests/weather.md::city=New\ Y", [r"New\ York"]),
         ("evalstore run -m scripted/o", ["scripted/one"]),
         ("evalstore ls cases --tag w", ["weather"]),
         ("evalstore show @", ["@", "@~1", "@work"]),
         ("evalstore ls -o cs", ["csv"]),
-        ("evalstore trus", ["trust"]),
+        ("evalstore explain containsA", ["containsAll", "containsAny"]),
     ],
 )
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_names_of_the_workspace(
-    workspace: Path, words: str, values: list[str]
+    workspace: Path, line: str, values: list[str]
 ) -> None:
-    program = Path(sys.executable).with_name("evalstore")
-    done = subprocess.run(
-        ["bash", "--norc", "-c", SCRIPT.format(program=program, words=words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=workspace,
-    )
-    assert (done.stdout.split(), done.stderr) == (values, "")
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, New York]")
+    assert completed(line, workspace) == values
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evalstore -C w run tests/w",
+        "evalstore run -C w tests/w",
+    ],
+)
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_completion_uses_the_workspace_that_the_line_names(workspace: Path, line: str) -> None:
+    assert completed(line, workspace.parent) == ["tests/weather.md"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_completion_uses_the_store_that_the_line_names(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("--store", "other.db", "run")
+    assert len(completed("evalstore show ", workspace)) == 3
+    assert len(completed("evalstore show --store=other.db ", workspace)) == 4
+
+
+def test_names_that_need_no_workspace_are_completed() -> None:
+    assert completions.checks("containsA") == ["containsAll", "containsAny"]
+    assert completions.schemas("fr") == ["frontmatter"]
+    assert completions.groups("model,t") == ["model,tag"]
+    assert "model,model" not in completions.groups("model,m")
 
 
 @pytest.mark.parametrize(

@@ -30,14 +30,15 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
     expected = (
         "scripted/one -> scripted/two in run <short>\n"
         "Fixed (1):\n"
-        "    tests/weather.md [city=Oslo]  fail -> pass\n"
+        "    tests/weather.md [city=Oslo]  fail -> pass  <short> -> <short>\n"
         "        scripted/one: It is cold there.\n"
         "1 fixed, 1 unchanged\n"
         "pass rate 50.0% -> 100.0% (2 cases in 1 file, paired)\n"
         "+50.0 points; one file moved: nothing follows for the others\n"
     )
     value = ("--model", "scripted/one", "--vs", "scripted/two")
-    assert evalstore("diff", *value) == Ran(0, expected, "")
+    hint = '(use "evalstore show ID" to read an answer)\n'
+    assert evalstore("diff", *value) == Ran(0, expected, hint)
     assert evalstore("diff", "@", *value, "--", "tests/weather.md").stdout == expected
     other = evalstore("diff", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
     assert "Broke (1):\n" in other

@@ -95,8 +95,8 @@ def test_failures_of_another_file_are_not_listed(
     assert evalstore("log", "--failures", "tests/nope.md") == Ran(
         2,
         "",
-        "error: no run and no workspace knows a test file 'tests/nope.md'\n"
-        "hint: 'evalstore ls tests' lists the files\n",
+        "error: no run has a test file 'tests/nope.md'\n"
+        "hint: the test files are tests/other.md, tests/weather.md\n",
     )
 
 
@@ -190,3 +190,27 @@ def test_common_failures_have_hints(
     edit(failing / "models/one.yaml", "{status: 401, message: bad key}", error)
     evalstore("run")
     assert hint in evalstore("log", "--failures").stderr
+
+
+def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    (workspace / "models/one.yaml").write_text(
+        "id: scripted/one\nprovider: scripted\nresponses:\n  - {when: Rome, answer: Warm.}\n"
+    )
+    (workspace / "models/judge.yaml").write_text(
+        "id: scripted/judge\nprovider: scripted\nresponses:\n  - {when: never, answer: x}\n"
+    )
+    evalstore("run")
+    line = "\"- {when: 'words of the message', answer: %s}\" to 'responses' in the model's file\n"
+    assert evalstore("log", "--failures", "--oneline") == Ran(
+        0,
+        "<short>  <when>  scripted/judge (as evaluator)  tests/weather.md [city=Rome]  "
+        "unsupported, 1 try  no response in the script matches the judged response 'Warm.'\n"
+        "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  unsupported, 1 try  "
+        "no response in the script matches 'How is Oslo?'\n",
+        "hint: unsupported: add a line such as "
+        + line % "{pass: true, feedback: ''}"
+        + "hint: unsupported: add a line such as "
+        + line % "'the answer'",
+    )

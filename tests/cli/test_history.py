@@ -74,13 +74,15 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Broke (1):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)"
+        "  <short>\n"
         "        now: It is cold there.\n"
         "1 broke, 1 unchanged\n"
         "pass rate 100.0% -> 50.0% (2 cases in 1 file, paired)\n"
         "-50.0 points; one file moved: nothing follows for the others\n"
     )
-    assert evalstore("diff", "@~1", "@") == Ran(0, expected, "")
+    hint = '(use "evalstore show ID" to read an answer)\n'
+    assert evalstore("diff", "@~1", "@") == Ran(0, expected, hint)
     assert evalstore("diff", "@~1..@").stdout == expected
     assert evalstore("diff", "@~1", "@", "--exit-code").exit_code == 1
     assert evalstore("diff", "@~1", "@", "--name-only").stdout == "tests/weather.md\n"
@@ -95,9 +97,9 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
         "    tests/weather.md\n"
         "        message 1 line 1: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
         "        was: It is cold there.\n"
-        "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)\n"
+        "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)  <short>\n"
         "2 changed, 0 unchanged\n"
         "no case is judged on both sides\n"
     )
@@ -127,8 +129,7 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
         0,
         f"{about}1 other as in the last run before it that judged them\n"
         "2 unchanged\n"
-        "pass rate 50.0% -> 50.0% (2 cases in 1 file, paired)\n"
-        "+0.0 points; no file moved: not significant\n",
+        "pass rate 50.0% -> 50.0% (2 cases in 1 file, paired)\n",
         "",
     )
     assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
@@ -323,7 +324,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     evalstore("run", "tests/other.md")
     edit(workspace / "tests/weather.md", "must be short", "must be warm")
     output = evalstore("diff")
-    assert output.stderr == ""
+    assert output.stderr == '(use "evalstore show ID" to read an answer)\n'
     assert output.stdout.startswith(
         "note: run <short> was about tests/other.md (1 case): "
         "2 others as in the last run before it that judged them\n"
@@ -332,7 +333,8 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Changed (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)"
+        "  <short>\n"
     )
     evalstore("run")
     compared = documents("diff", "@~1", "@")

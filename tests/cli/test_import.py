@@ -42,7 +42,9 @@ def test_it_says_what_it_wrote_and_what_it_left(samples: Path, evalstore: Evalst
     assert evalstore("import", "openai-evals", "source/capitals.jsonl") == Ran(
         1,
         "           TEST FILES  OTHER FILES\nwritten             1            1\n"
-        "unchanged           0            0\n2 rows in all\nnot imported:\n"
+        "unchanged           0            0\n2 rows in all\n"
+        "wrote tests/capitals/capitals.jsonl\nwrote tests/capitals/capitals.md\n"
+        "not imported:\n"
         "  source/capitals.jsonl:3: the row has no 'ideal'\n"
         "imported with a difference:\n"
         "  source/capitals.jsonl: no eval says how these samples are judged: taken as 'Match'\n",
@@ -357,3 +359,9 @@ def test_settings_that_nothing_looks_at_yet_are_told(workspace: Path, documents:
     assert "thresholds" in document["settings"]
     (warning,) = [item["reason"] for item in document["warnings"]]
     assert warning.startswith("the setting 'thresholds', to be pasted, is ")
+
+
+def test_a_dry_run_lists_what_it_would_write(samples: Path, evalstore: Evalstore) -> None:
+    shown = evalstore("import", "openai-evals", "source/capitals.jsonl", "--dry-run").stdout
+    assert "would write tests/capitals/capitals.md\n" in shown
+    assert not (samples / "tests/capitals").exists()

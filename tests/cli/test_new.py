@@ -220,3 +220,18 @@ def test_init_names_a_test_that_is_not_there_yet(
     files = {f"tests/{name}.md": "# 👤\n\nHi\n\n---\n\nx\n" for name in taken}
     monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": "", **files}))
     assert next_commands(evalstore("init"))[0] == ["evalstore", "new", "tests/test2.md"]
+
+
+def test_printed_commands_repeat_the_folder_that_was_named(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace.parent)
+    name = workspace.name
+    ran = evalstore("-C", name, "new", "tests/hello.md")
+    assert ran.stderr.endswith(f"\n  evalstore -C {name} run tests/hello.md\n")
+    assert evalstore(*shlex.split(ran.stderr.splitlines()[-1])[1:-1], "-n").exit_code == 0
+    made = evalstore("init", "-C", name).stderr
+    assert f"  evalstore -C {name} new tests/" in made
+    assert f"  evalstore -C {name} view\n" in made
+    other = evalstore("-C", name, "init", "inner one").stderr
+    assert f"  cd '{name}/inner one'\n  evalstore new tests/" in other

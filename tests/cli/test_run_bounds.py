@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders import tree
-from tests.cli.conftest import Evalstore
+from tests.cli.conftest import Echo, Evalstore
+from tests.cli.test_run import edit
 
+CHECK = "```checks\n- contains: Number\n```\n"
 PRICED = "costs: [{costPerCall: 0.5}]\n"
 
 
@@ -123,3 +127,49 @@ def test_a_failure_that_is_known_stops_nothing(many: Path, evalstore: Evalstore)
     report(evalstore, "-x")
     code, actual = report(evalstore, "-x")
     assert (code, actual["status"], actual["asked"]) == (1, "complete", 5)
+
+
+def test_judgements_that_failed_checks_may_save_are_an_upper_bound(
+    many: Path, evalstore: Evalstore
+) -> None:
+    assert "and make 10 judgements (" in evalstore("status").stdout
+    check = "# 👤\n\nQuestion 3\n\n---\n\nJudge.\n\n```checks\n- contains: Yes\n```\n"
+    tree(many, {"tests/t3.md": check})
+    assert "and make up to 11 judgements (" in evalstore("status").stdout
+    assert "and make up to 11 judgements (" in evalstore("status").stdout  # from the cache
+    edit(many / "evalstore.yaml", "concurrency: 1", "concurrency: 1\nconfirmAbove: 0.01")
+    assert "and make up to 11 judgements, which" in evalstore("run").stderr
+    evalstore("run", "-y", "tests/t3.md")
+    assert "and make 9 judgements (" in evalstore("status").stdout
+
+
+@pytest.mark.parametrize("is_ignored", [False, True], ids=["a terminal that closes", "nohup"])
+def test_a_hang_up_stops_a_run_in_order_unless_it_is_ignored(
+    echo: Echo, evalstore: Evalstore, is_ignored: bool
+) -> None:
+    for number in range(4):
+        tree(Path.cwd(), {f"tests/t{number}.md": f"# 👤\n\nNumber {number}\n\n---\n\n" + CHECK})
+
+    def hang_up(text: str) -> str:
+        if len(echo.asked) == 2:
+            os.kill(os.getpid(), signal.SIGHUP)
+        return text
+
+    echo.reply = hang_up
+    missed: list[int] = []
+    handler = signal.SIG_IGN if is_ignored else lambda number, _frame: missed.append(number)
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        ran = evalstore("run", "-j", "1")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert missed == []
+    if is_ignored:
+        assert (ran.exit_code, len(echo.asked)) == (0, 4)
+        return
+    assert ran.exit_code == 130
+    assert "interrupted: finishing what is in flight" in ran.stderr
+    assert "interrupted; what was finished is stored" in ran.stdout
+    asked = len(echo.asked)
+    assert 2 <= asked < 4
+    assert f"{4 - asked} asked, " in evalstore("run").stdout

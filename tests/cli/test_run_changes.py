@@ -139,7 +139,15 @@ def test_the_document_has_the_changes_and_the_change_of_each_case(
     check_for("d", "no")
     write_case("e", "no")
     document = documents("run")
-    assert document["since"] == {"run": first, "broke": 1, "fixed": 1, "new": 1}
+    assert document["since"] == {
+        "run": first,
+        "broke": 1,
+        "fixed": 1,
+        "new": 1,
+        "changed": 0,
+        "pending": 0,
+        "olderAnswers": 0,
+    }
     changes = {case["file"]: case.get("change") for case in document["cases"]}
     assert changes == {
         "tests/a.md": None,
@@ -181,3 +189,75 @@ def test_more_changes_than_a_screen_are_cut_and_counted(echo: Echo, evalstore: E
     assert printed.count("(broke)") == 20
     assert "\n… 3 more (--all lists them)\n" in printed
     assert evalstore("run", "--all").stdout.count("fail       tests/a") == 23
+
+
+def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
+    history: Evalstore, echo: Echo
+) -> None:
+    echo.reply = lambda text: "never"
+    refreshed = history("run", "--refresh")
+    assert refreshed.stdout.startswith("since the last run: 2 broke, 2 changed\n")
+    assert refreshed.stderr.endswith(
+        "(a plain run counts the older answers again; --max-age leaves them out)\n"
+    )
+    ran = history("run")
+    assert ran.stdout.startswith(
+        "since the last run: 2 fixed, 2 changed (4 by older stored answers)\n"
+    )
+    assert ran.stderr == (
+        DIFF
+        + '  (the oldest answers count; "evalstore run --max-age AGE" leaves out older ones)\n'
+        + HINT
+    )
+    compared = history("diff", "@~1", "@").stdout
+    listed = "tests/a.md  scripted/one  fail -> pass  (older answers count)  <short> -> <short>\n"
+    assert listed in compared
+    assert "(another answer)" in history("diff", "@~2", "@~1").stdout
+
+
+def test_an_answer_with_the_same_text_is_not_a_change(history: Evalstore) -> None:
+    assert "since the last run" not in history("run", "--refresh").stdout
+    assert history("diff", "@~1", "@").stdout == (
+        "4 unchanged\npass rate 50.0% -> 50.0% (4 cases in 4 files, paired)\n"
+    )
+
+
+def test_a_case_that_was_judged_and_is_pending_is_announced_once(
+    history: Evalstore, echo: Echo, documents: Any
+) -> None:
+    write_case("a", "yes, not")
+    echo.failing = "yes, not a"
+    ran = history("run").stdout
+    assert ran.startswith(
+        "since the last run: 1 now pending\npending    tests/a.md  scripted/one\n"
+    )
+    compared = history("diff", "@~1", "@").stdout
+    assert "tests/a.md  scripted/one  pass -> pending  (test changed)  <short>\n" in compared
+    assert compared.endswith(
+        "1 changed, 3 unchanged\n"
+        "1 case is now pending and not in the pass rates\n"
+        "pass rate 33.3% -> 33.3% (3 cases in 3 files, paired)\n"
+    )
+    assert "since the last run" not in history("run").stdout
+    assert documents("run")["since"]["pending"] == 0
+
+
+def test_few_changed_results_are_listed_and_many_are_counted(
+    history: Evalstore, echo: Echo
+) -> None:
+    for name in "ab":
+        write_case(name, "yes, it is")
+    ran = history("run").stdout
+    assert ran.startswith("since the last run: 2 changed\n")
+    listed = [line for line in ran.splitlines() if "tests/" in line]
+    assert listed == [
+        "pass       tests/a.md  scripted/one  <short>  (changed)",
+        "pass       tests/b.md  scripted/one  <short>  (changed)",
+    ]
+    for name in "efghij":
+        write_case(name, "yes")
+    history("run")
+    for name in "efghij":
+        write_case(name, "yes, it is")
+    ran = history("run").stdout
+    assert ran.startswith("since the last run: 6 changed\n2 failures as before")

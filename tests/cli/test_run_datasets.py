@@ -348,7 +348,7 @@ def test_wrong_expressions_are_told_at_their_lines(echo: Echo, evalstore: Evalst
     write(ROW, test=with_check('- expr: answer == item.ideal\n- expr: "1 +"'))
     output = evalstore("check").stderr
     assert "error: tests/t.md:12: the expression" in output
-    assert "error: tests/t.md:13: the expression '1 +' is wrong" in output
+    assert "error: tests/t.md:13: '1 +' is not a valid expression" in output
 
 
 def test_a_column_that_an_expression_needs_must_be_in_each_row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -161,3 +161,72 @@ def test_the_documentation_names_the_columns_in_their_order() -> None:
     bar = "the bar"
     expected["stats"] = tuple(name or bar for name in stats_command.OPTIONAL)
     assert documented == {name: ", ".join(names) for name, names in expected.items()}
+
+
+WIDE_ROW = Table(
+    ("file", "row", "id", "tags"),
+    [("tests/a.md", "a label of forty columns, which is long..", "12345678", "weather")],
+    optional=("id", "tags"),
+    shortened={"row": 20},
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "names", "row"),
+    [
+        (71, ["file", "row", "id", "tags"], 40),
+        (51, ["file", "row", "id", "tags"], 20),
+        (50, ["file", "row", "tags"], 29),
+        (41, ["file", "row", "tags"], 20),
+        (40, ["file", "row"], 28),
+    ],
+)
+def test_a_long_column_is_shortened_before_another_is_left_out(
+    width: int, names: list[str], row: int
+) -> None:
+    layout = fit(WIDE_ROW, width)
+    assert [WIDE_ROW.header[number] for number in layout.shown] == names
+    assert layout.widths[1] == row
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_cases_show_more_than_file_and_row(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    label = "a very long name of a place that nobody has ever been to"
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", f"[Oslo, Rome, {label}]")
+    header = evalstore("ls", "cases").stdout.splitlines()[0]
+    assert header.split()[:2] == ["FILE", "ROW"]
+    assert header.split()[-1] == "TAGS"
+
+
+def test_prices_of_a_call_are_shown_and_unknown_capabilities_explained(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "$/CALL" not in evalstore("ls", "models").stdout
+    judge = workspace / "models/judge.yaml"
+    judge.write_text(judge.read_text() + "costs: [{costPerCall: 0.25}]\n")
+    listed = evalstore("ls", "models")
+    header, *rows = listed.stdout.splitlines()
+    assert header.split()[-1] == "$/CALL"
+    assert rows[0].split()[-1] == "0.25"
+    assert listed.stderr.endswith(
+        "(?: neither the model file declares it, under 'capabilities', nor litellm knows\nit)\n"
+    )
+    for name in ("judge", "one"):
+        model = workspace / f"models/{name}.yaml"
+        model.write_text(model.read_text() + "capabilities: {tools: true}\n")
+    assert "(?:" not in evalstore("ls", "models").stderr
+
+
+def test_special_tags_are_not_groups_of_the_table(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather, _tools_only]")
+    evalstore("run")
+    assert "_tools_only" not in evalstore("stats", "--by", "tag").stdout
+    assert "_tools_only" in evalstore("--wide", "stats", "--by", "tag").stdout
+    assert "_tools_only" in evalstore("stats", "--by", "tag", "-o", "csv").stdout
+    assert len(documents("stats", "--by", "tag")["groups"]) == 2

@@ -8,6 +8,7 @@ import pytest
 
 from evalstore.cli.app import GROUPS
 from evalstore.cli.main import commands
+from tests.builders import tree
 from tests.cli.conftest import Ran
 
 if TYPE_CHECKING:
@@ -65,11 +66,49 @@ def test_no_wrong_value_of_any_option_shows_words_of_the_libraries(
 
 
 NEAREST = {
-    "status -t wether": (5, "nothing is selected", "did you mean 'weather'?"),
-    "run -t zzz": (
+    "status -t wether": (5, "no case has the tag 'wether'", "did you mean 'weather'?"),
+    "run -t zzz": (5, "no case has the tag 'zzz'", "the tags are weather"),
+    "ls cases -t wether": (5, "no case has the tag 'wether'", "did you mean 'weather'?"),
+    "ls tests -t wether": (5, "no case has the tag 'wether'", "did you mean 'weather'?"),
+    "log tests/wether.md": (
+        2,
+        "no run has a test file 'tests/wether.md'",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "log --failures tests/wether.md": (
+        2,
+        "no run has a test file 'tests/wether.md'",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "trust models/jugde.yaml": (
+        2,
+        "there is no file 'models/jugde.yaml'",
+        "did you mean 'models/judge.yaml'?",
+    ),
+    "trust checks/exact.py": (
+        2,
+        "there is no file 'checks/exact.py'",
+        "did you mean 'checks/exactly.py'?",
+    ),
+    "run -m scripted/jugde": (
+        2,
+        "there is no model 'scripted/jugde' (candidates)",
+        "did you mean 'scripted/one'?",
+    ),
+    "judge -J scripted/ones": (
+        2,
+        "there is no model 'scripted/ones' (evaluators)",
+        "did you mean 'scripted/judge'?",
+    ),
+    "diff @ @ -m scripted/on": (
+        2,
+        "'scripted/on' is not a candidate of run <short>",
+        "did you mean 'scripted/one'?",
+    ),
+    "label tests/weather.md::city=Roma pass": (
         5,
-        "nothing is selected",
-        "'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
+        "no row is called 'tests/weather.md::city=Roma'",
+        "did you mean 'city=Rome'?",
     ),
     "show @:tests/wether.md": (
         2,
@@ -95,12 +134,23 @@ NEAREST = {
 
 
 @pytest.mark.parametrize("command", NEAREST)
-def test_a_wrong_tag_or_file_is_compared_with_those_that_exist(
+def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
     workspace: Path, evalstore: Evalstore, command: str
 ) -> None:
+    tree(workspace, {"checks/exactly.py": "def check(answer):\n    return True\n"})
     evalstore("run")
     exit_code, message, hint = NEAREST[command]
     assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
+
+
+def test_a_warning_names_a_wrong_tag_that_changes_nothing(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    warning = "warning: no case has the tag 'wether': did you mean 'weather'?\n"
+    assert evalstore("status", "--exclude-tag", "wether").stderr.startswith(warning)
+    assert evalstore("run", "--exclude-tag", "wether").stderr.startswith(warning)
+    assert evalstore("status", "-t", "weather", "-t", "wether").stderr.startswith(warning)
+    assert "warning" not in evalstore("status", "-t", "weather").stderr
 
 
 def test_an_error_of_the_command_line_has_the_colours_of_the_environment(

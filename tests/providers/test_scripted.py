@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.errors import EvalstoreError
+from evalstore.judging.transcript import fence, show_messages
 from evalstore.providers import Provider, ProviderError, open_provider
 from evalstore.providers.script import check_responses
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall, Usage
@@ -82,6 +83,20 @@ def test_a_question_the_script_does_not_know_is_no_use_to_ask_again() -> None:
         "'My cat\\x1b[31m purrs purrs purrs purrs purrs purrs purrs pur'"
     )
     assert (problem.kind, problem.retry, problem.stops_model) == ("unsupported", False, False)
+
+
+def test_a_judgement_the_script_does_not_know_is_named_by_what_is_judged() -> None:
+    judged = fence("A tandem costs 25 euros.", "5f0c2ab1")
+    message = f"Instructions: be brief.\n\n{judged}"
+    assert failure(scripted({"when": "dog", "answer": "x"}), message).message == (
+        "no response in the script matches the judged response 'A tandem costs 25 euros.'"
+    )
+    turns = show_messages([OutgoingMessage("user", (Text("Hi"),))], "77aa")
+    shown = "".join(part.text for part in turns if isinstance(part, Text))
+    whole = failure(scripted({"when": "dog", "answer": "x"}), shown).message
+    assert "the judged conversation '" in whole
+    both = failure(scripted({"when": "dog", "answer": "x"}), f"{shown}\n\n{judged}").message
+    assert both.endswith("the judged response 'A tandem costs 25 euros.'")
 
 
 # --- what it answers -------------------------------------------------------------------

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from evalstore.cli import options, output
-from evalstore.cli.app import Globals, app, here
+from evalstore.cli import completions, options, output
+from evalstore.cli.app import Globals, app, from_here, here
 from evalstore.cli.render.table import Table, print_table
 
 
@@ -32,13 +32,19 @@ def new(
         return
     output.line(f"wrote {output.safe(created.written)}")
     output.talk("Next: edit it, then run it:")
-    output.talk(f"  {output.safe(created.next)}")
+    for command in from_here([created.next]):
+        output.talk(f"  {output.safe(command)}")
 
 
 @app.command()
 def explain(
     check: Annotated[
-        str, typer.Argument(metavar="CHECK", help="The type of a check, such as contains.")
+        str,
+        typer.Argument(
+            metavar="CHECK",
+            help="The type of a check, such as contains.",
+            autocompletion=completions.checks,
+        ),
     ],
     json: options.Json = False,
 ) -> None:
@@ -59,7 +65,12 @@ def explain(
 @app.command()
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="The kind of file (default: list them).")
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help="The kind of file (default: list them).",
+            autocompletion=completions.schemas,
+        ),
     ] = None,
     folder: Annotated[
         Path | None,

@@ -101,7 +101,9 @@ def _rows_of(checkup: Checkup) -> Iterator[Row]:
     facts = (
         _key_text(checkup) if checkup.key_set else "",
         _capabilities(capabilities_text(checkup.facts)),
-        price_text(checkup.facts["price"]),
+        "reports its cost"
+        if checkup.reports_cost and checkup.facts["price"] is None
+        else price_text(checkup.facts["price"]),
     )
     yield "ok", topic, "; ".join(fact for fact in facts if fact), None
     for level, message, hint in checkup.problems:

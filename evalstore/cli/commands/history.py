@@ -36,7 +36,12 @@ def diff(
     selection: SelectionOptions,
     versus: Annotated[
         str | None,
-        typer.Option("--vs", metavar="ID", help="Compare --model with this one in the same run."),
+        typer.Option(
+            "--vs",
+            metavar="ID",
+            help="Compare --model with this one in the same run.",
+            autocompletion=completions.models,
+        ),
     ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")

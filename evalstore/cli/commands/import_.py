@@ -13,6 +13,8 @@ from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evalstore.importers.base import SkippedItem
     from evalstore.operations.import_tests import ImportReport
     from evalstore.operations.imports.records import ImportSummary
@@ -72,6 +74,8 @@ def import_(
         raise typer.Exit(NO)
 
 
+_SHOWN = 20
+"""Paths that are listed without `-v`."""
 _EDITED = "it was edited, or no import wrote it; remove it or use --force"
 
 
@@ -90,6 +94,7 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         header = ("", "test files", "other files")
         print_table(Table(header, rows, frozenset(header[1:])))
         output.line(f"{output.plural(done.rows, 'row')} in all")
+        _print_paths(done.written, "would write" if dry_run else "wrote")
     if done.history:
         _print_history(done.history, dry_run=dry_run)
     for name in done.kept:
@@ -103,6 +108,15 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         for line in block(done.settings).splitlines():
             output.line(f"  {output.safe(line)}")
     output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
+
+
+def _print_paths(names: Sequence[str], verb: str) -> None:
+    """Print the paths of the written files; `-v` prints all of many."""
+    shown = names if output.verbose else names[:_SHOWN]
+    for name in shown:
+        output.line(f"{verb} {output.safe(name)}")
+    if len(names) > len(shown):
+        output.line(f"… {len(names) - len(shown):,} more (-v lists all)")
 
 
 def _print_history(history: ImportSummary, *, dry_run: bool) -> None:

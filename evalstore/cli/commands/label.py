@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from evalstore.cli import options, output
+from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.case_name import case_name
@@ -22,7 +22,9 @@ def label(
     case: Annotated[
         str,
         typer.Argument(
-            metavar="CASE", help="PATH::row, PATH, FILE [row] as it is printed, or a session."
+            metavar="CASE",
+            help="PATH::row, PATH, FILE [row] as it is printed, or a session.",
+            autocompletion=completions.places,
         ),
     ],
     verdict: Annotated[
@@ -37,7 +39,12 @@ def label(
     note: Annotated[str, typer.Option("-m", "--message", metavar="NOTE", help="A note.")] = "",
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="ID", help="The candidate, if several have answered."),
+        typer.Option(
+            "--model",
+            metavar="ID",
+            help="The candidate, if several have answered.",
+            autocompletion=completions.models,
+        ),
     ] = None,
     prompt: Annotated[
         str | None,

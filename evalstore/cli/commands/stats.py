@@ -11,6 +11,7 @@ from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
 from evalstore.cli.render.table import Table, print_table
 from evalstore.display import interval_bar
+from evalstore.values import SPECIAL_TAGS
 
 if TYPE_CHECKING:
     from evalstore.operations.stats import Stats
@@ -45,6 +46,7 @@ def stats(
             metavar="LIST",
             help="Group by model, prompt, tag, file (comma-separated).  [default: model]",
             show_default=False,
+            autocompletion=completions.groups,
         ),
     ] = None,
     query: Annotated[
@@ -89,7 +91,10 @@ def print_stats(statistics: Stats) -> None:
     else:
         when = output.ago(statistics.started, time.time_ns() // 1000)
         output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
-    groups = [*statistics.groups, *([statistics.total] if len(statistics.groups) > 1 else [])]
+    groups = [
+        group for group in statistics.groups if output.wide or not _is_special(group, statistics)
+    ]
+    groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
     rows = [_row(group, statistics) for group in groups]
     always = {*statistics.by, *_ALWAYS}
     kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
@@ -102,8 +107,15 @@ def print_stats(statistics: Stats) -> None:
     if statistics.selection:
         output.talk("('evalstore stats @work' is about all cases)")
     if statistics.total.unpriced:
-        count = f"{statistics.total.unpriced:,} sessions and judgements"
-        output.talk(f"note: the price of {count} is unknown; costs are without them")
+        count = statistics.total.unpriced
+        things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
+        output.talk(f"note: the price of {things} is unknown; costs are without them")
+
+
+def _is_special(group: ResultGroup, statistics: Stats) -> bool:
+    """Whether a group is that of a special tag, which says how a test is asked."""
+    keys = zip(statistics.by, group.key, strict=False)
+    return any(name == "tag" and key in SPECIAL_TAGS for name, key in keys)
 
 
 def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:

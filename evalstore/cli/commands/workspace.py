@@ -13,7 +13,7 @@ import typer
 
 from evalstore import __version__
 from evalstore.cli import options, output
-from evalstore.cli.app import COMPLETING, Globals, app, here
+from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind, SelectionOptions
@@ -25,9 +25,9 @@ _LISTED = 4
 """Values that a cell of a table shows at most; JSON has all."""
 _MODEL_COLUMNS = (
     *("model", "provider", "code", "used as", "capabilities"),
-    *("$/1M in", "$/1M out", "price from", "active"),
+    *("$/1M in", "$/1M out", "$/call", "price from", "active"),
 )
-NUMBERS = frozenset({"cases", "times", "revision", "$/1M in", "$/1M out"})
+NUMBERS = frozenset({"cases", "times", "revision", "$/1M in", "$/1M out", "$/call"})
 OPTIONAL: dict[str, tuple[str, ...]] = {
     "tests": ("tags",),
     "cases": ("evaluation", "tests", "tags"),
@@ -40,6 +40,8 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "checks": ("example", "description"),
 }
 """The columns of each list that a narrow terminal leaves out, in this order."""
+_SHORTENED = {"cases": {"row": 16}, "checks": {"description": 40}}
+"""The columns of each list that are cut to this width before one is left out."""
 
 
 @app.command()
@@ -79,7 +81,7 @@ def init(
     for note in made.notes:
         output.talk(f"note: {output.safe(note)}")
     output.talk("Next:")
-    for command in made.next:
+    for command in from_here(made.next):
         output.talk(f"  {output.safe(command)}")
 
 
@@ -156,6 +158,9 @@ def ls(
         output.talk(f"There are no {kind}.")
     else:
         print_table(_table(listing))
+        if kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
+            for text in output.wrap(_UNKNOWN, output.width()):
+                output.talk(text)
         if kind == "checks":
             output.talk("'evalstore explain CHECK' shows settings and examples.")
     output.left_out(listing.left_out)
@@ -167,13 +172,20 @@ def _table(listing: Listing) -> Table:
     """A list as a table; the columns of models are composed of several fields."""
     cells = _CELLS.get(listing.kind, dict)
     rows = [cells(row) for row in listing.rows]
-    columns = _MODEL_COLUMNS if listing.kind == "models" else listing.columns
+    columns = listing.columns
+    if listing.kind == "models":
+        has_calls = any(row["$/call"] for row in rows)
+        columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
     return Table(
         columns,
         [[_cell(row.get(column)) for column in columns] for row in rows],
         NUMBERS,
         OPTIONAL.get(listing.kind, ()),
+        _SHORTENED.get(listing.kind, {}),
     )
+
+
+_UNKNOWN = "(?: neither the model file declares it, under 'capabilities', nor litellm knows it)"
 
 
 def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +196,8 @@ def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
         "used as": row["used"],
         "capabilities": capabilities_text(row),
         **dict(tokens),
-        "price from": price_source(row["price"]),
+        "$/call": f"{row['price']['call']:,.6g}" if row["price"] and row["price"]["call"] else "",
+        "price from": price_source(row["price"], with_calls=False),
         "active": "yes" if row["active"] else "no",
     }
 
@@ -230,14 +243,17 @@ def price_text(price: dict[str, Any] | None) -> str:
     return f"{tokens}, from {price_source(price)}"
 
 
-def price_source(price: dict[str, Any] | None) -> str:
-    """The source of a price, and its parts that do not depend on tokens."""
+def price_source(price: dict[str, Any] | None, *, with_calls: bool = True) -> str:
+    """The source of a price, and its parts that do not depend on tokens.
+
+    The price of a call is left out without `with_calls`.
+    """
     if price is None:
         return "unknown"
     rate = f"{price['currency']} at {price['rate']:g}" if price["currency"] else ""
     parts = (
         f"{price['source']} ({rate})" if rate else price["source"],
-        f"${price['call']:,.6g} a call" if price["call"] else "",
+        f"${price['call']:,.6g} a call" if with_calls and price["call"] else "",
         f"${price['hour']:,.6g} an hour" if price["hour"] else "",
     )
     return " + ".join(part for part in parts if part)
@@ -294,10 +310,15 @@ def completion(
     For bash: eval "$(evalstore completion bash)" in ~/.bashrc; zsh likewise in ~/.zshrc;
     for fish: evalstore completion fish > ~/.config/fish/completions/evalstore.fish
     """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+    if shell == "bash":
+        from evalstore.cli.bash_completion import SCRIPT
 
-    script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
-    output.line(script)
+        output.line(SCRIPT)
+    else:
+        from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+        script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
+        output.line(script)
 
 
 @app.command()

@@ -15,7 +15,7 @@ from evalstore.operations.views.diff_text import (
     side_lines,
     summary_lines,
 )
-from evalstore.operations.views.run_text import counts_text, scope_text
+from evalstore.operations.views.run_text import cost_text, counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
@@ -43,6 +43,8 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
         for change in CHANGES:
             _print_pairs(diff, change, getattr(diff.comparison, change), answers=answers)
     print_lines(summary_lines(diff))
+    if not stat and any(getattr(diff.comparison, change) for change in CHANGES):
+        output.talk('(use "evalstore show ID" to read an answer)')
 
 
 def _print_edits(diff: Diff) -> None:
@@ -63,7 +65,7 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
     output.line(f"{title} ({len(pairs)}):")
     shown = pairs if output.verbose else pairs[:_PAIRS]
     for pair in shown:
-        print_lines([pair_line(diff, pair, signs={}, indent=4)])
+        print_lines([pair_line(diff, pair, signs={}, indent=4, with_ids=True)])
         print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
         if answers:
             for text in diff.answer_diff(pair):
@@ -76,11 +78,12 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
 def print_failures(log: FailureLog, *, oneline: bool) -> None:
     """Failures for people, with each hint once below them."""
     now = time.time_ns() // 1000
-    hints: dict[str, str] = {}
+    hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
         failure = entry.document()
         kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
-        hints |= {kind: entry.hint} if entry.hint else {}
+        if entry.hint:
+            hints.setdefault((kind, entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""
         else:
@@ -99,7 +102,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         line = "  ".join(part for part in parts if part)
         message = output.safe(failure["message"])
         output.line(f"{line}  {message}" if oneline else f"{line}\n    {message}")
-    for kind, hint in hints.items():
+    for kind, hint in hints:
         output.talk(f"hint: {kind}: {hint}")
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
@@ -144,7 +147,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
-        output.line(f"    {counts_text(run)}, {output.money(run.cost)}")
+        output.line(f"    {counts_text(run)}, {cost_text(run.cost, run.spending)}")
         if verdicts:
             output.line(f"    {verdicts}")
         for edit in entry.edits:

@@ -12,8 +12,10 @@ from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
 from evalstore.operations.views.run_text import (
+    OLDER_HINT,
     changes_line,
     failure_line,
+    spending_text,
     stop_lines,
     summarise,
     summary_text,
@@ -172,6 +174,8 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     if report.stopped_at_failure:
         output.line("stopped at the first failure (-x); the next run continues from there")
     _print_end(report, summary, threshold)
+    if report.is_refresh and not report.judge_only and report.changes is not None:
+        output.talk("(a plain run counts the older answers again; --max-age leaves them out)")
 
 
 def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
@@ -205,6 +209,8 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
         output.talk(changes_line(changes).text)
     runs = f"{output.short(changes.since)} {output.short(report.run)}"
     output.talk(f'  (use "evalstore diff {runs}" to see how)')
+    if changes.older:
+        output.talk(f"  ({OLDER_HINT})")
 
 
 def _print_results(report: RunReport, extent: Extent) -> None:
@@ -240,7 +246,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.talk(f'(use "{output.safe(command)}" to see why the first one failed)')
 
 
-_MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke"}
+_MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
 """The changes of listed results, and their colours."""
 
 
@@ -258,6 +264,9 @@ def _how_to_complete(report: RunReport) -> str:
         return "'evalstore run --retry-errors' has the undecided judged again"
     if report.failed and report.hopeless == report.failed:
         return "'evalstore log --failures' shows what to fix before running again"
+    if report.hopeless:
+        others = output.plural(report.failed - report.hopeless, "failed call")
+        return f"running again may help with {others}, 'evalstore log --failures' has the rest"
     return "running again may help"
 
 
@@ -279,7 +288,7 @@ def _print_spending(report: RunReport) -> None:
                 output.plural(spending["calls"], "call"),
                 f"{output.count(spending['inputTokens'])} tokens in{cached}",
                 f"{output.count(spending['outputTokens'])} out",
-                output.money(spending["cost"]),
+                spending_text(spending),
             )
         )
     header = ("model", "calls", "input", "output", "cost")

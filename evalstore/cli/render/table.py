@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from evalstore.cli import output
 from evalstore.display import widest
@@ -24,6 +24,8 @@ class Table:
     """The columns whose cells are aligned at their end; they are never cut."""
     optional: Sequence[str] = ()
     """The columns that a narrow terminal leaves out, in this order."""
+    shortened: Mapping[str, int] = field(default_factory=dict)
+    """Columns that are cut to so many columns of the terminal before one is left out."""
     has_header: bool = True
 
 
@@ -44,22 +46,26 @@ def fit(table: Table, width: int | None) -> Layout:
         for number, name in enumerate(table.header)
         for cells in [[row[number] for row in table.rows]]
     ]
+    least = [
+        min(size, table.shortened.get(name, size))
+        for name, size in zip(table.header, sizes, strict=True)
+    ]
     shown = list(range(len(sizes)))
-    left_out: list[str] = []
 
-    def missing() -> int:
+    def missing(sizes: Sequence[int]) -> int:
         needed = sum(sizes[number] for number in shown) + _GAP * (len(shown) - 1)
         return 0 if width is None else max(0, needed - width)
 
+    left_out: list[str] = []
     for name in table.optional:
-        if not missing():
+        if not missing(least):
             break
         if name in table.header:
             shown.remove(table.header.index(name))
             left_out.append(name)
     texts = [number for number in shown if table.header[number] not in table.numbers]
     is_cut = False
-    for _ in range(missing()):
+    for _ in range(missing(sizes)):
         longest = max(texts, key=lambda number: sizes[number], default=None)
         if longest is None or sizes[longest] <= _NARROWEST:
             break
@@ -73,7 +79,7 @@ def print_table(table: Table) -> None:
     if not table.rows:
         return
     rows = [list(map(output.safe, row)) for row in table.rows]
-    safe = Table(table.header, rows, table.numbers, table.optional, table.has_header)
+    safe = replace(table, rows=rows)
     layout = fit(safe, None if output.wide else output.table_width())
     if table.has_header:
         titles = [name.upper() for name in table.header]

@@ -22,6 +22,7 @@ from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
+from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def read_answer(
         if any(not judgement.why_not for judgement in judgements)
         else _failures(store, (), {id, *map(hashing.subject_of, judged.subjects)}),
         offered=_offered(contents, asked.test, model),
-        facts=_facts(session),
+        facts=_facts(session, is_free=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
@@ -343,7 +344,8 @@ def _offered(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]
     return tuple(lines)
 
 
-def _facts(session: Session) -> SessionFacts:
+def _facts(session: Session, *, is_free: bool = False) -> SessionFacts:
+    """The facts of a session; the answers of a model that `is_free` cost nothing by default."""
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:
@@ -357,7 +359,7 @@ def _facts(session: Session) -> SessionFacts:
         output_tokens=total("output_tokens"),
         cached_tokens=total("cached_tokens"),
         reasoning_tokens=total("reasoning_tokens"),
-        cost=session.cost.usd if session.cost else None,
+        cost=session.cost.usd if session.cost else 0.0 if is_free else None,
         latency=sum(turn.latency for turn in session.turns),
         temperature=session.question.temperature,
         seed=session.question.seed,

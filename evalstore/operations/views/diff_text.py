@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural, safe
+from evalstore.display import plural, safe, short
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines, verdict_span
 
@@ -23,7 +23,8 @@ CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}
 def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
-    `hint` follows the number of unchanged pairs.
+    `hint` follows the number of unchanged pairs. The test of a difference is left out where
+    nothing changed, and where what changed is pending.
     """
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
@@ -37,14 +38,29 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     if not before.judged:
         yield from text_lines("no case is judged on both sides", "pending")
         return
+    if comparison.pending:
+        yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
     cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
     yield from text_lines(f"pass rate {before.text} -> {after.text} ({cases}, paired)")
-    yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+    is_known = not comparison.pending or change.moved
+    if comparison.flips and is_known:
+        yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
 
 
-def pair_line(diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0) -> StyledLine:
-    """Return the case and candidate of a pair, both verdicts, and the reason for the change."""
+def _pending_text(count: int) -> str:
+    """Return `8 cases are now pending and not in the pass rates`."""
+    verb = "is" if count == 1 else "are"
+    return f"{plural(count, 'case')} {verb} now pending and not in the pass rates"
+
+
+def pair_line(
+    diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0, with_ids: bool = False
+) -> StyledLine:
+    """Return the case and candidate of a pair, both verdicts, and the reason for the change.
+
+    The ids of the first answers of both sides follow `with_ids`.
+    """
     result = pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     name = safe(case_name(result.file, result.row, prompt))
@@ -55,10 +71,13 @@ def pair_line(diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int =
     else:
         verdicts = sides[-1:]
     reason = diff.reason(pair) if pair.was and pair.now else ""
-    spans = (StyledSpan(f"{name}  {model}"), *verdicts)
-    return StyledLine(
-        (*spans, StyledSpan(f"  ({safe(reason)})", "undecided")) if reason else spans, indent
-    )
+    spans = [StyledSpan(f"{name}  {model}"), *verdicts]
+    if reason:
+        spans.append(StyledSpan(f"  ({safe(reason)})", "undecided"))
+    ids = [short(side.sessions[0]) for side in (pair.was, pair.now) if side and side.sessions]
+    if with_ids and ids:
+        spans.append(StyledSpan(f"  {' -> '.join(dict.fromkeys(ids))}", "faint"))
+    return StyledLine(tuple(spans), indent)
 
 
 def _verdict(result: Result, signs: Mapping[str, str]) -> StyledSpan:

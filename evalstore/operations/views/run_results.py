@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.verdict_changes import Cell
+    from evalstore.operations.verdict_changes import Cell, VerdictChanges
     from evalstore.results import Result
 
+MOST_CHANGED = 5
+"""The most changed results that pass and are listed; more are only counted."""
 Extent = Literal["news", "failures", "results"]
 """The listed results: failures that are new or judged again, all failures, or all results."""
 
@@ -26,7 +28,8 @@ class ListedResult(NamedTuple):
     result: Result
     feedback: str
     change: str
-    """`broke`, `fixed`, or `new` for a failing case without an earlier verdict; else empty."""
+    """`broke`, `fixed`, `changed`, or `new` for a failing case without an earlier verdict; else
+    empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[L
     changes = report.changes
     marks: dict[Cell, str] = dict(changes.marks()) if changes else {}
     again = {cell_of(result) for result in changes.failed_again} if changes else set()
+    if changes:
+        marks |= {cell_of(result): "changed" for result in changes.changed}
 
     def rank(entry: ListedResult) -> int:
         if entry.change in _RANKS:
@@ -104,10 +109,21 @@ def _list_news(report: RunReport) -> ResultList:
         listed, count, failed_before = notable, failing + pending - hidden, 0
     else:
         waiting = [result for result in notable if result.word == "pending"]
-        listed = [*changes.failures, *changes.fixed, *waiting]
-        count, failed_before = len(listed), failing - len(changes.failures)
+        listed = [*changes.failures, *changes.fixed, *_also_changed(changes), *waiting]
+        failures = {cell_of(result) for result in listed if result.word not in _NOT_FAILING}
+        count, failed_before = len(listed), failing - len(failures)
     shown = [
         (result, join_feedback(result.evaluations, totals.feedback))
         for result in listed[:MOST_SHOWN]
     ]
     return ResultList(_arrange(report, shown), count - len(shown), hidden, failed_before)
+
+
+_NOT_FAILING = ("pass", "pending", None)
+
+
+def _also_changed(changes: VerdictChanges) -> list[Result]:
+    """The changed results that are not listed as failures, if they are few."""
+    failures = {cell_of(result) for result in changes.failures}
+    others = [result for result in changes.changed if cell_of(result) not in failures]
+    return others if len(others) <= MOST_CHANGED else []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.display import money, percent, plural, safe, short
+from evalstore.display import known_price, money, percent, plural, safe, short
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.reports.statistics import Rate
     from evalstore.runs import Run
+    from evalstore.values import Json
 
 
 class RunCounts(Protocol):
@@ -74,7 +75,7 @@ def summarise(report: RunReport) -> RunSummary:
         recorded=report.recorded,
         judged=report.judged,
         reused=report.reused,
-        cost=_cost_text(report),
+        cost=cost_text(report.cost, report.spending),
         saved=report.saved,
         seconds=report.seconds,
         time_is_up=report.time_is_up,
@@ -85,12 +86,20 @@ def summarise(report: RunReport) -> RunSummary:
     )
 
 
-def _cost_text(report: RunReport) -> str:
-    """Return the cost of the run; if a price is unknown, the cost of the other calls."""
-    known = sum(spending["cost"] or 0.0 for spending in report.spending)
-    if report.cost is None and known:
-        return f"{money(known)} (some prices unknown)"
-    return money(report.cost)
+def cost_text(cost: float | None, spending: Sequence[Json]) -> str:
+    """Return the cost of a run; if some prices are unknown, the cost of the other calls."""
+    if cost is not None:
+        return money(cost)
+    known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
+    counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
+    if known and not all(counts):
+        return f"at least {money(known)} (some prices unknown)"
+    return known_price(known, sum(counts) or 1)
+
+
+def spending_text(spending: Json) -> str:
+    """Return the cost of the calls of one model."""
+    return cost_text(spending["cost"], [spending])
 
 
 def counts_text(run: RunCounts) -> str:
@@ -139,20 +148,28 @@ def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
     return StyledLine((*spans, StyledSpan(text)))
 
 
+_COLOURS = {**FLIPS, "now pending": "pending"}
+OLDER_HINT = 'the oldest answers count; "evalstore run --max-age AGE" leaves out older ones'
+"""Said of a run whose verdicts changed because older answers count again."""
+
+
 def changes_line(changes: VerdictChanges) -> StyledLine:
-    """Return the changes of a run: `since the last run: 2 broke, 1 fixed`."""
+    """Return `since the last run: 2 broke, 1 fixed (1 by older stored answers)`."""
     counts = (
         (len(changes.broke), "broke"),
         (len(changes.fixed), "fixed"),
-        (changes.changed, "changed"),
+        (len(changes.changed), "changed"),
+        (len(changes.pending), "now pending"),
     )
     spans = [StyledSpan("since the last run: ")]
     for count, word in counts:
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
-            spans.append(StyledSpan(f"{count:,} {word}", FLIPS.get(word, "")))
+            spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
     if len(spans) == 1:
         spans.append(StyledSpan("nothing broke or was fixed"))
+    if changes.older:
+        spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
     return StyledLine(tuple(spans))
 
 

@@ -24,12 +24,18 @@ KIND_TITLES = {
 
 
 def work_text(status: Status) -> str:
-    """Return the work of a run, such as `ask for 12 answers and make 24 judgements`."""
+    """Return the work of a run, such as `ask for 12 answers and make up to 24 judgements`."""
     recorded = f"take {plural(status.record, 'recorded answer')}"
     answers = f"ask for {plural(status.ask, 'answer')}"
     if status.record:
         answers = f"{answers}, {recorded}" if status.ask else recorded
-    return f"{answers} and make {plural(status.judge, 'judgement')}"
+    return f"{answers} and make {judgements_text(status)}"
+
+
+def judgements_text(status: Status) -> str:
+    """Return `up to 24 judgements`; without `up to` when all of them will be made."""
+    bound = "up to " if status.may_judge_less else ""
+    return f"{bound}{plural(status.judge, 'judgement')}"
 
 
 def plan_text(status: Status) -> str:

@@ -149,9 +149,9 @@ def test_what_cannot_be_computed_is_an_error_that_says_why(check: Json, words: s
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("1 +", "it is not an expression: invalid syntax"),
-        ("x = 1", "it is not an expression"),
-        ("a\0b", "it is not an expression"),
+        ("1 +", "is not a valid expression: invalid syntax"),
+        ("x = 1", "is not a valid expression"),
+        ("a\0b", "is not a valid expression"),
         ("lambda: 1", "there is no 'lambda' in expressions"),
         ("f'{word}'", "there is no text with values in it (f'…') in expressions"),
         ("(x := 1)", "there is no ':=' in expressions"),

@@ -47,7 +47,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         await press(pilot, "down", "d")
         lines = screen(pilot).splitlines()
         assert lines[0] == " compare › ######## -> ########"
-        assert lines[1] == " 1 broke, 1 fixed, 4 changed, 0 unchanged"
+        assert lines[1] == " 1 broke, 1 fixed, 4 unchanged (= shows them)"
         assert lines[2] == " pass rate 50.0% -> 50.0% (6 cases in 2 files, paired)"
         assert lines[3] == (
             " +0.0 points (95% interval -65.8 to +65.8); no file moved: not significant"
@@ -58,8 +58,9 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert "✓ pass -> ✗ fail  (another answer)\nuser  How is Oslo?\n" in told(pilot)
         assert "\nnow: It is cold there.\n" in told(pilot)
         assert "answer, was\nNot warm.\nanswer, now\nCold. Really Cold." in told(pilot)
-        assert [one[0] for one in listed(page_of(pilot))] == ["broke", "fixed", *["changed"] * 4]
-        await press(pilot, "j", "j")
+        assert [one[0] for one in listed(page_of(pilot))] == ["broke", "fixed"]
+        await press(pilot, "=", "j", "j")
+        assert [one[0] for one in listed(page_of(pilot))[2:]] == ["unchanged"] * 4
         assert "the same answer" in told(pilot)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, ComparePage)
@@ -186,7 +187,7 @@ def test_what_opens_is_the_session_of_the_newer_side(
         found = page_of(pilot)._diff
         assert found
         await press(pilot, "enter", "i", "enter")
-        rows = ["city=Oslo", "", "city=Rome"]
+        rows = ["city=Oslo"]
         assert opened == [
             (found.now, rows, "city=Oslo", "scripted/two"),
             (found.was, rows, "city=Oslo", "scripted/two"),

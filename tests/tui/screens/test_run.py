@@ -175,7 +175,7 @@ def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspa
     found = flips(where, newest)
     assert found
     assert found.since == runs(where)[1].id
-    assert (found.broke, found.fixed, found.changed) == ([], [], 0)
+    assert (found.broke, found.fixed, found.changed) == ([], [], [])
 
 
 def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> None:

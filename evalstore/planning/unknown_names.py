@@ -1,0 +1,65 @@
+"""Hints on names of models and tags that the workspace does not have: the nearest one, or a list.
+
+Names of test files and of rows are looked up in `path_targets`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.files.fields import nearest, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from evalstore.values import CaseFile
+    from evalstore.workspace.reader import Reading
+    from evalstore.workspace.settings import Settings
+
+_ANY_MODEL = "write a model file, or a litellm name such as 'openai/gpt-4o-mini'"
+
+
+def no_such_model(
+    id: str, part: str, reading: Reading, settings: Settings | None = None
+) -> EvalstoreError:
+    """The error for an unknown model; `part` is `candidates`, `evaluators` or another place.
+
+    A candidate is never suggested for an evaluator that the settings name, nor the reverse.
+    """
+    hint = suggest(id, _models_for(part, reading, settings), "models")
+    return EvalstoreError(
+        f"there is no model '{id}' ({part})", hint=hint if reading.models else _ANY_MODEL
+    )
+
+
+def _models_for(part: str, reading: Reading, settings: Settings | None) -> Collection[str]:
+    """The models that may have this part: those of the settings, and those without another."""
+    if settings is None or part not in ("candidates", "evaluators"):
+        return reading.models
+    candidates = {each for one in settings.candidates for each in (one.id, one.name) if each}
+    evaluators = {each.id for each in settings.evaluators}
+    own, others = (candidates, evaluators) if part == "candidates" else (evaluators, candidates)
+    return own | {id for id in reading.models if id not in others}
+
+
+def tags_of(files: Iterable[CaseFile]) -> set[str]:
+    """The tags of all cases."""
+    return {tag for file in files for case in file.cases for tag in case.tags}
+
+
+def require_tag(tags: Iterable[str], known: Collection[str]) -> None:
+    """Raise `NothingSelectedError` for the first of these tags that no case has."""
+    for tag in tags:
+        if tag not in known:
+            hint = suggest(tag, known, "tags")
+            raise NothingSelectedError(f"no case has the tag '{tag}'", hint=hint)
+
+
+def unknown_tags(tags: Iterable[str], known: Collection[str]) -> list[str]:
+    """A warning about each of these tags that no case has."""
+    return [
+        f"no case has the tag '{tag}'" + (f": {hint}" if (hint := nearest(tag, known)) else "")
+        for tag in tags
+        if tag not in known
+    ]
