@@ -29,10 +29,10 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
     assert evalstore("run").exit_code == 1
     expected = (
         "scripted/one -> scripted/two in run <short>\n"
-        "Fixed (1):\n"
+        "Better (1):\n"
         "    tests/weather.md [city=Oslo]  fail -> pass\n"
         "        scripted/one: It is cold there.\n"
-        "1 fixed, 1 unchanged\n"
+        "scripted/two: 1 better, 1 equal\n"
         "pass rate 50.0% -> 100.0% (2 cases in 1 file, paired)\n"
         "+50.0 points; one file moved: nothing follows for the others\n"
     )
@@ -40,7 +40,8 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
     assert evalstore("diff", *given) == Ran(0, expected, "")
     assert evalstore("diff", "@", *given, "--", "tests/weather.md").stdout == expected
     other = evalstore("diff", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
-    assert "Broke (1):\n" in other
+    assert "Worse (1):\n" in other
+    assert "scripted/one: 1 worse, 1 equal\n" in other
     assert "        --- scripted/two\n        +++ scripted/one\n" in other
     assert "        -Not warm.\n        +Cold.\n" in other
     assert evalstore("diff", *given, "--exit-code").exit_code == 1
@@ -56,7 +57,7 @@ def test_the_document_names_both(two: Path, documents: Any) -> None:
 
 
 def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
-    two: Path, documents: Any
+    two: Path, documents: Any, evalstore: Evalstore
 ) -> None:
     some = "[scripted/one, {id: scripted/two, prohibitedTags: [weather]}]"
     edit(two / "evalstore.yaml", BOTH, some)
@@ -65,6 +66,9 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
     found = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
     assert [one["file"] for one in found["gone"]] == ["tests/weather.md"] * 2
     assert (found["new"], found["unchanged"]) == ([], 1)
+    shown = evalstore("diff", "--model", "scripted/one", "--vs", "scripted/two").stdout
+    assert shown.splitlines()[1] == "Only scripted/one (2):"
+    assert "scripted/two: 2 only scripted/one, 1 equal\n" in shown
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         ]  # fmt: skip
         assert "✓ pass -> ✗ fail  (another answer)\nuser  How is Oslo?\n" in told(pilot)
         assert "\nnow: It is cold there.\n" in told(pilot)
-        assert "answer, was\nNot warm.\nanswer, now\nCold. Really Cold." in told(pilot)
+        assert "answer before\nNot warm.\nanswer after\nCold. Really Cold." in told(pilot)
         assert [one[0] for one in listed(page_of(pilot))] == ["broke", "fixed", *["changed"] * 4]
         await press(pilot, "j", "j")
         assert "the same answer" in told(pilot)
@@ -143,9 +144,15 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
         await press(pilot, "x")
         text = screen(pilot)
         assert " compare › run ######## › scripted/one -> scripted/two" in text
-        assert "1 fixed, 2 unchanged" in text
-        assert "one          two" in text
-        assert "how the answers" not in told(pilot)
+        assert " scripted/two: 1 better, 2 equal" in text
+        assert text.splitlines()[5].split() == ["change", "file", "row", "one", "two"]
+        assert text.splitlines()[6].split()[0] == "better"
+        assert "answer of scripted/one\nCold.\nanswer of scripted/two\nNot warm." in told(pilot)
+        await press(pilot, "i")
+        assert " scripted/one: 1 worse, 2 equal" in screen(pilot)
+        await press(pilot, "i")
+        for word in ("broke", "fixed", "was", "now", "before", "after"):
+            assert not re.search(rf"\b{word}\b", f"{screen(pilot)}{told(pilot)}")
         assert told(pilot).startswith("tests/weather.md [city=Oslo]  ✗ fail -> ✓ pass\n")
         assert "\nscripted/one: It is cold there.\n" in told(pilot)
 
@@ -199,6 +206,8 @@ def test_sides_without_a_difference_say_so(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "d", "n")
         assert "Nothing differs." in screen(pilot)
+        for label in ("Label", "Edit", "Judge", "Change", "Open"):
+            assert label not in screen(pilot).splitlines()[-1]
         assert "6 unchanged (= shows them)" in screen(pilot)
         await press(pilot, "=")
         assert page_of(pilot).query_one(Grid).row_count == 6
