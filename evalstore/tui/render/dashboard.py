@@ -62,9 +62,9 @@ def rate_series(runs: Sequence[RunLine], title: str) -> Series:
     if not rates:
         return Series(title, (), "", "no run of all cases yet")
     first, last = percent(rates[0]), percent(rates[-1])
-    name = f"{title}, {plural(len(rates), 'run')}" if title else ""
-    last = last if len(rates) > 1 else f"{last} in one run"
-    return Series(name, rates, first, last, middle="50%")
+    if len(rates) < 2:
+        return Series(title, rates, first, f"{last} in one run")
+    return Series(f"{title}, {plural(len(rates), 'run')}", rates, first, last, middle="50%")
 
 
 def _figure_lines(

@@ -9,7 +9,7 @@ from evalstore.display import interval_bar, money, percent, plural, widest
 from evalstore.operations.views.styled_text import BLANK, StyledLine, heading, text_lines
 from evalstore.tui.render.plot import Series, beside, series_line, series_lines
 from evalstore.tui.render.verdicts import rate_text
-from evalstore.tui.widgets.grid_columns import GAP, MARGIN, Column
+from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import wrap_line
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BAR = 20
 _NAME = 36
 """Columns of a name that there must be room for before a further column is shown."""
-_WIDE = 98
+_WIDE = 110
 """The width from which on the trend stands beside the details."""
 _PLOT = 34
 """The least width of a plot that stands beside another."""
@@ -85,17 +85,21 @@ def group_cells(group: ResultGroup, currency: str) -> tuple[StyledCell, ...]:
 
 
 def group_columns(title: str, cells: Sequence[Sequence[StyledCell]]) -> list[Column]:
-    """Return the columns, each as wide as what is in it; the names are the last to be cut."""
+    """Return the columns, each as wide as what is in it; the names are the last to be cut.
+
+    There is no room for a column without a text.
+    """
     columns = [*zip(*cells, strict=True)] or [()] * (len(_TITLES) + 1)
     widths = [
         max(len(name), widest(cell.text for cell in column))
         for name, column in zip((title, *_TITLES), columns, strict=True)
     ]
     needed = MARGIN + min(widths[0], _NAME)
-    since = {}
+    since = dict.fromkeys(_PRIORITY, NEVER)
     for number in _PRIORITY:
-        needed += GAP + widths[number]
-        since[number] = needed
+        if any(cell.text for cell in columns[number]):
+            needed += GAP + widths[number]
+            since[number] = needed
     since[1] = 0
     return [
         Column(title, 14, grows=True, most=widths[0]),
@@ -123,7 +127,8 @@ def group_lines(
     if width < _WIDE:
         yield from details
         yield BLANK
-        yield from _trend_lines(series, width, len(series))
+        left_over = height - len(details) - 1
+        yield from _trend_lines(series, width, max(left_over, len(series)))
         return
     room = width // 2 - GAP
     left = [StyledLine(spans) for line in details for spans in wrap_line(line, room)]
@@ -202,7 +207,7 @@ def _trend_lines(series: Sequence[Series], width: int, height: int) -> Iterator[
     if all(len(each.values) < 2 for each in series):
         yield from text_lines("no trend: no earlier run of all cases has this group", "faint")
         return
-    if len(series) > 1 and width >= len(series) * _PLOT:
+    if len(series) > 1 and width >= len(series) * _PLOT and height > len(series) + 2:
         each = width // len(series)
         blocks = [list(series_lines(one, each - 2 * GAP, min(_MOST, height))) for one in series]
         yield from _side_by_side(blocks, each)

@@ -26,15 +26,15 @@ _GROUP = "dashboard"
 
 
 class DashboardReader:
-    """Reads the state of the workspace when the runs have changed, as long as its page is shown."""
+    """Reads the state of the workspace when its page is shown and when the runs have changed."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._runs: Sequence[RunLine] = ()
         self._dashboard: Dashboard | None = None
         self._timer: Timer | None = None
-        self._is_old = False
-        """Whether the runs have changed since the state was read."""
+        self._is_followed = False
+        """Whether the runs are known."""
         self._seconds = 0.0
         """The duration of the last reading."""
 
@@ -52,13 +52,14 @@ class DashboardReader:
 
     def follow(self, runs: Sequence[RunLine]) -> None:
         """Show the trend of these runs, and read the state again."""
-        self._runs, self._is_old = runs, True
+        self._runs, self._is_followed = runs, True
         self._draw()
         self.resume()
 
     def resume(self) -> None:
-        """Read the state soon, if it is old."""
-        if self._is_old and self._timer is None and self._page.is_current:
+        """Read the state soon: files may have been edited while another screen was shown."""
+        is_shown = self._page.app.screen is self._page
+        if self._is_followed and self._timer is None and is_shown:
             pause = max(_PAUSE_SECONDS, _REST * self._seconds)
             self._timer = self._page.set_timer(pause, self._read)
 
@@ -81,7 +82,7 @@ class DashboardReader:
         self._page.fetch(read, lambda read: self._show(*read), group=_GROUP)
 
     def _show(self, dashboard: Dashboard, seconds: float) -> None:
-        self._dashboard, self._seconds, self._is_old = dashboard, seconds, False
+        self._dashboard, self._seconds = dashboard, seconds
         self._draw()
 
     def _draw(self) -> None:

@@ -83,10 +83,10 @@ it now, with its 95 % interval; pending work and its price; cases that broke in 
 were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
 
 A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
-by their signs), the price and the message. ■ was interrupted, $ is over budget, ! is incomplete:
-{list.open} shows their cases, too, and {page.run} continues them. ~ is a partial run, of some
-cases. 'change' compares the share, in points, with the previous run of all cases. Below is
-what the run under the cursor did.
+by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
+$ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
+partial run, of some cases. 'change' compares the share, in points, with the previous run of all
+cases. Below is what the run under the cursor did.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
 run under the cursor with the run before it, and the workspace with the newest run."""
@@ -150,7 +150,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         self.dashboard.suspend()
 
     def on_screen_resume(self) -> None:
-        """Read it again if it is old; Textual calls the method of the base class, too."""
+        """Read it again; Textual calls the method of the base class, too."""
         self.dashboard.resume()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:

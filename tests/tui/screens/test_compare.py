@@ -54,8 +54,10 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
             " +0.0 points (95% interval -65.8 to +65.8); no file moved: no evidence of change"
         )
         assert lines[6].split() == [
-            "broke", "tests/weather.md", "city=Oslo", "scripted/two", "✓", "pass", "✗", "fail",
-        ]  # fmt: skip
+            *("broke", "tests/weather.md", "city=Oslo", "scripted/two"),
+            *("✓", "pass", "✗", "fail", "✓✗"),
+        ]
+        assert "last runs  ✓✗  1 pass, then 1 fail\n" in told(pilot)
         assert "✓ pass -> ✗ fail  (another answer)\nuser  How is Oslo?\n" in told(pilot)
         assert "\nnow: It is cold there.\n" in told(pilot)
         assert "answer before\nNot warm.\nanswer after\nCold. Really Cold." in told(pilot)
