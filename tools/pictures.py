@@ -31,7 +31,7 @@ SCENES = {
     "beside": ("down", "enter", "n", "n", "n", "enter", "b"),
     "versions": ("enter", *("n",) * 8, "v"),
     "compare": ("down", "d"),
-    "stats": ("down", "s"),
+    "stats": ("down", "S"),
     "status": ("w",),
     "help": ("down", "enter", "question_mark"),
 }
@@ -56,7 +56,10 @@ def draw(place: Path) -> Iterator[tuple[str, str]]:
     before = Path.cwd()
     os.chdir(workspace)
     try:
+        write_whole(late, text.replace('say "20 euros"', 'say "25 euros"').encode())
         evalstore(["run", "--quiet", "--message", "first"])
+        write_whole(late, text.encode())
+        evalstore(["run", "--quiet", "--message", "the right fee"])
         stricter = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
         write_whole(late, stricter.encode())
         evalstore(["run", "--quiet", "--message", "reasons are wanted"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -214,3 +216,9 @@ def test_before_the_first_run_it_says_so(workspace: Path) -> None:
         "broke last  there is no earlier run",
         "trend       no run of all cases yet",
     ]
+
+
+@pytest.mark.parametrize("module", ["statistics", "evalstore.operations.verdict_changes"])
+def test_the_browser_starts_without_what_reads_its_figures(module: str) -> None:
+    code = f"import sys, evalstore.tui.app; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

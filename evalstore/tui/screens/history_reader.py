@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.operations.verdict_changes import cell_of
-
 if TYPE_CHECKING:
     from textual.timer import Timer
 
@@ -46,7 +44,8 @@ class HistoryReader:
 
     def of(self, result: Result) -> Sequence[str]:
         """Return the last verdicts of a cell, the oldest first; empty when they are not known."""
-        return self._words.get(cell_of(result), ())
+        cell = result.file, result.row, result.prompt_number, result.model
+        return self._words.get(cell, ())
 
     def renew(self, run: str | None) -> None:
         """Read all files again when they are requested, up to a run."""
