@@ -89,7 +89,7 @@ partial run, of some cases. 'change' compares the share, in points, with the pre
 cases. Below is what the run under the cursor did.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
-run under the cursor with the run before it, and the workspace with the newest run."""
+run under the cursor with the previous run, and the workspace with the newest run."""
     DEFAULT_CSS = """
     RunsPage {
         & > #details { height: 9; border-top: solid $panel; }
@@ -150,7 +150,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         self.dashboard.suspend()
 
     def on_screen_resume(self) -> None:
-        """Read it again; Textual calls the method of the base class, too."""
+        """Read the state of the workspace again; Textual calls the base class's method, too."""
         self.dashboard.resume()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
@@ -245,13 +245,13 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     @on(Grid.Chosen, "#runs")
     def open_run(self) -> None:
-        """Show its cases."""
+        """Show the cases of the highlighted run."""
         self.browser.show_cases(self.highlighted)
 
     # --- keys
 
     def action_compare(self) -> None:
-        """Compare two marked runs, else the highlighted one with the run before it."""
+        """Compare two marked runs, or the highlighted one with the previous run."""
         grid = self.query_one("#runs", Grid)
         if not self._runs:
             if grid.row_count:

@@ -105,7 +105,7 @@ of three, which are named below. {list.open} shows the case in that run."""
         return self._versions[number] if number < len(self._versions) else None
 
     def show_versions(self, versions: list[Version], run: str | None) -> None:
-        """Show them, with the cursor at that of a run if it is there."""
+        """Show versions, with the cursor at the version of a run if it is there."""
         self._versions = versions
         self._candidates = list(
             dict.fromkeys(name for version in versions for name in version.verdicts)
