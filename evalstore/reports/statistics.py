@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -182,8 +183,13 @@ def rate_of(questions: Questions) -> Rate:
     by_file: dict[str, Counter[Counts]] = {}
     for (file, _), counts in questions.items():
         by_file.setdefault(file, Counter())[counts] += 1
+    return rate_of_files(by_file.values())
+
+
+def rate_of_files(counts_by_file: Iterable[Mapping[Counts, int]]) -> Rate:
+    """The pass rate of the verdicts of files: of each, how many questions have which counts."""
     files, rows = Clusters(), Clusters()
-    for alike in by_file.values():
+    for alike in counts_by_file:
         sums = Counts(
             *(sum(times * each[place] for each, times in alike.items()) for place in range(3))
         )

@@ -245,6 +245,17 @@ class Browser(App[None]):
         """The cases of a run, or of the workspace; with a filter as typed, at a row of a file."""
         self.push_screen(CasesPage(revision, typed, place))
 
+    def is_above_run(self, page: Page) -> bool:
+        """Whether the screen below a page has the cases of a run."""
+        below = self.screen_stack[self.screen_stack.index(page) - 1]
+        return isinstance(below, CasesPage) and below.revision is not None
+
+    def show_new_run(self, run: str) -> None:
+        """The cases of a run that has just ended, in place of those of an older run."""
+        if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
+            self.pop_screen()
+        self.show_cases(run)
+
     def show_file(self, file: str) -> None:
         """The cases of a test file: of the run that is shown, or of the workspace."""
         typed = f'file:"{file}"'

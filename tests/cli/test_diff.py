@@ -29,10 +29,10 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
     assert evalstore("run").exit_code == 1
     expected = (
         "scripted/one -> scripted/two in run <short>\n"
-        "Fixed (1):\n"
+        "Better (1):\n"
         "    tests/weather.md [city=Oslo]  fail -> pass  <short> -> <short>\n"
         "        scripted/one: It is cold there.\n"
-        "1 fixed, 1 unchanged\n"
+        "scripted/two: 1 better, 1 equal\n"
         "pass rate 50.0% -> 100.0% (2 cases in 1 file, paired)\n"
         "+50.0 points; one file moved: nothing follows for the others\n"
     )
@@ -41,7 +41,8 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
     assert evalstore("diff", *value) == Ran(0, expected, hint)
     assert evalstore("diff", "@", *value, "--", "tests/weather.md").stdout == expected
     other = evalstore("diff", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
-    assert "Broke (1):\n" in other
+    assert "Worse (1):\n" in other
+    assert "scripted/one: 1 worse, 1 equal\n" in other
     assert "        --- scripted/two\n        +++ scripted/one\n" in other
     assert "        -Not warm.\n        +Cold.\n" in other
     assert evalstore("diff", *value, "--exit-code").exit_code == 1
@@ -57,7 +58,7 @@ def test_the_document_names_both(two: Path, documents: Any) -> None:
 
 
 def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
-    two: Path, documents: Any
+    two: Path, documents: Any, evalstore: Evalstore
 ) -> None:
     batch = "[scripted/one, {id: scripted/two, prohibitedTags: [weather]}]"
     edit(two / "evalstore.yaml", BOTH, batch)
@@ -66,6 +67,9 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
     document = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
     assert [item["file"] for item in document["gone"]] == ["tests/weather.md"] * 2
     assert (document["new"], document["unchanged"]) == ([], 1)
+    shown = evalstore("diff", "--model", "scripted/one", "--vs", "scripted/two").stdout
+    assert shown.splitlines()[1] == "Only scripted/one (2):"
+    assert "scripted/two: 2 only scripted/one, 1 equal\n" in shown
 
 
 @pytest.mark.parametrize(

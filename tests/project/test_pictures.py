@@ -14,7 +14,7 @@ from tools.pictures import SCENES, draw
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
 ID = re.compile(r"\b[0-9a-f]{8}\b")
-DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? (ms|s)\b")
+DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? ?(ms|s)\b")
 
 
 def lines_of(picture: str) -> list[str]:

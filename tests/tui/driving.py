@@ -19,6 +19,8 @@ from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.compare import ComparePage
+from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
@@ -55,8 +57,14 @@ def _is_painted(shown: Screen[Any]) -> bool:
 
 
 def _will_search(shown: Screen[Any]) -> bool:
-    """Whether a search begins when nothing more is typed."""
-    return isinstance(shown, CasesPage) and bool(shown.filter.progress)
+    """Whether a search or a reading begins when nothing more is typed."""
+    if isinstance(shown, RunsPage):
+        return shown.dashboard.is_due
+    if isinstance(shown, ComparePage):
+        return shown.history.is_due
+    if isinstance(shown, CasesPage):
+        return bool(shown.filter.progress) or shown.figures.history.is_due
+    return False
 
 
 async def _soon(_least: float = 0, _most: float = 1) -> None:
@@ -109,6 +117,9 @@ def drive(
         with (
             mock.patch("textual.app.wait_for_idle", _soon),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.dashboard._REST", 0),
+            mock.patch("evalstore.tui.screens.history_reader._PAUSE_SECONDS", _MOMENT),
         ):
             await opened(app)
 

@@ -57,7 +57,7 @@ WALKS = {
         Scene("statistics by file", ("4",)),
     ),
     "acting": (
-        Scene("history of a workspace with something to do", (), {"tests/new.md": NEW}),
+        Scene("history of a workspace with something to do", ("r",), {"tests/new.md": NEW}),
         Scene("pending work", ("w",)),
         Scene("plan", ("R",)),
         Scene("end of a run", ("enter",)),

@@ -11,6 +11,7 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
+    change_name,
     pair_line,
     side_lines,
     summary_lines,
@@ -61,7 +62,10 @@ def _print_edits(diff: Diff) -> None:
 def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -> None:
     if not pairs:
         return
-    title = output.paint(change.capitalize(), change if change in FLIPS else None, bold=True)
+    name = change_name(diff, change)
+    title = output.paint(
+        name[:1].upper() + name[1:], change if change in FLIPS else None, bold=True
+    )
     output.line(f"{title} ({len(pairs)}):")
     shown = pairs if output.verbose else pairs[:_PAIRS]
     for pair in shown:

@@ -18,22 +18,44 @@ FLIPS = {"broke": "fail", "fixed": "pass"}
 """Changes between pass and fail, and their colours."""
 CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}
 """All changes of a pair in the order in which they are listed, and their colours."""
+_OF_CANDIDATES = {
+    "broke": "worse",
+    "fixed": "better",
+    "changed": "different",
+    "unchanged": "equal",
+}
+"""The names of changes between two candidates, where nothing happens in time."""
+
+
+def change_name(diff: Diff, change: str) -> str:
+    """Return the name of a change: `broke` or `fixed`; of two candidates, `worse` or `better`."""
+    if diff.models and change in ("gone", "new"):
+        return f"only {safe(diff.models[change == 'new'])}"
+    return _OF_CANDIDATES.get(change, change) if diff.models else change
+
+
+def side_names(diff: Diff) -> tuple[str, str]:
+    """Return the names of both sides of a pair: `was` and `now`, or those of the candidates."""
+    return diff.models or ("was", "now")
 
 
 def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     """Yield the numbers of changed pairs by kind, and the pass rates of both sides.
 
     `hint` follows the number of unchanged pairs. The test of a difference is left out where
-    nothing changed, and where what changed is pending.
+    nothing changed, and where what changed is pending. Between two candidates, the changes are
+    those of the second.
     """
     comparison = diff.comparison
     counts = {change: len(getattr(comparison, change)) for change in CHANGES}
     spans = [
-        StyledSpan(f"{count:,} {change}, ", FLIPS.get(change, ""))
+        StyledSpan(f"{count:,} {change_name(diff, change)}, ", FLIPS.get(change, ""))
         for change, count in counts.items()
         if count
     ]
-    yield StyledLine((*spans, StyledSpan(f"{len(comparison.unchanged):,} unchanged{hint}")))
+    whose = (StyledSpan(f"{safe(diff.models[1])}: "),) if diff.models else ()
+    unchanged = f"{len(comparison.unchanged):,} {change_name(diff, 'unchanged')}{hint}"
+    yield StyledLine((*whose, *spans, StyledSpan(unchanged)))
     before, after = comparison.rates()
     if not before.judged:
         yield from text_lines("no case is judged on both sides", "pending")
@@ -87,9 +109,8 @@ def _verdict(result: Result, signs: Mapping[str, str]) -> StyledSpan:
 def side_lines(
     diff: Diff, pair: Pair, feedback: Mapping[str, str], *, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Yield the score and feedback of each side of a pair; `feedback` is by id of the judgement."""
-    names = diff.models or ("was", "now")
-    for name, side in zip(names, (pair.was, pair.now), strict=True):
+    """Yield the score and the feedback of each side; `feedback` is by the ids of judgements."""
+    for name, side in zip(side_names(diff), (pair.was, pair.now), strict=True):
         if side is None:
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"

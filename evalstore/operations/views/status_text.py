@@ -38,6 +38,23 @@ def judgements_text(status: Status) -> str:
     return f"{bound}{plural(status.judge, 'judgement')}"
 
 
+def pending_text(status: Status, *, brief: bool = False) -> str:
+    """Return what a run would do and its price in few words, or that there is nothing to do.
+
+    With `brief` in as few words as possible: `12 to ask, 24 to judge, about $0.06`.
+    """
+    if status.is_any and brief:
+        counts = ((status.ask, "ask"), (status.record, "record"), (status.judge, "judge"))
+        price = likely_price(status.cost, status.guess, brief=True)
+        return ", ".join([*(f"{count:,} to {word}" for count, word in counts if count), price])
+    if status.is_any:
+        price = likely_price(status.cost, status.guess, brief=True)
+        return f"{work_text(status)}, {price}"
+    if status.untrusted:
+        return waiting_text(status).rstrip(":")
+    return left_text(status).rstrip(".") or "nothing to do"
+
+
 def plan_text(status: Status) -> str:
     """Return what a run would do, with which models and at what cost, as one sentence."""
     price = likely_price(status.cost, status.guess)

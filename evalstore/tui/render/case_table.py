@@ -6,26 +6,36 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
+from evalstore.operations.views.styled_text import StyledSpan
+from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import verdict_cell
-from evalstore.tui.state.case_filter import row_label
+from evalstore.tui.render.verdicts import short_names, verdict_cell
+from evalstore.tui.state.case_filter import row_label, stem
 from evalstore.tui.state.case_groups import CaseGroup
 from evalstore.tui.state.verdict_order import PERSON, SIGNS, verdict_counts
-from evalstore.tui.widgets.grid_columns import NEVER, Column
+from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.reports.statistics import Rate
     from evalstore.results import Result
     from evalstore.tui.state.case_filter import FilteredCases
     from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.state.case_query import Query
 
+_LONGEST = 14
+"""Characters of a candidate's name that is shown whole beside its pass rate."""
+_NAME = 15
+"""Columns of a file and of a row that there must be room for beside the last verdicts."""
+_LEAST = MARGIN + 2 * GAP + 9
+"""The width of the table without names and candidates."""
+
 
 def case_title(
     revision: str | None, listing: CaseListing, query: Query, progress: str
 ) -> Iterator[str]:
-    """The parts of the title: the run, how many cases are listed, and how."""
+    """Yield the parts of the title: the run, how many cases are listed, and how."""
     yield f"run {revision[:8]}" if revision else "workspace"
     if listing.cases is None or listing.filtered is None:
         yield READING
@@ -39,37 +49,98 @@ def case_title(
     yield "" if listing.order == "file" else f"by {listing.order}"
 
 
-def case_columns(cases: Cases, filtered: FilteredCases, grouping: str) -> list[Column]:
-    """The file, the row, and a column for each candidate."""
+def case_columns(
+    cases: Cases,
+    filtered: FilteredCases,
+    grouping: str,
+    rates: Sequence[Rate] = (),
+    *,
+    with_history: bool = False,
+) -> list[Column]:
+    """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
+
+    `rates` are the pass rates of the candidates, for the line at the top.
+    """
     labelled = dict.fromkeys(cases.labelled, 14)  # with room for the sign of a person
+    heads = _heads(cases.models, rates)
     models = [
-        Column(model, max(labelled.get(model, 11), min(18, len(model))), picks=True, least=11)
-        for model in cases.models
+        Column(
+            model,
+            max(labelled.get(model, 11), min(18, len(model)), *map(len, head[:2])),
+            picks=True,
+            least=11,
+            heads=head,
+        )
+        for model, head in zip(cases.models, heads, strict=True)
     ]
     by_file = grouping == "file"  # its name is above
+    row_width = max(filtered.row_width, filtered.stem_width * by_file)
+    names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
+    history = names + _LEAST + len(models) * (11 + GAP) if with_history else NEVER
     return [
         Column("file", 9, grows=True, most=filtered.file_width, since=NEVER if by_file else 24),
-        Column("row", 8, grows=True, most=filtered.row_width, since=0 if by_file else 35),
+        Column("row", 8, grows=True, most=row_width, since=0 if by_file else 35),
         *models,
+        Column("last runs", 9, since=history, is_saved=False),
     ]
 
 
-def case_cells(cases: Cases, line: CaseRow | CaseGroup, width: int) -> Sequence[StyledCell]:
-    """A cell for each column; of a group one cell of the width of the table."""
+def _heads(models: Sequence[str], rates: Sequence[Rate]) -> list[tuple[str, ...]]:
+    """Return for each candidate its name with its pass rate, the longest text first."""
+    if len(rates) != len(models):
+        return [()] * len(models)
+    heads: list[tuple[str, ...]] = []
+    for model, name, rate in zip(models, short_names(models), rates, strict=True):
+        if rate.rate is None or rate.interval is None:
+            heads.append((model,))
+            continue
+        low, high = rate.interval
+        share = f"{100 * rate.rate:.0f}%"
+        interval = f"{share} {100 * low:.0f}-{100 * high:.0f}"
+        texts = [f"{model} {interval}"] if len(model) <= _LONGEST else []
+        texts += [f"{name} {interval}", f"{name} {share}"]
+        heads.append(tuple(dict.fromkeys(texts)))
+    return heads
+
+
+def case_cells(
+    cases: Cases,
+    line: CaseRow | CaseGroup,
+    width: int,
+    history: Sequence[str] = (),
+    *,
+    by_file: bool = False,
+) -> Sequence[StyledCell]:
+    """Return a cell for each column; of a group, one cell as wide as the table.
+
+    `history` are the last verdicts of the case. Below the name of its file (`by_file`), a case
+    without a name has that of the file.
+    """
     if isinstance(line, CaseGroup):
         return (StyledCell(line.text(width), "group"),)
+    label = row_label(line)
+    if by_file and not label:
+        name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))
+    else:
+        name = StyledCell(label)
     return (
         StyledCell(line.file),
-        StyledCell(row_label(line)),
+        name,
         *(
             StyledCell("") if result is None else _result_cell(cases, result)
             for result in line.results
         ),
+        spark_cell(history),
     )
 
 
+def spark_cell(words: Sequence[str]) -> StyledCell:
+    """Return the last verdicts as a cell of signs."""
+    return StyledCell(spark_words(words), parts=spark_spans(words))
+
+
 def _result_cell(cases: Cases, result: Result) -> StyledCell:
-    """The verdict, with the sign of a person who has decided it or labelled it after the run."""
+    """Return the verdict, with the sign of a person who decided it or labelled it after the run."""
     cell, labels = verdict_cell(result.word), cases.said
     if word := labels.word(result):
         plain = f"{cell.plain}, labelled {word}"

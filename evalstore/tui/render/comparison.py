@@ -6,15 +6,24 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import widest
-from evalstore.operations.views.diff_text import CHANGES, summary_lines
+from evalstore.operations.views.diff_text import (
+    CHANGES,
+    change_name,
+    side_names,
+    summary_lines,
+)
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
-from evalstore.tui.render.verdicts import verdict_cell
-from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.render.plot import spark_spans, spark_words
+from evalstore.tui.render.verdicts import short_names, verdict_cell
+from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.reports.comparison import Pair
+
+_CHANGE = 20
+"""The most columns of the name of a change."""
 
 
 class ListedPair(NamedTuple):
@@ -31,34 +40,38 @@ class ListedPair(NamedTuple):
 
 
 def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
-    """The pairs that differ, flips first; then perhaps those that do not."""
+    """Return the pairs that differ, flips first; `with_unchanged` adds those that do not."""
     changes = (*CHANGES, *(("unchanged",) if with_unchanged else ()))
     return [
         ListedPair(change, pair) for change in changes for pair in getattr(diff.comparison, change)
     ]
 
 
-def pair_columns(diff: Diff, pairs: Sequence[ListedPair]) -> list[Column]:
-    """The change, the case, the candidate unless two are compared, and both verdicts."""
-    was, now = _short_names(*diff.names) if diff.models else ("was", "now")
+def pair_columns(
+    diff: Diff, pairs: Sequence[ListedPair], *, with_history: bool = False
+) -> list[Column]:
+    """Return the columns: the change, the case, the candidate unless two are compared, verdicts."""
+    was, now = short_names(side_names(diff))
+    changes = {change_name(diff, listed.change) for listed in pairs}
     candidate = [] if diff.models else [Column("candidate", 16, since=78)]
     files = {listed.place[0] for listed in pairs}
     rows = (_row_label(diff, listed) for listed in pairs)
     return [
-        Column("", 9, since=46),
+        Column("change", max(9, min(_CHANGE, widest(changes))), since=46),
         Column("file", 10, grows=True, most=widest(files)),
         Column("row", 8, grows=True, most=widest(rows), since=60),
         *candidate,
         Column(was, 11),
         Column(now, 11),
+        Column("last runs", 9, since=96 if with_history else NEVER, is_saved=False),
     ]
 
 
-def pair_cells(diff: Diff, listed: ListedPair) -> Sequence[StyledCell]:
-    """A cell for each of these columns."""
+def pair_cells(diff: Diff, listed: ListedPair, history: Sequence[str] = ()) -> Sequence[StyledCell]:
+    """Return a cell for each of these columns; `history` are the last verdicts of the case."""
     change, pair = listed
     return (
-        StyledCell(change, CHANGES.get(change, "faint")),
+        StyledCell(change_name(diff, change), CHANGES.get(change, "faint")),
         StyledCell(pair.either.file),
         StyledCell(_row_label(diff, listed)),
         *(() if diff.models else (StyledCell(pair.either.model),)),
@@ -66,26 +79,19 @@ def pair_cells(diff: Diff, listed: ListedPair) -> Sequence[StyledCell]:
             StyledCell("-", "faint") if side is None else verdict_cell(side.word)
             for side in (pair.was, pair.now)
         ),
+        StyledCell(spark_words(history), parts=spark_spans(history)),
     )
 
 
 def _row_label(diff: Diff, listed: ListedPair) -> str:
-    """The row, and the system prompt where the file has several."""
+    """Return the row, with the system prompt where the file has several."""
     result = listed.pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return f"{result.row} ({prompt})".lstrip() if prompt else result.row
 
 
 def comparison_lines(diff: Diff, hint: str) -> Iterator[StyledLine]:
-    """The numbers of the comparison and its notes; `hint` follows the unchanged pairs."""
+    """Yield the numbers of the comparison and its notes; `hint` follows the unchanged pairs."""
     yield from summary_lines(diff, hint)
     if diff.notes:
         yield StyledLine((StyledSpan("; ".join(diff.notes), "pending"),))
-
-
-def _short_names(*names: str) -> list[str]:
-    """Names without the folders that all of them have in common."""
-    parts = [name.split("/") for name in names]
-    while all(len(part) > 1 for part in parts) and len({part[0] for part in parts}) == 1:
-        parts = [part[1:] for part in parts]
-    return ["/".join(part) for part in parts]

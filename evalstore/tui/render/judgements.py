@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
+from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.state.verdict_order import PERSON
 
@@ -18,9 +19,16 @@ if TYPE_CHECKING:
 
 
 def judgement_lines(
-    cases: Cases, case: CaseRow, picked: int, feedback: Mapping[str, str]
+    cases: Cases,
+    case: CaseRow,
+    picked: int,
+    feedback: Mapping[str, str],
+    history: Callable[[Result], Sequence[str]] = lambda _result: (),
 ) -> Iterator[StyledLine]:
-    """Of the picked candidate first; the feedback by the ids of the judgements."""
+    """Yield the judgements on a case, first on the picked candidate.
+
+    `feedback` is by the ids of judgements; `history` returns the last verdicts of a result.
+    """
     tags = f"  {' '.join(case.tags)}" if case.tags else ""
     yield heading(case_name(case.file, case.row, case.prompt) + tags)
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
@@ -29,7 +37,11 @@ def judgement_lines(
             continue
         cell = verdict_cell(result.word)
         yield StyledLine(
-            (StyledSpan(f"{cell.text}  ", cell.colour), StyledSpan(cases.models[number]))
+            (
+                StyledSpan(f"{cell.text}  ", cell.colour),
+                StyledSpan(cases.models[number]),
+                *history_spans(history(result)),
+            )
         )
         labels = cases.said.of(result)
         ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
@@ -38,8 +50,16 @@ def judgement_lines(
         yield from _label_lines(labels, result)
 
 
+def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:
+    """Yield the last verdicts as signs and in words, when there are several."""
+    if len(words) > 1:
+        yield StyledSpan("  last runs: ", "faint")
+        yield from spark_spans(words)
+        yield StyledSpan(f" {spark_words(words)}", "faint")
+
+
 def _label_lines(labels: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]:
-    """The labels of people; the same label of several answers once."""
+    """Yield the labels of people; the same label of several answers once."""
     alike: dict[tuple[str, str, str, bool], list[PersonLabel]] = {}
     for label in labels:
         is_later = label.id not in result.evaluations

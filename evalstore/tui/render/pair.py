@@ -17,6 +17,7 @@ from evalstore.operations.views.styled_text import (
     text_lines,
 )
 from evalstore.reports.word_diff import Stretch, compare_words
+from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ MIN_SHARED = 0.3
 
 
 def answers_to_compare(pair: Pair) -> tuple[str | None, str | None]:
-    """The sessions to compare: of several attempts, the first two that are not the same."""
+    """Return the sessions to compare: of several attempts, the first two that are not the same."""
     was = pair.was.sessions if pair.was else ()
     now = pair.now.sessions if pair.now else ()
     for both in zip(was, now, strict=False):
@@ -48,57 +49,80 @@ def pair_lines(
     feedback: Mapping[str, str],
     answers: Mapping[str, str] | None = None,
     question: str = "",
+    *,
+    history: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[StyledLine]:
-    """A pair in detail, with the answers and the question when they are known."""
+    """Yield a pair in detail, with the answers and the question when they are known.
+
+    `history` are the last verdicts on its candidates.
+    """
     yield pair_line(diff, pair, signs=SIGNS)
     yield from question_lines(question)
     if "changed" in diff.reason(pair):
         yield from _edit_lines(diff.edits.get(pair.either.file, []))
     yield from side_lines(diff, pair, feedback)
+    for model, words in (history or {}).items():
+        name = f"{safe(model)} in the last runs" if diff.models else "last runs"
+        yield from history_lines(name, words)
     if answers is not None:
         yield BLANK
-        yield from _answers(pair, answers)
+        yield from _answers(pair, answers, diff.models)
+
+
+def history_lines(name: str, words: Sequence[str]) -> Iterator[StyledLine]:
+    """Yield the last verdicts on a candidate as signs and in words, when there are several."""
+    if len(words) > 1:
+        text = StyledSpan(f"  {spark_words(words)}", "faint")
+        yield StyledLine((StyledSpan(f"{name}  ", "faint"), *spark_spans(words), text))
 
 
 def question_lines(question: str) -> Iterator[StyledLine]:
-    """What was asked, in one line."""
+    """Yield the question as one line, if there is one."""
     if question:
         text = clip(" ".join(question[: 4 * _WIDTH].split()), _WIDTH)
         yield StyledLine((StyledSpan("user  ", "faint"), StyledSpan(safe(text))))
 
 
 def _edit_lines(edits: Sequence[Difference]) -> Iterator[StyledLine]:
-    """What was edited in the test file."""
+    """Yield the edits of the test file."""
     for edit in edits[:_EDITS]:
         yield from edit_lines(edit, width=_WIDTH, indent=2)
     if len(edits) > _EDITS:
         yield from text_lines(f"… {len(edits) - _EDITS} more", "faint", indent=2)
 
 
-def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
+def _answers(
+    pair: Pair, answers: Mapping[str, str], models: tuple[str, str] | None
+) -> Iterator[StyledLine]:
+    """Yield both answers; when they have enough in common, as one text with the differences."""
     was, now = answers_to_compare(pair)
     old = answers.get(was) if was else None
     new = answers.get(now) if now else None
     if old is None and new is None:
         yield from text_lines("no answer", "faint")
     elif old is None or new is None or old == new:
-        title = "the same answer" if old == new else "answer"
+        whose = models[old is None] if models else ""
+        title = "the same answer" if old == new else f"answer of {whose}" if whose else "answer"
         yield heading(f"{title}{_number(pair)}")
         yield from text_lines(old or new or "")
     else:
         stretches = compare_words(old, new)
         alike = sum(len(stretch.text) for stretch in stretches if stretch.kind == "same")
         if alike >= MIN_SHARED * max(len(old), len(new)):
-            yield heading(f"how the answers differ{_number(pair)}")
+            legend = zip(models, ("old", "new"), strict=True) if models else ()
+            marks = (span for name, sign in legend for span in marked_spans(safe(name), sign))
+            title = f"how the answers differ{_number(pair)}{': ' if models else ''}"
+            yield StyledLine((StyledSpan(title, "heading"), *marks))
             yield from stretch_lines(stretches)
         else:
-            for title, text, colour in (("was", old, "old"), ("now", new, "new")):
-                yield StyledLine((StyledSpan(f"answer, {title}{_number(pair)}", colour),))
+            sides = [f"of {safe(name)}" for name in models] if models else ["before", "after"]
+            for side, text, colour in zip(sides, (old, new), ("old", "new"), strict=True):
+                yield StyledLine((StyledSpan(f"answer {side}{_number(pair)}", colour),))
                 yield from text_lines(text)
 
 
 def _number(pair: Pair) -> str:
-    """Which of several attempts."""
+    """Return which of several attempts is shown; empty when there is one."""
     result = pair.either
     if len(result.sessions) < 2:
         return ""
@@ -109,7 +133,7 @@ def _number(pair: Pair) -> str:
 
 
 def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[StyledLine]:
-    """Two texts as one: what is gone and what is new, each in its signs."""
+    """Yield two texts as one, with removed and new words in their signs."""
     spans: list[StyledSpan] = []
     for kind, text in stretches:
         for number, part in enumerate(safe(text, lines=True).expandtabs(4).split("\n")):

@@ -32,8 +32,9 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
+from evalstore.tui.render.plot import bar
 from evalstore.tui.render.reading import problem_text
-from evalstore.tui.render.verdicts import bar, verdict_cell, when
+from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.state.verdict_order import SIGNS
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How verdicts, shares and times look in the browser: a sign, a word and a colour."""
+"""The texts of verdicts, rates and times in the browser."""
 
 from __future__ import annotations
 
@@ -14,40 +14,34 @@ from evalstore.tui.widgets.grid_lines import StyledCell
 if TYPE_CHECKING:
     from evalstore.reports.statistics import Rate
 
-_BLOCKS = " ▁▂▃▄▅▆▇█"
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-
 
 def verdict_cell(word: str | None) -> StyledCell:
-    """A verdict as a cell."""
+    """Return a verdict as a cell: its sign, its word and its colour."""
     word = word or "answered"
     span = verdict_span(word, SIGNS)
     return StyledCell(span.text, span.colour, word)
 
 
-def bar(share: float | None, width: int) -> str:
-    """A share as a bar of so many characters."""
-    if share is None:
-        return ""
-    eighths = round(share * width * 8)
-    full, rest = divmod(eighths, 8)
-    return "█" * full + (_EIGHTHS[rest] if rest else "")
-
-
-def sparkline(shares: Sequence[float | None], width: int) -> str:
-    """The last shares as a line of small bars, the newest at the right."""
-    shown = shares[-width:]
-    return "".join(" " if number is None else _BLOCKS[1 + round(number * 7)] for number in shown)
-
-
 def rate_text(rate: Rate) -> str:
-    """`94.1% of 55 (95% interval 90.1 to 96.6%)`."""
+    """Return `94.1% of 55 (95% interval 90.1 to 96.6%)`."""
     if rate.interval is None:
         return "nothing judged"
     low, high = rate.interval
     return f"{rate.text} of {rate.judged:,} (95% interval {100 * low:.1f} to {100 * high:.1f}%)"
 
 
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return the names without the folders that all names with a folder have in common."""
+    parts = [name.split("/") for name in names]
+    while True:
+        folders = [part for part in parts if len(part) > 1]
+        if len(folders) < 2 or len({part[0] for part in folders}) > 1:
+            break
+        parts = [part[1:] if len(part) > 1 else part for part in parts]
+    shorter = ["/".join(part) for part in parts]
+    return shorter if len({*shorter}) == len({*names}) else list(names)
+
+
 def when(microseconds: int) -> str:
-    """How long ago."""
+    """Return how long ago a time was."""
     return ago(microseconds, time.time_ns() // 1000)

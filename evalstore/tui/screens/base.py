@@ -106,6 +106,12 @@ class BrowserApp(Protocol):
     ) -> None:
         """Open the cases of a run, or of the workspace; filtered, with the cursor at a place."""
 
+    def show_new_run(self, run: str) -> None:
+        """Open the cases of a run that has just ended, in place of those of an older run."""
+
+    def is_above_run(self, page: Page) -> bool:
+        """Whether the screen below a page has the cases of a run."""
+
     def show_file(self, file: str) -> None:
         """Show the cases of a test file: of the run that is shown, or of the workspace."""
 

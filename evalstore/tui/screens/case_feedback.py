@@ -8,17 +8,20 @@ from evalstore.tui.render.judgements import judgement_lines
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
     from evalstore.tui.screens.base import Page
 
 
 class CaseFeedback:
     """Reads the feedback of judges in a thread; a case that was left meanwhile is not shown."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, history: Callable[[Result], Sequence[str]]) -> None:
+        """`history` returns the last verdicts of a result."""
         self._page = page
+        self._history = history
         self._case: CaseRow | None = None
 
     @staticmethod
@@ -40,7 +43,7 @@ class CaseFeedback:
 
         def show(feedback: Mapping[str, str]) -> None:
             if case is self._case:
-                lines = judgement_lines(cases, case, picked, feedback)
+                lines = judgement_lines(cases, case, picked, feedback, self._history)
                 self._page.query_one("#feedback", TextView).show(lines)
 
         show({})

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from evalstore.tui.render.case_table import case_cells, case_columns, case_title
+from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.case_feedback import CaseFeedback
+from evalstore.tui.screens.case_figures import CaseFigures
 from evalstore.tui.screens.choice import compare_candidates
 from evalstore.tui.screens.text_filter import TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.results import Result
-    from evalstore.tui.widgets.grid_lines import StyledCell
 
 
 _HELP = """\
-A row for each case of a test file, a column for each candidate with the verdict on its answer.
-Below is what was said of the case under the cursor, first of the candidate in the selected column.
+A row for each case of a test file, a column for each candidate with the verdict on its answer. The
+line at the top has the pass rate of each candidate with its 95 % interval in percent; 'last runs'
+has the last eight verdicts on the candidate in the selected column, the oldest first, of files with
+up to 3,000 cases. Below is the feedback on the case under the cursor, with these verdicts in words.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
@@ -103,7 +104,8 @@ class CasesPage(CaseActionsPage):
         self.filter = TextFilter(
             self, show_matches=self.show_matches, show_progress=self.show_title
         )
-        self.feedback = CaseFeedback(self)
+        self.figures = CaseFigures(self, self.listing, self.follow_cursor)
+        self.feedback = CaseFeedback(self, self.figures.history.of)
         self._typed = typed
 
     def compose(self) -> ComposeResult:
@@ -144,6 +146,7 @@ class CasesPage(CaseActionsPage):
         self.filter.look_up = filtered.look_up
         if self.filter.query.words or self.filter.query.without:
             self.filter.search()
+        self.figures.renew(cases)
         self.show_matches()
 
     # --- the table
@@ -157,8 +160,8 @@ class CasesPage(CaseActionsPage):
         current = None if to_first else self.selection.line
         listing.save_marks(grid.marked)
         cursor = listing.arrange(query, self.filter.found, current)
-        columns = case_columns(listing.cases, listing.filtered, listing.grouping)
-        grid.show(columns, len(listing.lines), self._cells, cursor=cursor)
+        columns, cells = self.figures.columns(), self.figures.cells
+        grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked
         is_empty = not listing.row_count
         is_searching = bool(self.filter.progress)
@@ -178,11 +181,6 @@ class CasesPage(CaseActionsPage):
         """Show what went wrong; nothing is read or searched any more."""
         self.filter.stop()
         super().show_problem(problem)
-
-    def _cells(self, row: int) -> Sequence[StyledCell]:
-        assert self.listing.cases is not None
-        width = self.grid.scrollable_content_region.width
-        return case_cells(self.listing.cases, self.listing.lines[row], width)
 
     @on(Grid.Marked, "#cases")
     def mark_everywhere(self, message: Grid.Marked) -> None:
@@ -245,8 +243,9 @@ class CasesPage(CaseActionsPage):
 
     @on(Grid.Moved, "#cases")
     def follow_cursor(self) -> None:
-        """Show the feedback on the highlighted case."""
+        """Show the feedback on the highlighted case, and read the last verdicts of what is seen."""
         self.feedback.show(self.listing.cases, self.case, self.grid.picked)
+        self.figures.request_seen()
 
     @on(Grid.Chosen, "#cases")
     def open_line(self) -> None:

@@ -1,4 +1,4 @@
-"""Two sides paired case by case: what broke, what was fixed, and why."""
+"""The screen that compares two runs, or two candidates, case by case."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from evalstore.tui.render.comparison import (
 from evalstore.tui.render.pair import answers_to_compare, pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
+from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
+    from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
 
 
 class ComparePage(CaseActionsPage):
-    """Two runs, a run and the workspace, or two candidates of one run."""
+    """Compares two runs, a run and the workspace, or two candidates of one run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "flip(1)", "Next change", id="compare.next_flip"),
@@ -56,8 +58,9 @@ class ComparePage(CaseActionsPage):
     TITLE = "Comparison"
     WAY = "{history.compare} on two marked runs, {cases.compare_models} on the cases"
     HELP = """\
-What differs between two runs, between a run and the workspace, or between two candidates: verdicts
-that broke first, then those that were fixed, then the rest. Below is what both sides answered."""
+The differences between two runs, between a run and the workspace, or between two candidates. Cases
+that broke come first, then those that were fixed, then the rest; of two candidates, those that are
+worse or better with the second. Below are both answers to the case under the cursor."""
     DEFAULT_CSS = """
     ComparePage {
         & > #rates { height: 4; background: $panel; }
@@ -72,19 +75,20 @@ that broke first, then those that were fixed, then the rest. Below is what both 
     def __init__(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None
     ) -> None:
-        """Runs, or None for the workspace; with models these of one run, named twice."""
+        """Take two runs, or None for the workspace; with `models`, one run twice."""
         super().__init__()
         self._sides = was, now
         self._models = models
+        self.history = HistoryReader(self, self._show_history)
         self._diff: Diff | None = None
         self._is_swapped = False
         self._with_unchanged = False
         self._pairs: list[ListedPair] = []
         self._cases: dict[str | None, Cases] = {}
-        """Of the sides whose sessions were opened."""
+        """The cases of the sides whose answers were opened."""
 
     def compose(self) -> ComposeResult:
-        """The rates above the pairs, below them the highlighted one in detail."""
+        """Lay out the rates, the pairs, and the highlighted pair in detail."""
         yield self.title_line()
         yield self.problem_line()
         rates = TextView(id="rates")
@@ -102,7 +106,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         self._read()
 
     def reload(self, *, stay: bool = True) -> None:
-        """Compare again: what a run holds stays, but the workspace may have gone on."""
+        """Compare again when one side is the workspace; a run does not change."""
         if None in self._sides or self._diff is None:
             self._cases.pop(None, None)
             self._read()
@@ -117,9 +121,19 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         return self.source.workspace.diff(was, now)
 
     def show_diff(self, diff: Diff) -> None:
-        """Show it, from the side that was looked at."""
+        """Show a comparison, with the sides swapped if the user has swapped them."""
         self._diff = diff.swapped() if self._is_swapped else diff
+        self.history.renew(self._sides[1])
         self.show_pairs()
+
+    def _show_history(self) -> None:
+        grid = self.query_one("#pairs", Grid)
+        grid.set_columns(self._columns())
+        self.follow_cursor()
+
+    def _columns(self) -> list[Column]:
+        assert self._diff
+        return pair_columns(self._diff, self._pairs, with_history=self.history.has_several)
 
     # --- what is listed
 
@@ -140,20 +154,21 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         self.set_empty("" if self._pairs else self.with_keys(_EMPTY))
         grid = self.query_one("#pairs", Grid)
         grid.display = bool(self._pairs)
-        grid.show(pair_columns(diff, self._pairs), len(self._pairs), self._cells, cursor=cursor)
+        grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
         if not self._pairs:
             self.query_one("#pair", TextView).show(())
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Without a pair there is nothing to label, judge or edit."""
+        """Return whether the action is available; without a pair, few are."""
         if self._diff and not self._pairs and action in _NEED_PAIR:
             return False
         return super().check_action(action, parameters)
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self._diff
-        return pair_cells(self._diff, self._pairs[row])
+        listed = self._pairs[row]
+        return pair_cells(self._diff, listed, self.history.of(listed.pair.either))
 
     # --- the highlighted pair
 
@@ -184,13 +199,16 @@ that broke first, then those that were fixed, then the rest. Below is what both 
 
     @on(Grid.Moved, "#pairs")
     def follow_cursor(self) -> None:
-        """Show what changed in the highlighted pair."""
+        """Show the highlighted pair in detail."""
         listed, diff = self.highlighted, self._diff
         if listed is None or diff is None:
             return
         pair = listed.pair
+        seen = self._pairs[self.query_one("#pairs", Grid).seen_rows]
+        self.history.request(other.place[0] for other in seen)
+        history = {side.model: self.history.of(side) for side in _sides(pair)}
         view = self.query_one("#pair", TextView)
-        view.show(pair_lines(diff, pair, diff.feedback))
+        view.show(pair_lines(diff, pair, diff.feedback, history=history))
         sessions = answers_to_compare(pair)
         tests = [side.test for side in reversed(_sides(pair))]
         evaluations = [id for side in _sides(pair) for id in side.evaluations]
@@ -200,7 +218,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             answers = self.source.answers([id for id in sessions if id])
             asked = self.source.last_asked(tests)
             question = next((asked[id] for id in tests if id in asked), "")
-            return list(pair_lines(diff, pair, feedback, answers, question))
+            return list(pair_lines(diff, pair, feedback, answers, question, history=history))
 
         def show(lines: list[StyledLine]) -> None:
             if self.highlighted and self.highlighted.pair is pair:
@@ -244,25 +262,27 @@ that broke first, then those that were fixed, then the rest. Below is what both 
     # --- keys
 
     def action_flip(self, by: int) -> None:
-        """Go to the next case that broke or was fixed, or to the one before."""
+        """Go to the next case that broke or was fixed, or to the previous one."""
         grid = self.query_one("#pairs", Grid)
         flips = [n for n, listed in enumerate(self._pairs) if listed.change in FLIPS]
         if not flips:
-            self.notify("no verdict has changed", markup=False)
+            is_one_run = self._diff is not None and self._diff.models is not None
+            text = "no verdict differs" if is_one_run else "no verdict has changed"
+            self.notify(text, markup=False)
             return
         ahead = [n for n in flips if (n > grid.cursor if by > 0 else n < grid.cursor)]
         around = flips[0] if by > 0 else flips[-1]
         grid.move_to((ahead[0] if by > 0 else ahead[-1]) if ahead else around)
 
     def action_swap(self) -> None:
-        """Look at it from the other side."""
+        """Swap the sides."""
         if self._diff:
             self._is_swapped = not self._is_swapped
             self._diff = self._diff.swapped()
             self.show_pairs()
 
     def action_unchanged(self) -> None:
-        """List what is unchanged, too, or only count it."""
+        """Show or hide the unchanged cases."""
         if self._diff:
             self._with_unchanged = not self._with_unchanged
             self.show_pairs()

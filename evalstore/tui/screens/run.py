@@ -116,7 +116,17 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
         """Show the cases of the run."""
         if self.runner.end is not None:
             self.app.pop_screen()
-            self.browser.show_cases(self.runner.end.summary.run)
+            self.browser.show_new_run(self.runner.end.summary.run)
+
+    def action_back(self) -> None:
+        """Leave; from the cases of an older run, to those of the new run if it had all cases."""
+        from evalstore.operations.views.interactive_run import ALL
+
+        is_whole = self.runner.end is not None and self.runner.request == ALL
+        if is_whole and self.browser.is_above_run(self):
+            self.action_cases()
+        else:
+            super().action_back()
 
     def action_compare(self) -> None:
         """Show what broke and what was fixed."""

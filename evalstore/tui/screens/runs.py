@@ -1,9 +1,8 @@
-"""All runs, newest first, above them the workspace as it is now."""
+"""The first screen: the state of the workspace, and all runs, newest first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -14,12 +13,14 @@ from evalstore.operations.views.run_text import counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
-    StyledSpan,
     heading,
     text_lines,
 )
-from evalstore.tui.render.verdicts import bar, sparkline, when
+from evalstore.tui.render.dashboard import rate_series
+from evalstore.tui.render.plot import series_line, verdict_strip
+from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import ActionsPage
+from evalstore.tui.screens.dashboard import DashboardReader
 from evalstore.tui.state.verdict_order import verdict_counts
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
@@ -32,28 +33,22 @@ if TYPE_CHECKING:
 
     from evalstore.operations.views.cases import RunLine
 
-_STATE = "state"
-_COLUMNS = (
-    Column("run", 9),
-    Column("when", 14),
-    Column("", 1),
-    Column(_STATE, 11, since=51),
-    Column("passed", 6, right=True),
-    Column("change", 6, right=True, since=68),
-    Column("of", 9, right=True, since=62),
-    Column("cost", 8, right=True, since=104),
-    Column("", 8, since=110),
-    Column("asked", 6, right=True, since=120),
-    Column("judged", 6, right=True, since=128),
-    Column("reused", 6, right=True, since=136),
-    Column("message", 12, grows=True, since=76),
-)
+_CELLS = 13
+"""Cells of a line."""
+_STATE = 11
+"""The width of a state."""
+_STRIP = 10
+"""Cells of the strip of verdicts."""
+_TREND = 70
+"""The width of the trend below the list."""
+_PARTIAL = "~"
+"""The sign of a run of a selection."""
 _STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
     "over budget": ("$", "It was stopped at the cost or time limit"),
     "incomplete": ("!", "It came to its end, but calls failed or something waits"),
 }
-"""Of runs that are not complete the sign and the meaning."""
+"""The signs and the meanings of the states of runs that are not complete."""
 _SAME = StyledCell("=", "faint", "0.0")
 _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _NEVER = """\
@@ -63,7 +58,7 @@ Nothing has been run yet.
 
 
 class RunsPage(ActionsPage):
-    """The runs and what the highlighted one did."""
+    """Shows the state of the workspace, the runs, and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "run", "Run", id="page.run"),
@@ -83,17 +78,25 @@ class RunsPage(ActionsPage):
     )
     TITLE = "Runs"
     HELP = """\
-All runs, the newest first; above them the workspace as it is now. A line has the share of judged
-cases that passed, the price and the message, and of a run that is not complete its state: ■ was
-interrupted, $ over budget, ! incomplete. 'change' compares the share, in points, with the run of
-all cases before it. Also of these {list.open} shows the cases and their
-results; {page.run} continues them. Below is what the run under the cursor did, and how the
-share went up and down until then.
+The state of the workspace above all runs, the newest first: the pass rate that stored answers give
+it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
+were not fixed since; the pass rates of the runs of all cases, from 0 to 100 %.
+
+A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
+by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
+$ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
+partial run, of some cases. 'change' compares the share, in points, with the previous run of all
+cases. Below is what the run under the cursor did.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
-run under the cursor with the run before it, and the workspace with the newest run."""
+run under the cursor with the previous run, and the workspace with the newest run."""
     DEFAULT_CSS = """
-    RunsPage > TextView { height: 9; border-top: solid $panel; }
+    RunsPage {
+        & > #details { height: 9; border-top: solid $panel; }
+        & > #dashboard { height: 4; }
+        &.-short > #dashboard { height: 1; }
+        &.-tiny > #dashboard { display: none; }
+    }
     """
 
     export_name = "runs"
@@ -101,11 +104,13 @@ run under the cursor with the run before it, and the workspace with the newest r
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunLine] = []
+        self.dashboard = DashboardReader(self)
 
     def compose(self) -> ComposeResult:
-        """The list above what the run did."""
+        """Lay out the state of the workspace, the list, and what the highlighted run did."""
         yield self.title_line()
         yield self.problem_line()
+        yield self.dashboard.view()
         yield Grid(id="runs", marks=True)
         yield TextView(id="details").add_class("detail")
         yield KeyFooter()
@@ -122,12 +127,12 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     @property
     def highlighted(self) -> str | None:
-        """The id of the highlighted run; None: the workspace."""
+        """The id of the highlighted run; None for the workspace."""
         number = self.query_one("#runs", Grid).cursor - 1
         return self._runs[number].id if 0 <= number < len(self._runs) else None
 
     def show_runs(self, runs: list[RunLine], highlighted: str | None) -> None:
-        """Show them; the first line is the workspace."""
+        """Show runs; the first line is the workspace."""
         grid = self.query_one("#runs", Grid)
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
@@ -138,11 +143,20 @@ run under the cursor with the run before it, and the workspace with the newest r
         grid.marked = {number for number, id in enumerate(ids) if id in marked}
         if not grid.has_focus and self.focused is None:
             grid.focus()
+        self.dashboard.follow(runs)
+
+    def on_screen_suspend(self) -> None:
+        """Stop reading the state of the workspace while another screen is shown."""
+        self.dashboard.suspend()
+
+    def on_screen_resume(self) -> None:
+        """Read the state of the workspace again; Textual calls the base class's method, too."""
+        self.dashboard.resume()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
             text = "current cases" if self._runs else "no run yet"
-            blank = [StyledCell("")] * (len(_COLUMNS) - 3)
+            blank = [StyledCell("")] * (_CELLS - 3)
             return (
                 StyledCell("workspace", "group"),
                 StyledCell("now"),
@@ -152,16 +166,17 @@ run under the cursor with the run before it, and the workspace with the newest r
         run = self._runs[row - 1]
         rate = run.rate
         colour = "faint" if rate is None else ""
+        strip = verdict_strip(run.verdicts, _STRIP)
         return (
             StyledCell(run.id[:8]),
             StyledCell(when(run.started)),
-            StyledCell(_STOPPED.get(run.status, ("",))[0], "pending"),
+            StyledCell(_sign(run), "pending"),
             StyledCell("" if run.status == "complete" else run.status, "pending"),
             StyledCell("-" if rate is None else f"{100 * rate:.1f}%", colour),
             self._change(row - 1),
             StyledCell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
             StyledCell("" if run.cost is None else money(run.cost)),
-            StyledCell(bar(rate, 8), colour),
+            StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
             StyledCell(f"{run.asked:,}"),
             StyledCell(f"{run.judged:,}"),
             StyledCell(f"{run.reused:,}", "faint"),
@@ -169,11 +184,13 @@ run under the cursor with the run before it, and the workspace with the newest r
         )
 
     def _change(self, number: int) -> StyledCell:
-        """By how many points the rate differs from that of the run before; not of a selection."""
+        """Return the difference of the rate in points, or that the run is partial."""
         run = self._runs[number]
+        if run.is_partial:
+            return StyledCell("partial", "faint")
         earlier = (other for other in self._runs[number + 1 :] if not other.is_partial)
         before = next((other.rate for other in earlier if other.rate is not None), None)
-        if run.is_partial or run.rate is None or before is None:
+        if run.rate is None or before is None:
             return StyledCell("")
         points = round(100 * (run.rate - before), 1)
         return StyledCell(f"{points:+.1f}", "pass" if points > 0 else "fail") if points else _SAME
@@ -217,10 +234,9 @@ run under the cursor with the run before it, and the workspace with the newest r
             yield from text_lines(f"{why}: {hint}", "pending")
         yield from text_lines(", ".join(run.models), "faint")
         if run.is_partial:
-            yield from text_lines(f"arguments: {run.selection}", "pending")
+            yield from text_lines(f"partial run: {run.selection}", "pending")
         yield BLANK
-        shares = [other.rate for other in reversed(self._runs[number:]) if not other.is_partial]
-        yield StyledLine((StyledSpan("trend  ", "faint"), StyledSpan(sparkline(shares, 60))))
+        yield series_line(rate_series(self._runs[number:], "pass rate"), _TREND)
 
     @property
     def copy_text(self) -> tuple[str, str]:
@@ -229,13 +245,13 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     @on(Grid.Chosen, "#runs")
     def open_run(self) -> None:
-        """Show its cases."""
+        """Show the cases of the highlighted run."""
         self.browser.show_cases(self.highlighted)
 
     # --- keys
 
     def action_compare(self) -> None:
-        """Compare two marked runs, else the highlighted one with the run before it."""
+        """Compare two marked runs, or the highlighted one with the previous run."""
         grid = self.query_one("#runs", Grid)
         if not self._runs:
             if grid.row_count:
@@ -262,10 +278,32 @@ run under the cursor with the run before it, and the workspace with the newest r
             self.notify(self.with_keys(_NO_RUNS), markup=False)
 
 
+def _sign(run: RunLine) -> str:
+    """Return the sign of a run that is not complete, or partial."""
+    if run.status in _STOPPED:
+        return _STOPPED[run.status][0]
+    return _PARTIAL if run.is_partial else ""
+
+
 def _columns(runs: Sequence[RunLine]) -> list[Column]:
-    """Without room for the state when all runs are complete; it is saved with the others."""
-    is_shown = any(run.status != "complete" for run in runs)
+    """Return the columns; there is one for the state when a run is not complete.
+
+    It is saved with the others all the same.
+    """
+    has_states = any(run.status != "complete" for run in runs)
+    state = _STATE + 2 if has_states else 0
     return [
-        replace(column, since=NEVER) if column.title == _STATE and not is_shown else column
-        for column in _COLUMNS
+        Column("run", 9),
+        Column("when", 14),
+        Column("", 1),
+        Column("state", _STATE, since=51 if has_states else NEVER),
+        Column("passed", 6, right=True),
+        Column("change", 7, right=True, since=48 + state),
+        Column("of", 9, right=True, since=96 + state),
+        Column("cost", 8, right=True, since=108 + state),
+        Column("verdicts", _STRIP, since=74 + state),
+        Column("asked", 6, right=True, since=120 + state),
+        Column("judged", 6, right=True, since=128 + state),
+        Column("reused", 6, right=True, since=136 + state),
+        Column("message", 12, grows=True, since=62 + state),
     ]

@@ -1,30 +1,29 @@
-"""What a run comes to by candidate, system prompt, tag and file, and how runs went before it."""
+"""The screen with the statistics of a run by candidate, system prompt, tag and file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import interval_bar, money, plural, short
-from evalstore.operations.views.styled_text import (
-    BLANK,
-    StyledLine,
-    StyledSpan,
-    heading,
-    text_lines,
-)
+from evalstore.display import short
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.reading import READING
-from evalstore.tui.render.verdicts import rate_text, sparkline
+from evalstore.tui.render.stats import (
+    RunFigures,
+    figures_of,
+    group_cells,
+    group_columns,
+    group_lines,
+)
+from evalstore.tui.render.verdicts import rate_text
 from evalstore.tui.screens.actions import ActionsPage
-from evalstore.tui.state.verdict_order import verdict_counts
+from evalstore.tui.widgets.fitted_view import FittedView
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.grid_columns import Column
-from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
@@ -33,10 +32,12 @@ if TYPE_CHECKING:
     from evalstore.operations.stats import Stats
     from evalstore.operations.views.cases import RunLine
     from evalstore.reports.group_totals import ResultGroup
+    from evalstore.tui.widgets.grid_lines import StyledCell
 
-_BAR = 20
-_TREND = 60
-"""Runs that the trend shows."""
+_TREND = 30
+"""Runs that the trend shows at most."""
+_RESULTS = 40_000
+"""Results that are read for it at most; the previous run is read in any case."""
 _SEPARATORS = re.compile(r'["\s,]+')
 _DIMENSIONS = ("model", "prompt", "tag", "file")
 _NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
@@ -44,7 +45,7 @@ _TITLES = {name: f"{word}s" for name, word in _NAMES.items()}
 
 
 class _PageData(NamedTuple):
-    """What the page shows."""
+    """The tables of the page, and the runs."""
 
     stats: Sequence[Stats]
     runs: Sequence[RunLine]
@@ -52,7 +53,7 @@ class _PageData(NamedTuple):
 
 
 class StatsPage(ActionsPage):
-    """Rates, intervals, costs and latency of a run."""
+    """Shows rates, intervals, costs and latency of a run, and how they changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_square_bracket", "turn(1)", "Next table", id="stats.next_table"),
@@ -73,11 +74,12 @@ class StatsPage(ActionsPage):
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
 Pass rates with their 95 % intervals, costs and times of a run, by candidate, by system prompt, by
-tag and by file. {list.open} shows the cases that a line is about."""
+tag and by file. Below is the line under the cursor in detail, with its pass rate, its cost and its
+latency in the runs of all cases until this one. {list.open} shows the cases of the line."""
     DEFAULT_CSS = """
     StatsPage {
         & > #tables { height: 1; padding: 0 1; background: $panel; }
-        & > #facts { height: 11; border-top: solid $panel; }
+        & > #facts { height: 30%; min-height: 11; border-top: solid $panel; }
     }
     """
 
@@ -88,9 +90,15 @@ tag and by file. {list.open} shows the cases that a line is about."""
         self.revision = revision
         self._data: _PageData | None = None
         self._shown = 0
+        self._rows: list[tuple[StyledCell, ...]] = []
+        """The cells of the table."""
+        self._history: list[RunFigures] = []
+        """The figures of this run and of those before it, the oldest first."""
+        self._unread: list[str] = []
+        """Earlier runs whose figures are still to be read, the newest first."""
 
     def compose(self) -> ComposeResult:
-        """The names of the tables, a table, and the details of a group and of the runs."""
+        """Lay out the names of the tables, a table, and a group in detail."""
         yield self.title_line()
         yield self.problem_line()
         tables = TextView(id="tables")
@@ -98,7 +106,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         yield tables
         yield self.empty_state()
         yield Grid(id="groups")
-        yield TextView(id="facts").add_class("detail")
+        yield FittedView(id="facts").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -108,7 +116,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         self.reload(stay=False)
 
     def reload(self, *, stay: bool = True) -> None:
-        """Read it; what a run holds stays as it is, but the runs become more."""
+        """Read the statistics; those of a run do not change, but there may be more runs."""
         before = self._data.stats if self._data else None
 
         def read() -> _PageData:
@@ -119,9 +127,27 @@ tag and by file. {list.open} shows the cases that a line is about."""
         self.fetch(read, self.show_data)
 
     def show_data(self, data: _PageData) -> None:
-        """Show it."""
+        """Show what was read, then read the earlier runs for the trend."""
+        is_first = self._data is None
         self._data = data
+        if is_first:
+            self._history = [figures_of(data.stats)]
+            self._unread = earlier_runs(data.runs, self.revision)
+            self._read_next()
         self.show_table(self.query_one("#groups", Grid).cursor)
+
+    def _read_next(self) -> None:
+        """Read the figures of the next earlier run, if there is one, then those of the next."""
+        if self._unread:
+            run = self._unread.pop(0)
+            self.fetch(
+                lambda: figures_of(self.source.stats(run, _DIMENSIONS)), self._add, group="trend"
+            )
+
+    def _add(self, figures: RunFigures) -> None:
+        self._history.insert(0, figures)
+        self.follow_cursor(stay=True)
+        self._read_next()
 
     # --- the tables
 
@@ -147,7 +173,9 @@ tag and by file. {list.open} shows the cases that a line is about."""
         self.query_one("#tables", TextView).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
-        grid.show(_columns(stats), len(stats.groups), self._cells, cursor=cursor)
+        self._rows = [group_cells(group, stats.currency) for group in stats.groups]
+        columns = group_columns(_NAMES[stats.by[0]], self._rows)
+        grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         nothing = not total.rate.judged
         self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
         grid.display = not (nothing and not total.sessions)
@@ -163,91 +191,18 @@ tag and by file. {list.open} shows the cases that a line is about."""
             )
         )
 
-    def _cells(self, row: int) -> Sequence[StyledCell]:
-        assert self.stats
-        group, currency = self.stats.groups[row], self.stats.currency
-        rate = group.rate
-        colour = "faint" if rate.rate is None else ""
-        return (
-            StyledCell(group.name, "faint" if None in group.key else ""),
-            StyledCell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),
-            StyledCell(interval_bar(rate.interval, rate.rate, _BAR), colour),
-            StyledCell(f"{rate.passed:,}/{rate.judged:,}"),
-            StyledCell(f"{group.cases:,}"),
-            StyledCell(f"{group.sessions:,}"),
-            StyledCell("" if group.latency is None else f"{group.latency:.2f}s"),
-            StyledCell(_money(group.per_100(group.answering), currency)),
-            StyledCell(_money(group.cost, currency)),
-            StyledCell("" if group.flip is None else f"{100 * group.flip:.0f}%"),
-        )
-
     @on(Grid.Moved, "#groups")
-    def follow_cursor(self) -> None:
+    def move_cursor(self) -> None:
         """Show the details of the highlighted group."""
-        if self.group:
-            self.query_one("#facts", TextView).show(self._group_lines(self.group))
+        self.follow_cursor()
 
-    def _group_lines(self, group: ResultGroup) -> Iterator[StyledLine]:
-        assert self._data
-        assert self.stats
-        currency = self.stats.currency
-        yield heading(group.name)
-        covered = f"{100 * group.coverage:.0f}% judged" if group.coverage is not None else ""
-        yield from text_lines(
-            f"{rate_text(group.rate)}; {covered} of {plural(group.results, 'result')}"
-        )
-        yield from text_lines(
-            f"{plural(group.tests, 'test')}, {plural(group.cases, 'case')}, "
-            f"{plural(group.sessions, 'session')}, {plural(group.evaluations, 'judgement')}"
-        )
-        yield from text_lines(
-            f"answers {_money(group.answering, currency)}, "
-            f"judging {_money(group.judging, currency)}; for 100 sessions "
-            f"{_money(group.per_100(group.answering), currency)} and "
-            f"{_money(group.per_100(group.judging), currency)}"
-            + (f"; {group.unpriced:,} without a known price" if group.unpriced else "")
-        )
-        if group.attempted:
-            yield from text_lines(
-                f"flaky: two attempts at the same case differ in {100 * (group.flip or 0):.0f}%; "
-                f"attempts disagree in {group.flaky:,} of {plural(group.attempted, 'result')}"
+    def follow_cursor(self, *, stay: bool = False) -> None:
+        """Show the highlighted group; with `stay`, scrolled as it is."""
+        group, stats, history = self.group, self.stats, tuple(self._history)
+        if group and stats:
+            self.query_one("#facts", FittedView).fit(
+                lambda width, height: group_lines(stats, group, history, width, height), stay=stay
             )
-        rerolls = self.stats.rerolls.text(self.stats.total.rate.passed)
-        if rerolls:
-            yield from text_lines(f"in all, {rerolls}", "pending")
-        yield BLANK
-        yield from self._trend_lines()
-
-    def _trend_lines(self) -> Iterator[StyledLine]:
-        """How the runs went until this one; those of a selection are left out."""
-        assert self._data
-        runs = self._data.runs
-        number = next((n for n, run in enumerate(runs) if run.id == self.revision), 0)
-        this = runs[number : number + 1]
-        before = [run for run in reversed(runs[number:]) if not run.is_partial][-_TREND:]
-        if len(before) > 1:
-            shares = sparkline([run.rate for run in before], _TREND)
-            yield StyledLine((StyledSpan("rate by run  ", "faint"), StyledSpan(shares)))
-            costs = [run.cost for run in before]
-            most = max((cost for cost in costs if cost), default=0.0)
-            if most:
-                heights = [None if cost is None else cost / most for cost in costs]
-                line = sparkline(heights, _TREND)
-                yield StyledLine(
-                    (
-                        StyledSpan("cost by run  ", "faint"),
-                        StyledSpan(line),
-                        StyledSpan(f"  at most {money(most)}"),
-                    )
-                )
-        else:
-            which = " of all cases" if runs[number + 1 :] else ""
-            yield from text_lines(f"no trend: there is no earlier run{which}", "faint")
-        for run in this:
-            if run.is_partial:
-                yield from text_lines(f"arguments of this run: {run.selection}", "pending")
-            cost = f"this run has paid {money(run.cost)}"
-            yield from text_lines(f"{cost}; {verdict_counts(run.verdicts)}", "faint")
 
     # --- keys
 
@@ -279,23 +234,23 @@ The run has no answers.
 {page.run} asks and judges what is missing."""
 
 
-def _columns(stats: Stats) -> list[Column]:
-    return [
-        Column(_NAMES[stats.by[0]], 14, grows=True),
-        Column("passed", 6, right=True),
-        Column("", _BAR, since=60),
-        Column("of", 11, right=True, since=38),
-        Column("cases", 7, right=True, since=86),
-        Column("sessions", 8, right=True, since=96),
-        Column("latency", 8, right=True, since=106),
-        Column("per 100", 12, right=True, since=120),
-        Column("cost", 12, right=True, since=76),
-        Column("flaky", 5, right=True, since=128),
-    ]
+def earlier_runs(runs: Sequence[RunLine], revision: str) -> list[str]:
+    """Return the runs of all cases before a run that its trend shows, the newest first."""
+    number = next((n for n, run in enumerate(runs) if run.id == revision), len(runs))
+    chosen: list[str] = []
+    results = 0
+    for run in runs[number + 1 :]:
+        if run.is_partial or run.rate is None:
+            continue
+        results += sum(run.verdicts.values())
+        if len(chosen) == _TREND - 1 or (chosen and results > _RESULTS):
+            break
+        chosen.append(run.id)
+    return chosen
 
 
 def _filter_of(dimension: str, group: ResultGroup) -> str:
-    """The filter that lists its cases; empty when there is none."""
+    """Return the filter that lists the cases of a group; empty when there is none."""
     if dimension == "prompt":
         return f"prompt:{short(group.key[0])}" if group.key[0] else 'prompt:"no prompt"'
     if None in group.key:
@@ -303,7 +258,3 @@ def _filter_of(dimension: str, group: ResultGroup) -> str:
     if '"' in group.name:  # which cannot be typed within quotes: a part of it
         return f"{dimension}:{max(_SEPARATORS.split(group.name), key=len)}"
     return f'{dimension}:"{group.name}"' if group.name else ""
-
-
-def _money(amount: float | None, currency: str) -> str:
-    return "unknown" if amount is None else money(amount, currency)

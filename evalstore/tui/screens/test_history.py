@@ -1,4 +1,4 @@
-"""The versions of a test: when it was edited, how, and the verdicts on each."""
+"""The screen with the versions of a test: its edits, and the verdicts on each version."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from evalstore.operations.views.styled_text import (
     heading,
     text_lines,
 )
+from evalstore.tui.render.pair import history_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.views.test_history import Edit, Version
+    from evalstore.operations.views.verdict_history import VerdictHistory
 
 _COLOURS = {"-": "old", "+": "new"}
 _EMPTY = """\
@@ -39,7 +41,7 @@ No run knows this test.
 
 
 class TestHistoryPage(ActionsPage):
-    """The runs at which a test changed, above what was edited."""
+    """Shows the runs at which a test changed, above its edits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "widen", "Full-width difference", id="versions.widen"),
@@ -47,9 +49,9 @@ class TestHistoryPage(ActionsPage):
     TITLE = "Versions"
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
     HELP = """\
-The runs at which a test changed, the newest first; below, what was edited. With several system
-prompts, `fail 1/3` says that it failed with one of three, which are named below. {list.open} shows
-the case in that run."""
+The runs at which a test changed, the newest first; below are its edits and the verdicts of its last
+eight runs, the oldest first. With several system prompts, `fail 1/3` says that it failed with one
+of three, which are named below. {list.open} shows the case in that run."""
     DEFAULT_CSS = """
     TestHistoryPage > Grid { height: 1fr; }
     TestHistoryPage > TextView { height: 2fr; border-top: solid $panel; }
@@ -64,9 +66,10 @@ the case in that run."""
         self.row = row
         self._versions: list[Version] = []
         self._candidates: list[str] = []
+        self._history: VerdictHistory = {}
 
     def compose(self) -> ComposeResult:
-        """The list above the difference."""
+        """Lay out the list above the difference."""
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
@@ -84,10 +87,16 @@ the case in that run."""
         """Read the versions again."""
         chosen = self.highlighted if stay else None
         run = chosen.run if chosen else ""
-        self.fetch(
-            lambda: self.source.versions(self.file, self.row),
-            lambda versions: self.show_versions(versions, run),
-        )
+
+        def read() -> tuple[list[Version], VerdictHistory]:
+            versions = self.source.versions(self.file, self.row)
+            return versions, self.source.history([self.file], None)
+
+        def show(read: tuple[list[Version], VerdictHistory]) -> None:
+            versions, self._history = read
+            self.show_versions(versions, run)
+
+        self.fetch(read, show)
 
     @property
     def highlighted(self) -> Version | None:
@@ -96,7 +105,7 @@ the case in that run."""
         return self._versions[number] if number < len(self._versions) else None
 
     def show_versions(self, versions: list[Version], run: str | None) -> None:
-        """Show them, with the cursor at that of a run if it is there."""
+        """Show versions, with the cursor at the version of a run if it is there."""
         self._versions = versions
         self._candidates = list(
             dict.fromkeys(name for version in versions for name in version.verdicts)
@@ -137,19 +146,30 @@ the case in that run."""
 
     @on(Grid.Moved, "#versions")
     def follow_cursor(self, message: Grid.Moved) -> None:
-        """Show what differs from the previous version."""
+        """Show the differences from the previous version."""
         versions, number = self._versions, message.row
         if number >= len(versions):
             return
         now = versions[number]
         was = versions[number + 1] if number + 1 < len(versions) else None
+        history = self._last_verdicts(now)
 
         def work() -> list[StyledLine]:
             from evalstore.operations.views.test_history import edits_between
 
-            return list(_version_lines(now, was, edits_between(was, now)))
+            return list(_version_lines(now, was, edits_between(was, now), history))
 
         self.fetch(work, lambda lines: self._show_edits(now, lines), group="edits")
+
+    def _last_verdicts(self, version: Version) -> list[tuple[str, Sequence[str]]]:
+        """Return the last verdicts of the case, with the names of candidate and system prompt."""
+        listed: list[tuple[str, Sequence[str]]] = []
+        for (_, row, number, model), words in sorted(self._history.items()):
+            if row == version.row:
+                prompts = version.prompts.get(model, ())
+                prompt = f" ({prompts[number]})" if number < len(prompts) else ""
+                listed.append((f"{model}{prompt}", words))
+        return listed
 
     def _show_edits(self, version: Version, lines: Sequence[StyledLine]) -> None:
         if version is self.highlighted:
@@ -185,8 +205,12 @@ the case in that run."""
 
 
 def _version_lines(
-    now: Version, was: Version | None, edits: Sequence[Edit]
+    now: Version,
+    was: Version | None,
+    edits: Sequence[Edit],
+    history: Sequence[tuple[str, Sequence[str]]],
 ) -> Iterator[StyledLine]:
+    """Yield the verdicts on a version, the last verdicts of the case, and the edits."""
     name = f"run {short(now.run)}" if now.run else "the workspace"
     before = f" (before: run {short(was.run)})" if was and was.run else ""
     yield heading(f"{', '.join(now.edits)} in {name}{before}")
@@ -194,6 +218,8 @@ def _version_lines(
         yield StyledLine(
             (StyledSpan(safe(model)), *_verdict_spans(words, now.prompts.get(model, ())))
         )
+    for name, last in history:
+        yield from history_lines(f"{safe(name)} in the last runs", last)
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:
@@ -221,7 +247,7 @@ def _version_lines(
 
 
 def _worst_cell(words: Sequence[str]) -> StyledCell:
-    """The worst of the verdicts on a candidate; when there are others, how many are so."""
+    """Return the worst verdict on a candidate; when there are others, with the number of them."""
     worst = min(words, key=URGENCY.index)
     cell = verdict_cell(worst)
     if len(set(words)) == 1:

@@ -58,6 +58,10 @@ class FilteredCases:
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.file_width = widest(self._files)
         self.row_width = widest([row_label(row) if row.prompt else row.row for row in cases.rows])
+        self.stem_width = widest({stem(row.file) for row in cases.rows if not row.row})
+        """How wide the names of files are that stand in place of a row without a name."""
+        self.file_sizes = Counter(row.file for row in cases.rows)
+        """The number of rows of each file."""
         self._places: list[str] | None = None
         self._lacking_cache: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
@@ -283,8 +287,13 @@ def _fold(text: str) -> str:
     return text.casefold().replace("…", "...")
 
 
+def stem(file: str) -> str:
+    """Return the name of a file without its folders."""
+    return file.rpartition("/")[2]
+
+
 def row_label(case: CaseRow) -> str:
-    """The row, and the system prompt where the file has several."""
+    """Return the row, with the system prompt where the file has several."""
     return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from evalstore.tui.state.case_query import Query
 
 _GROUPINGS = ("", "file", "tag")
+_LARGE_FILE = 3_000
+"""Cases of a file whose earlier verdicts are not read: that would take seconds."""
 
 
 class CaseListing:
@@ -89,6 +91,12 @@ class CaseListing:
         self.row_count = len(rows)
         self.verdicts = self.filtered.count(numbers, query)
         return cursor
+
+    def small_files(self, lines: Iterable[CaseRow | CaseGroup]) -> list[str]:
+        """The files of these lines, without very large ones."""
+        sizes = self.filtered.file_sizes if self.filtered else {}
+        files = dict.fromkeys(line.file for line in lines if not isinstance(line, CaseGroup))
+        return [file for file in files if sizes.get(file, 0) <= _LARGE_FILE]
 
     @property
     def rows(self) -> list[CaseRow]:

@@ -6,7 +6,7 @@ when they are used, so that the first screen is drawn before they are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import Cases, RunLine
+    from evalstore.operations.views.dashboard import Dashboard
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
+    from evalstore.operations.views.verdict_history import VerdictHistory
     from evalstore.planning.options import Location
+    from evalstore.reports.statistics import Rate
     from evalstore.results import Result
 
 
@@ -55,6 +58,24 @@ class WorkspaceSource:
         from evalstore.operations.views import cases
 
         return cases.cases(self.location, revision)
+
+    def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
+        """The state of the workspace; reading ends early once `go_on` returns False."""
+        from evalstore.operations.views.dashboard import read_dashboard
+
+        return read_dashboard(self.location, go_on)
+
+    def history(self, files: Collection[str], run: str | None) -> VerdictHistory:
+        """The last verdicts of the cases of these files, up to a run."""
+        from evalstore.operations.views.verdict_history import read_history
+
+        return read_history(self.location, files, run)
+
+    def candidate_rates(self, cases: Cases) -> tuple[Rate, ...]:
+        """The pass rate of each candidate, in the order of `Cases.models`."""
+        from evalstore.operations.views.candidate_rates import candidate_rates
+
+        return candidate_rates(cases)
 
     def files(self) -> list[str]:
         """The test files of the workspace."""

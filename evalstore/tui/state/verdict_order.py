@@ -38,6 +38,9 @@ FAILING = URGENCY[: URGENCY.index("pending")]
 """Verdicts that somebody has to look at."""
 
 
-def verdict_counts(verdicts: Mapping[str, int]) -> str:
-    """`183 ✓ pass, 4 ✗ fail`."""
-    return ", ".join(f"{count:,} {SIGNS[word]} {word}" for word, count in verdicts.items() if count)
+def verdict_counts(verdicts: Mapping[str, int], *, signs: bool = True) -> str:
+    """Return `183 ✓ pass, 4 ✗ fail`; perhaps without signs."""
+    counts = ((f"{count:,}", word) for word, count in verdicts.items() if count)
+    return ", ".join(
+        f"{count} {SIGNS[word]} {word}" if signs else f"{count} {word}" for count, word in counts
+    )

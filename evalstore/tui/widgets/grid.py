@@ -141,6 +141,17 @@ class Grid(ScrollView, can_focus=True):
         if count:
             self._post_move()
 
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Show the same rows with other columns."""
+        self._columns = columns
+        self._measure()
+        self.refresh()
+
+    @property
+    def seen_rows(self) -> slice:
+        """The rows that can be seen."""
+        return slice(self.scroll_offset.y, self.scroll_offset.y + self._height)
+
     @property
     def picked(self) -> int:
         """Which of the columns that can be picked the cursor is in."""
@@ -159,15 +170,16 @@ class Grid(ScrollView, can_focus=True):
 
     @property
     def titles(self) -> list[str]:
-        """Of all columns, those included that there is no room for."""
-        return [column.title for column in self._columns]
+        """The titles of the columns that are saved, also of those that there is no room for."""
+        return [column.title for column in self._columns if column.is_saved]
 
     def texts(self, row: int) -> list[str]:
-        """The texts of a row without signs, one for each column; none for a heading."""
+        """The texts of a row without signs, one for each title; none for a heading."""
         cells = self._cells(row)
-        return (
-            [] if is_heading(cells, self._columns) else [cell.plain or cell.text for cell in cells]
-        )
+        if is_heading(cells, self._columns):
+            return []
+        pairs = zip(cells, self._columns, strict=True)
+        return [cell.plain or cell.text for cell, column in pairs if column.is_saved]
 
     def _measure(self) -> None:
         width = self.scrollable_content_region.width

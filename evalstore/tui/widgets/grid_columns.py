@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from evalstore.display import columns_of
+
 GAP = 2
 """Blanks between two columns."""
 MARGIN = 2
@@ -33,6 +35,10 @@ class Column:
     """Whether the cursor can be in it, as one among several."""
     least: int = 0
     """How narrow it may become for others to have room; 0: as wide as it is."""
+    is_saved: bool = True
+    """Whether it is saved with the table."""
+    heads: tuple[str, ...] = ()
+    """Texts for the line at the top in place of the title: the first that fits is shown."""
 
 
 class VisibleColumns(NamedTuple):
@@ -74,6 +80,8 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
         more = min(missing[n], share + room * columns[n].grows)
         room -= max(0, more - share)
         made[n] = replace(made[n], width=made[n].width + more)
+    marks = 2 * (len(seen) < len(picks))
+    made |= {n: replace(made[n], title=_head(made[n], marks)) for n in seen}
     if seen and first:
         made[seen[0]] = replace(made[seen[0]], title=f"‹ {made[seen[0]].title}")
     if seen and first + fits < len(picks):
@@ -86,6 +94,12 @@ def picked_column(columns: Sequence[Column], picked: int) -> int | None:
     """The number of the column that the cursor is in; None unless there are several to pick."""
     picks = [number for number, column in enumerate(columns) if column.picks]
     return picks[picked] if len(picks) > 1 and picked < len(picks) else None
+
+
+def _head(column: Column, reserved: int) -> str:
+    """Return the longest text for the top that fits, with some columns `reserved`; or the title."""
+    room = column.width - reserved
+    return next((head for head in column.heads if columns_of(head) <= room), column.title)
 
 
 def _narrow(column: Column) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.segment import Segment
@@ -14,6 +14,8 @@ from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
 if TYPE_CHECKING:
     from rich.style import Style
 
+    from evalstore.operations.views.styled_text import StyledSpan
+
 
 class StyledCell(NamedTuple):
     """A text and the name of its colour: a verdict, `faint`, or none."""
@@ -22,10 +24,17 @@ class StyledCell(NamedTuple):
     colour: str = ""
     plain: str = ""
     """The same without signs, for other programs."""
+    parts: tuple[StyledSpan, ...] = ()
+    """Parts of different colours that are drawn in place of the text."""
+
+    @property
+    def drawn(self) -> str:
+        """The text that is drawn."""
+        return "".join(part.text for part in self.parts) if self.parts else self.text
 
 
 class LineStyle(NamedTuple):
-    """How a line is drawn."""
+    """The style of a line."""
 
     base: Style
     colours: Callable[[str], Style] | None
@@ -41,7 +50,7 @@ def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
 
 
 def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
-    """A text as wide as the table."""
+    """Return a text as wide as the table."""
     colour = cell.colour if style.colours and not style.is_highlighted else ""
     full = style.base + style.colours(colour) if style.colours and colour else style.base
     return _strip([Segment(clip(cell.text, width), full)], style.base, width)
@@ -55,20 +64,33 @@ def draw_line(
     mark_style: Style,
     width: int,
 ) -> Strip:
-    """A cell for each visible column; `picked` is the column that the cursor is in."""
+    """Return a line with a cell for each visible column; the cursor is in the column `picked`."""
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = cells[number] if number < len(cells) else StyledCell("")
-        text = clip(cell.text, column.width)
+        text = clip(cell.drawn, column.width)
         blank = " " * (column.width - columns_of(text))
         full = style.base
-        if style.colours and not style.is_highlighted and cell.colour:
-            full += style.colours(cell.colour)
-        elif style.colours and style.is_highlighted and number == picked:
+        if style.colours and not style.is_highlighted:
+            if cell.parts and text == cell.drawn:
+                segments += _parts(cell.parts, style.base, style.colours)
+                segments.append(Segment(blank + " " * GAP, style.base))
+                continue
+            if cell.colour:
+                full += style.colours(cell.colour)
+        elif style.colours and number == picked:
             full += style.colours("picked")
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
     return _strip(segments, style.base, width)
+
+
+def _parts(
+    parts: Sequence[StyledSpan], base: Style, colours: Callable[[str], Style]
+) -> Iterator[Segment]:
+    """Yield the parts of a cell, each in its colour."""
+    for part in parts:
+        yield Segment(part.text, base + colours(part.colour) if part.colour else base)
 
 
 def _strip(segments: list[Segment], base: Style, width: int) -> Strip:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,11 +54,13 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
             " +0.0 points (95% interval -65.8 to +65.8); no file moved: not significant"
         )
         assert lines[6].split() == [
-            "broke", "tests/weather.md", "city=Oslo", "scripted/two", "✓", "pass", "✗", "fail",
-        ]  # fmt: skip
+            *("broke", "tests/weather.md", "city=Oslo", "scripted/two"),
+            *("✓", "pass", "✗", "fail", "✓✗"),
+        ]
+        assert "last runs  ✓✗  1 pass, then 1 fail\n" in told(pilot)
         assert "✓ pass -> ✗ fail  (another answer)\nuser  How is Oslo?\n" in told(pilot)
         assert "\nnow: It is cold there.\n" in told(pilot)
-        assert "answer, was\nNot warm.\nanswer, now\nCold. Really Cold." in told(pilot)
+        assert "answer before\nNot warm.\nanswer after\nCold. Really Cold." in told(pilot)
         assert [one[0] for one in listed(page_of(pilot))] == ["broke", "fixed"]
         await press(pilot, "=", "j", "j")
         assert [one[0] for one in listed(page_of(pilot))[2:]] == ["unchanged"] * 4
@@ -144,9 +147,15 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
         await press(pilot, "x")
         text = screen(pilot)
         assert " compare › run ######## › scripted/one -> scripted/two" in text
-        assert "1 fixed, 2 unchanged" in text
-        assert "one          two" in text
-        assert "how the answers" not in told(pilot)
+        assert " scripted/two: 1 better, 2 equal" in text
+        assert text.splitlines()[5].split() == ["change", "file", "row", "one", "two"]
+        assert text.splitlines()[6].split()[0] == "better"
+        assert "answer of scripted/one\nCold.\nanswer of scripted/two\nNot warm." in told(pilot)
+        await press(pilot, "i")
+        assert " scripted/one: 1 worse, 2 equal" in screen(pilot)
+        await press(pilot, "i")
+        for word in ("broke", "fixed", "was", "now", "before", "after"):
+            assert not re.search(rf"\b{word}\b", f"{screen(pilot)}{told(pilot)}")
         assert told(pilot).startswith("tests/weather.md [city=Oslo]  ✗ fail -> ✓ pass\n")
         assert "\nscripted/one: It is cold there.\n" in told(pilot)
 
@@ -200,6 +209,8 @@ def test_sides_without_a_difference_say_so(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "d", "n")
         assert "Nothing differs." in screen(pilot)
+        for label in ("Label", "Edit", "Judge", "Change", "Open"):
+            assert label not in screen(pilot).splitlines()[-1]
         assert "6 unchanged (= shows them)" in screen(pilot)
         await press(pilot, "=")
         assert page_of(pilot).query_one(Grid).row_count == 6

@@ -127,6 +127,26 @@ def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace
     drive(scenario, size=(80, 24))
 
 
+def test_a_run_from_the_cases_of_an_older_run_leads_to_those_of_the_new_one(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for number, key in enumerate(("enter", "escape")):
+            text = NEW.replace("Lima", f"Lima {number}")
+            (workspace / f"tests/new{number}.md").write_text(text)
+            await press(pilot, "R", "enter")
+            await until(pilot, lambda: isinstance(pilot.app.screen, RunPage))
+            await shown(pilot, "complete")
+            await press(pilot, key)
+            page = pilot.app.screen
+            assert isinstance(page, CasesPage)
+            assert page.revision == runs(Location(workspace))[0].id
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, RunsPage)
+
+    drive(scenario, revision="@")
+
+
 def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
     workspace: Path,
 ) -> None:

@@ -26,9 +26,9 @@ def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[0] == " evalstore › 1 run"
-        assert lines[2].split()[:2] == ["workspace", "now"]
-        assert lines[3].split()[0] == "########"
-        assert "50.0%" in lines[3]
+        assert lines[6].split()[:2] == ["workspace", "now"]
+        assert lines[7].split()[0] == "########"
+        assert "50.0%" in lines[7]
         await press(pilot, "down")
         assert "3 ✓ pass, 3 ✗ fail: 50.0% of 6" in screen(pilot)
 
@@ -42,7 +42,7 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
     async def scenario(pilot: Pilot[None]) -> None:
         for width, height in ((80, 24), (100, 30), (160, 40)):
             await resized(pilot, width, height)
-            header, _, stopped, complete = screen(pilot).splitlines()[1:5]
+            header, _, stopped, complete = screen(pilot).splitlines()[5:9]
             assert header.split()[:3] == ["run", "when", "state"]
             assert "$  over budget  " in stopped
             assert "complete" not in complete
@@ -215,10 +215,10 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         for size, line in (
-            ((200, 60), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
-            ((100, 30), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
-            ((40, 12), "  tests/weathe…  city=Oslo  ✗ fail"),
-            ((30, 8), "  tests/weather…  ✗ fail"),
+            ((200, 60), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
+            ((100, 30), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
+            ((40, 12), "  tests/weath…  city=Oslo  ✗ fail"),
+            ((30, 8), "  tests/weath…  ✗ fail"),
         ):
             await resized(pilot, *size)
             assert screen(pilot).splitlines()[3] == line
@@ -298,7 +298,10 @@ def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
         assert isinstance(page, CasesPage)
         await press(pilot, "t", "g")
         lines = screen(pilot).splitlines()
-        assert lines[1].split() == ["row", "scripted/one", "scripted/two"]
+        assert lines[1].split() == [
+            *("row", "scripted/one", "33%", "6-79", "scripted/two", "67%", "10-97"),
+        ]
+        assert lines[3].split() == ["greeting.md", "✗", "fail", "✗", "fail"]
         assert lines[2] == "▾ tests/greeting.md: 1 case, 2 ✗ fail"
         assert lines[4] == "▾ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
         assert lines[5].split() == ["city=Oslo", "✗", "fail", "✓", "pass"]
@@ -438,12 +441,13 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
 
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
-        assert lines[1].split()[:4] == ["run", "when", "passed", "change"]
+        assert lines[5].split()[:5] == ["run", "when", "passed", "change", "of"]
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
         cells = [page._cells(row)[5] for row in range(1, 5)]
-        assert [cell.text for cell in cells] == ["=", "", "+33.3", ""], lines
-        assert [cell.colour for cell in cells] == ["faint", "", "pass", ""]
+        assert [cell.text for cell in cells] == ["=", "partial", "+33.3", ""], lines
+        assert [cell.colour for cell in cells] == ["faint", "faint", "pass", ""]
+        assert [page._cells(row)[2].text for row in range(1, 5)] == ["", "~", "", ""]
         assert {page._cells(row)[4].colour for row in range(1, 5)} == {""}
 
     drive(scenario)

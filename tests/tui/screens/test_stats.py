@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from evalstore.cli.main import main
+from evalstore.tui.render.stats import trend_series
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.driving import drive, press, screen
+from tests.tui.driving import drive, press, resized, screen
 
 
 def facts(pilot: Pilot[None]) -> str:
     return pilot.app.screen.query_one("#facts", TextView).text
+
+
+def trend(pilot: Pilot[None]) -> tuple[list[int], str, str]:
+    """The pass rates of the highlighted line in the runs, in percent, with their labels."""
+    page = pilot.app.screen
+    assert isinstance(page, StatsPage)
+    assert page.stats
+    assert page.group
+    rates = next(trend_series(page.stats, page.group, page._history))
+    return [round(100 * (value or 0)) for value in rates.values], rates.first, rates.last
 
 
 def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> None:
@@ -27,11 +39,16 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         lines = screen(pilot).splitlines()
         assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 10.3 to 89.7%)")
         assert lines[3].split() == [
-            "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3", "$0.0900",
+            "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3", "$3.00", "$0.0900",
         ]  # fmt: skip
-        assert "33.3% of 3 (95% interval 6.1 to 79.2%); 100% judged of 3 results" in facts(pilot)
-        assert "2 tests, 3 cases, 3 sessions, 3 judgements" in facts(pilot)
-        assert "no trend: there is no earlier run\n" in facts(pilot)
+        assert facts(pilot) == (
+            "scripted/one\n"
+            "33.3% of 3 (95% interval 6.1 to 79.2%); 100% judged of 3 results\n"
+            "2 tests, 3 cases, 3 sessions, 3 judgements\n"
+            "answers $0.0900 ($3.00 per 100 sessions), judging $0\n"
+            "\n"
+            "no trend: no earlier run of all cases has this group"
+        )
         page = pilot.app.screen
         assert isinstance(page, StatsPage)
         seen = []
@@ -89,18 +106,65 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_the_trend_is_that_of_the_runs_so_far(workspace: Path) -> None:
-    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Warm")
+def test_the_trend_is_that_of_the_line_under_the_cursor(workspace: Path) -> None:
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Not")
+    main(["run", "--quiet"])
+    main(["run", "--quiet", "tests/weather.md"])  # a selection is not in the trend
+    edit(workspace / "tests/greeting.md", "contains: Not", "contains: Warm")
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "S")
-        assert "rate by run  ▅▇" in facts(pilot)
-        assert "cost by run  █▁  at most $0.18" in facts(pilot)
-        await press(pilot, "escape", "down", "S")
-        assert "no trend: there is no earlier run\n" in facts(pilot)
+        assert trend(pilot) == ([33, 33, 67], "33.3%", "66.7%")
+        assert "33.3% pass rate, 3 runs 66.7%" in facts(pilot)
+        await press(pilot, "down")
+        assert trend(pilot) == ([67, 67, 100], "66.7%", "100.0%")
+        await press(pilot, "3")
+        assert trend(pilot) == ([0, 0, 100], "0.0%", "100.0%")
+        await press(pilot, "4", "down")
+        assert facts(pilot).startswith("tests/weather.md\n")
+        assert trend(pilot) == ([75, 75, 75], "75.0%", "75.0%")
+        await press(pilot, "escape", "G", "S")
+        assert "no trend: no earlier run of all cases has this group" in facts(pilot)
 
-    drive(scenario)
+    drive(scenario, size=(80, 24))
+
+
+def test_a_trend_beside_the_details_has_an_axis(workspace: Path) -> None:
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Warm")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "S", "3")
+        lines = screen(pilot).splitlines()[-12:]
+        axis = [re.search(r"\d*%? ?[┤│]", line) for line in lines[1:10]]
+        assert [found and found[0].strip() for found in axis] == [
+            *("100% ┤", "│", "│", "│", "│", "│", "│", "0% ┤", None),
+        ]
+        assert lines[9].split()[-6:] == ["0.0%", "pass", "rate,", "2", "runs", "100.0%"]
+        assert lines[10].split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
+
+    drive(scenario, size=(120, 36))
+
+
+def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Path) -> None:
+    long = workspace / "tests/a file with quite a long name.md"
+    (workspace / "tests/greeting.md").rename(long)
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "S", "4")
+        lines = screen(pilot).splitlines()
+        assert lines[2] == (
+            "  file                                    passed  95% interval           of"
+        )
+        assert lines[3].startswith("  tests/a file with quite a long name.md   ")
+        await resized(pilot, 200, 60)
+        heads = screen(pilot).splitlines()[2]
+        assert "latency" not in heads  # no answer has one
+        assert "   " not in heads.partition("cases")[2].rstrip()
+
+    drive(scenario, size=(80, 24))
 
 
 def test_the_statistics_of_the_cases_are_those_of_their_run(workspace: Path) -> None:

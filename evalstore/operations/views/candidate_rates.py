@@ -1,0 +1,38 @@
+"""The pass rates of the candidates of a run, from its cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from evalstore.reports.statistics import Counts, Rate, add_verdict, rate_of_files
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.cases import CaseRow, Cases
+
+_NONE = Counts()
+
+
+def candidate_rates(cases: Cases) -> tuple[Rate, ...]:
+    """Return the pass rate of each candidate, in the order of `Cases.models`.
+
+    They are those of `stats`.
+    """
+    return tuple(
+        rate_of_files(_count_by_file(cases.rows, number)) for number in range(len(cases.models))
+    )
+
+
+def _count_by_file(rows: Sequence[CaseRow], number: int) -> Iterator[Counter[Counts]]:
+    """Yield for each file how many of its questions have which counts for a candidate."""
+    for _, members in groupby(rows, key=attrgetter("file")):
+        questions: dict[str, Counts] = {}
+        for row in members:
+            result = row.results[number]
+            if result is not None:
+                counts = questions.get(row.row, _NONE)
+                questions[row.row] = add_verdict(counts, result.verdict)
+        yield Counter(questions.values())

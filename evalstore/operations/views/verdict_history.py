@@ -1,0 +1,83 @@
+"""The last verdicts of cases, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.operations.verdict_changes import cell_of
+from evalstore.planning.open_project import open_store
+from evalstore.store.path_trees import find_entry
+from evalstore.store.results import iterate_entries
+from evalstore.store.revisions import resolve_run
+
+if TYPE_CHECKING:
+    from evalstore.operations.verdict_changes import Cell
+    from evalstore.planning.options import Location
+    from evalstore.store import Store
+
+VERDICTS_LISTED = 8
+"""The last verdicts of a case that are listed."""
+_RUNS = 40
+"""Runs that are searched for them."""
+_CELLS = 60_000
+"""Results that are read; after so many no older run is read."""
+_Leaf = Mapping["Cell", str]
+"""The verdicts in a leaf of a result tree; in place of the file each cell has the leaf."""
+
+VerdictHistory = Mapping["Cell", tuple[str, ...]]
+"""The last verdicts of each cell, the oldest first."""
+
+
+def read_history(
+    location: Location, files: Collection[str], run: str | None = None
+) -> VerdictHistory:
+    """Return the last verdicts of all cells of these files, up to a run.
+
+    Each run that judged a cell counts, also one that used stored answers again. What a file was
+    called before is not followed.
+    """
+    with open_store(location) as store:
+        last = resolve_run(store, run) if run is not None else None
+        runs = [*([last] if last else []), *store.find_recent_runs(before=last, limit=_RUNS)]
+        roots = [each.results for each in runs]
+        history: dict[Cell, list[str]] = {}
+        left = _CELLS
+        for file in sorted(files):
+            entries = find_entry(set(roots), file, store.load_nodes)
+            leaves = [entries[root] for root in roots if root in entries]
+            left -= _add(history, file, leaves, store, left)
+    return {cell: tuple(words[::-1]) for cell, words in history.items()}
+
+
+def _add(
+    history: dict[Cell, list[str]], file: str, leaves: list[str], store: Store, most: int
+) -> int:
+    """Add the verdicts of a file, and return how many results were read.
+
+    `leaves` are the newest first. Each leaf is read once; after `most` results, none is read.
+    """
+    known: dict[str, _Leaf] = {}
+    for leaf in leaves:
+        if leaf not in known and sum(map(len, known.values())) >= most:
+            break
+        if leaf not in known:
+            known[leaf] = _read(store, leaf)
+        is_full = True
+        for (_, row, prompt, model), word in known[leaf].items():
+            words = history.setdefault((file, row, prompt, model), [])
+            if len(words) < VERDICTS_LISTED:
+                words.append(word)
+            is_full = is_full and len(words) == VERDICTS_LISTED
+        if is_full:
+            break
+    return sum(map(len, known.values()))
+
+
+def _read(store: Store, leaf: str) -> _Leaf:
+    return {
+        cell_of(result): result.verdict
+        for batch in iterate_entries(store, {leaf: leaf})
+        for result, _ in batch
+        if result.verdict
+    }

@@ -1,0 +1,161 @@
+"""The state of the workspace as lines above the list of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.display import clip, columns_of, interval_bar, percent, plural, safe
+from evalstore.operations.views.status_text import pending_text
+from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.tui.render.plot import Series, beside, series_line, series_lines
+from evalstore.tui.render.reading import READING, problem_text
+from evalstore.tui.render.verdicts import when
+
+if TYPE_CHECKING:
+    from evalstore.operations.status_report import Status
+    from evalstore.operations.views.cases import RunLine
+    from evalstore.operations.views.dashboard import BrokenCase, Dashboard
+    from evalstore.reports.statistics import Rate
+
+_LABEL = 12
+_BAR = 20
+_GAP = 3
+_TREND = 60
+"""Runs that the trend shows."""
+_WIDE, _FIGURES = 140, 100
+"""The width from which on the trend stands beside the figures, and their width at most."""
+
+
+def dashboard_lines(
+    dashboard: Dashboard | None, runs: Sequence[RunLine], width: int, height: int
+) -> Iterator[StyledLine]:
+    """Yield the pass rate, pending work, what broke last and the trend, in `height` lines.
+
+    `runs` are the newest first. With one line the figures alone are shown.
+    """
+    if height < 2:
+        yield _brief_line(dashboard, runs, width)
+        return
+    is_wide = width >= _WIDE
+    room = min(_FIGURES, width // 2) if is_wide else width
+    trend = rate_series(runs, "pass rate")
+    left = list(_figure_lines(dashboard, runs, room))
+    if not is_wide:
+        trend = trend._replace(title="")
+        yield from left[:3]
+        yield _line("trend", *series_line(trend, width - _LABEL).spans)
+    elif trend.values:
+        plot = series_lines(trend, width - room - _GAP, height)
+        yield from beside(left, list(plot), room + _GAP)
+    else:
+        yield from left
+
+
+def rate_series(runs: Sequence[RunLine], title: str) -> Series:
+    """Return the pass rates of runs, which are the newest first; those of a selection are left out.
+
+    Runs without a verdict are left out, too.
+    """
+    judged = [run for run in runs if run.rate is not None and not run.is_partial]
+    rates = [run.rate for run in reversed(judged[:_TREND])]
+    if not rates:
+        return Series(title, (), "", "no run of all cases yet")
+    first, last = percent(rates[0]), percent(rates[-1])
+    if len(rates) < 2:
+        return Series(title, rates, first, f"{last} in one run")
+    return Series(f"{title}, {plural(len(rates), 'run')}", rates, first, last, middle="50%")
+
+
+def _figure_lines(
+    dashboard: Dashboard | None, runs: Sequence[RunLine], width: int
+) -> Iterator[StyledLine]:
+    """Yield the figures, each in a line that fits."""
+    room = width - _LABEL
+    problem = dashboard.problem if dashboard else None
+    if dashboard is None:
+        reading = StyledSpan(READING, "faint")
+        yield from (_line(label, reading) for label in ("passing now", "pending", "broke last"))
+        return
+    if problem is not None:
+        yield _line("passing now", StyledSpan("the workspace cannot be read", "fail"))
+        first = problem_text(problem).split("\n")[0]
+        yield _line("pending", StyledSpan(clip(first, room), "fail"))
+    else:
+        yield _line("passing now", *_rate_spans(dashboard.rate, room))
+        yield _line("pending", *_pending_spans(dashboard.status, room))
+    yield _line("broke last", *_broken_spans(dashboard.broken, runs, room))
+    if dashboard.status:
+        yield _line("edited", *_edited_spans(dashboard.status, room))
+
+
+def _line(label: str, *spans: StyledSpan) -> StyledLine:
+    return StyledLine((StyledSpan(f"{label:<{_LABEL}}", "faint"), *spans))
+
+
+def _rate_spans(rate: Rate | None, room: int) -> tuple[StyledSpan, ...]:
+    """Return a pass rate with its interval as numbers and as a bar."""
+    if rate is None or rate.interval is None:
+        return (StyledSpan("nothing is judged yet", "faint"),)
+    low, high = rate.interval
+    text = f"{rate.text} of {rate.judged:,}"
+    interval = f"95% interval {100 * low:.1f} to {percent(high)}"
+    drawn = interval_bar(rate.interval, rate.rate, _BAR)
+    parts = (text, drawn, interval) if room > _BAR + 56 else (text, interval)
+    rest = clip("  ".join(parts[1:]), max(1, room - columns_of(text) - 2))
+    return (StyledSpan(text, "heading"), StyledSpan(f"  {rest}"))
+
+
+def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:
+    if status is None:
+        return ()
+    has_work = status.is_any or bool(status.untrusted)
+    return (StyledSpan(clip(pending_text(status), room), "pending" if has_work else ""),)
+
+
+def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
+    if not status.changes:
+        return (StyledSpan("no test file since the last run" if status.last_run else ""),)
+    names = ", ".join(change.file for change in status.changes)
+    text = f"{plural(len(status.changes), 'test file')}: {names}"
+    return (StyledSpan(clip(text, room)),)
+
+
+def _broken_spans(
+    broken: Sequence[BrokenCase], runs: Sequence[RunLine], room: int
+) -> tuple[StyledSpan, ...]:
+    """Return the names of cases, as many as fit, and how many there are besides."""
+    if not broken:
+        text = "nothing in the last runs" if len(runs) > 1 else "there is no earlier run"
+        return (StyledSpan(clip(text, room), "faint"),)
+    age = f" ({when(broken[0].started)})"
+    shown: list[str] = []
+    for number, case in enumerate(broken, 1):
+        rest = f", {len(broken) - number:,} more" if number < len(broken) else ""
+        if shown and columns_of(f"{', '.join(shown)}, {safe(case.name)}{age}{rest}") > room:
+            break
+        shown.append(safe(case.name))
+    left = len(broken) - len(shown)
+    tail = f", {left:,} more" if left else ""
+    names = clip(", ".join(shown), max(8, room - columns_of(age + tail)))
+    return (StyledSpan(names, "fail"), StyledSpan(f"{tail}{age}", "faint"))
+
+
+def _brief_line(dashboard: Dashboard | None, runs: Sequence[RunLine], width: int) -> StyledLine:
+    """Return the figures in one line."""
+    if dashboard is None:
+        return StyledLine((StyledSpan(READING, "faint"),))
+    if dashboard.problem:
+        return StyledLine((StyledSpan(clip(problem_text(dashboard.problem), width), "fail"),))
+    rate = dashboard.rate
+    parts = []
+    if rate and rate.interval:
+        low, high = (round(100 * end) for end in rate.interval)
+        parts.append(f"{percent(rate.rate)} pass ({low}-{high})")
+    elif runs:
+        parts.append("nothing judged")
+    if dashboard.broken:
+        parts.append(f"{len(dashboard.broken):,} broke")
+    if dashboard.status:
+        parts.append(pending_text(dashboard.status, brief=True))
+    return StyledLine((StyledSpan(clip(", ".join(parts), width)),))

@@ -1,0 +1,85 @@
+"""What the table of cases shows besides verdicts: pass rates of candidates and earlier verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.tui.render.case_table import case_cells, case_columns
+from evalstore.tui.screens.history_reader import HistoryReader
+from evalstore.tui.state.case_groups import CaseGroup
+from evalstore.tui.widgets.grid import Grid
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.cases import Cases
+    from evalstore.reports.statistics import Rate
+    from evalstore.tui.screens.base import Page
+    from evalstore.tui.state.case_listing import CaseListing
+    from evalstore.tui.widgets.grid_columns import Column
+    from evalstore.tui.widgets.grid_lines import StyledCell
+
+
+class CaseFigures:
+    """Reads these figures when the cases are shown, and makes columns and cells of them."""
+
+    def __init__(self, page: Page, listing: CaseListing, show: Callable[[], None]) -> None:
+        """`show` is called when the last verdicts of cases have been read."""
+        self._page = page
+        self._listing = listing
+        self._show = show
+        self.history = HistoryReader(page, self._show_history)
+        self._rates: Sequence[Rate] = ()
+        """The pass rates of the candidates, once they are known."""
+
+    @property
+    def _grid(self) -> Grid:
+        return self._page.query_one("#cases", Grid)
+
+    def renew(self, cases: Cases) -> None:
+        """Read the figures of cases that were read again."""
+        self.history.renew(cases.run)
+        if len(self._rates) != len(cases.models):
+            self._rates = ()
+        self._page.call_after_refresh(self._read_rates, cases)
+
+    def _read_rates(self, cases: Cases) -> None:
+        source = self._page.source
+        self._page.fetch(lambda: source.candidate_rates(cases), self._show_rates, group="rates")
+
+    def _show_rates(self, rates: Sequence[Rate]) -> None:
+        self._rates = rates
+        self._grid.set_columns(self.columns())
+
+    def _show_history(self) -> None:
+        self._grid.set_columns(self.columns())
+        self._show()
+
+    def request_seen(self) -> None:
+        """Read the last verdicts of the cases that can be seen."""
+        seen = self._listing.lines[self._grid.seen_rows]
+        self.history.request(self._listing.small_files(seen))
+
+    # --- the table
+
+    def columns(self) -> list[Column]:
+        """The columns of the table."""
+        listing = self._listing
+        if listing.cases is None or listing.filtered is None:
+            return []
+        return case_columns(
+            listing.cases,
+            listing.filtered,
+            listing.grouping,
+            self._rates,
+            with_history=self.history.has_several,
+        )
+
+    def cells(self, row: int) -> Sequence[StyledCell]:
+        """The cells of a line."""
+        listing, grid = self._listing, self._grid
+        assert listing.cases is not None
+        line, width = listing.lines[row], grid.scrollable_content_region.width
+        result = None if isinstance(line, CaseGroup) else line.results[grid.picked]
+        words = self.history.of(result) if result else ()
+        by_file = listing.grouping == "file"
+        return case_cells(listing.cases, line, width, words, by_file=by_file)

@@ -1,0 +1,224 @@
+"""The state of the workspace above the runs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.operations.stats import stats
+from evalstore.operations.views.candidate_rates import candidate_rates
+from evalstore.operations.views.cases import cases, runs
+from evalstore.operations.views.dashboard import Dashboard, read_dashboard
+from evalstore.operations.views.status_text import pending_text
+from evalstore.operations.views.verdict_history import VERDICTS_LISTED, read_history
+from evalstore.planning.options import Location
+from evalstore.tui.render.dashboard import dashboard_lines
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.tui.widgets.fitted_view import FittedView
+from tests.cli.test_run import edit
+from tests.tui.driving import drive, press, resized, screen, show_changes
+
+NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
+
+
+def told(pilot: Pilot[None]) -> list[str]:
+    page = pilot.app.screen
+    assert isinstance(page, RunsPage)
+    return page.query_one("#dashboard", FittedView).text.splitlines()
+
+
+def broken(workspace: Path) -> list[str]:
+    return [case.name for case in read_dashboard(Location(workspace)).broken]
+
+
+# --- what it holds
+
+
+def test_its_figures_are_those_of_the_commands(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    dashboard = read_dashboard(Location(workspace))
+    assert dashboard.rate == stats(Location(workspace), "@work").total.rate
+    assert dashboard.status
+    assert (dashboard.status.ask, dashboard.status.judge) == (2, 2)
+    assert pending_text(dashboard.status).startswith("ask 2 answers and make 2 judgements, ")
+    brief = pending_text(dashboard.status, brief=True)
+    assert brief.startswith("2 to ask, 2 to judge, up to $")
+    main(["run", "--quiet"])
+    after = read_dashboard(Location(workspace)).status
+    assert after
+    assert pending_text(after) == "nothing to do"
+
+
+def test_what_broke_is_listed_until_it_is_fixed_the_newest_first(workspace: Path) -> None:
+    assert broken(workspace) == []
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    assert broken(workspace) == ["tests/weather.md [city=Oslo] scripted/two"]
+    edit(workspace / "models/one.yaml", "answer: Warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    assert broken(workspace) == [
+        "tests/weather.md [city=Rome] scripted/one",
+        "tests/weather.md [city=Oslo] scripted/two",
+    ]
+    edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
+    main(["run", "--quiet", "--refresh"])
+    assert broken(workspace) == ["tests/weather.md [city=Rome] scripted/one"]
+
+
+def test_a_workspace_that_cannot_be_read_leaves_what_runs_hold(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("---\ntags: [\n---\n")
+    dashboard = read_dashboard(Location(workspace))
+    assert "tests/new.md" in str(dashboard.problem)
+    assert (dashboard.rate, dashboard.status) == (None, None)
+
+
+def test_reading_ends_early_when_nobody_waits(workspace: Path) -> None:
+    assert read_dashboard(Location(workspace), lambda: False) == Dashboard()
+
+
+def test_the_rates_of_candidates_are_those_of_the_statistics(workspace: Path) -> None:
+    location = Location(workspace)
+    rates = candidate_rates(cases(location, "@"))
+    assert list(rates) == [group.rate for group in stats(location).groups]
+    assert [rate.passed for rate in rates] == [1, 2]
+
+
+def test_the_last_verdicts_are_those_of_the_runs_until_a_run(workspace: Path) -> None:
+    location = Location(workspace)
+    oslo = ("tests/weather.md", "city=Oslo", 0, "scripted/two")
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    main(["run", "--quiet", "tests/greeting.md"])
+    edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
+    main(["run", "--quiet", "--refresh"])
+    history = read_history(location, ["tests/weather.md"])
+    assert history[oslo] == ("pass", "fail", "pass")
+    assert {cell[0] for cell in history} == {"tests/weather.md"}
+    oldest, *_, newest = reversed(runs(location))
+    assert read_history(location, ["tests/weather.md"], oldest.id)[oslo] == ("pass",)
+    assert read_history(location, ["tests/weather.md"], newest.id)[oslo] == history[oslo]
+    assert read_history(location, ["tests/none.md"]) == {}
+    for _ in range(VERDICTS_LISTED):
+        main(["run", "--quiet"])
+    assert read_history(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
+
+
+# --- what it shows
+
+
+def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        lines = screen(pilot).splitlines()
+        assert lines[1] == " passing now 50.0% of 6  95% interval 10.3 to 89.7%"
+        assert lines[2].startswith(" pending     ask 2 answers and make 2 judgements, up to $")
+        assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
+        assert lines[4] == " trend       50.0% ▅▃ 33.3%  (0% to 100%)"
+        assert lines[5].split()[:2] == ["run", "when"]
+        await resized(pilot, 40, 12)
+        lines = screen(pilot).splitlines()
+        assert lines[1] == " 50.0% pass (10-90), 1 broke, 2 to as…"
+        assert lines[2].split()[:2] == ["run", "when"]
+        await resized(pilot, 200, 60)
+        lines = screen(pilot).splitlines()
+        assert "100% ┤" in lines[1]
+        assert "0% ┤" in lines[3]
+        assert lines[4].startswith(" edited      1 test file: tests/new.md ")
+        assert lines[4].split()[-5:] == ["pass", "rate,", "2", "runs", "33.3%"]
+        await resized(pilot, 19, 5)
+
+    drive(scenario, size=(80, 24))
+
+
+def test_it_follows_the_store(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        (workspace / "tests/new.md").write_text(NEW)
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        await show_changes(pilot)
+        assert told(pilot)[0].startswith("passing now 62.5% of 8")
+        await press(pilot, "enter")
+        (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        await show_changes(pilot)
+        await press(pilot, "escape")
+        assert told(pilot)[0].startswith("passing now 70.0% of 10")
+
+    drive(scenario)
+
+
+def test_a_file_with_an_error_is_named(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("---\ntags: [\n---\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert told(pilot)[0] == "passing now the workspace cannot be read"
+        assert told(pilot)[1].startswith("pending     error: tests/new.md:")
+        assert not pilot.app.screen.query_one(".problem").display
+
+    drive(scenario)
+
+
+class Counting(WorkspaceSource):
+    """Counts how often the state of the workspace is read."""
+
+    readings = 0
+
+    def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
+        self.readings += 1
+        return super().dashboard(go_on)
+
+
+def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
+    source = Counting(Location(workspace))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app.screen, CasesPage)
+        assert source.readings == 0
+        await press(pilot, "escape")
+        assert source.readings == 1
+        await press(pilot, "enter")
+        (workspace / "tests/new.md").write_text(NEW)
+        assert source.readings == 1
+        await press(pilot, "escape")
+        assert source.readings == 2
+        assert "ask 2 answers" in told(pilot)[1]
+
+    drive(scenario, source=source, revision="@")
+
+
+@pytest.mark.parametrize("width", [20, 40, 78, 98, 139, 198])
+@pytest.mark.parametrize("height", [1, 4])
+def test_every_line_fits(workspace: Path, width: int, height: int) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    dashboard = read_dashboard(Location(workspace))
+    listed = runs(Location(workspace))
+    lines = list(dashboard_lines(dashboard, listed, width, height))
+    assert len(lines) == height
+    if width >= 40:
+        assert max(len(line.text.rstrip()) for line in lines) <= width
+
+
+def test_before_the_first_run_it_says_so(workspace: Path) -> None:
+    lines = [line.text for line in dashboard_lines(Dashboard(), (), 80, 4)]
+    assert lines[0] == "passing now nothing is judged yet"
+    assert lines[2:] == [
+        "broke last  there is no earlier run",
+        "trend       no run of all cases yet",
+    ]
+
+
+@pytest.mark.parametrize("module", ["statistics", "evalstore.operations.verdict_changes"])
+def test_the_browser_starts_without_what_reads_its_figures(module: str) -> None:
+    code = f"import sys, evalstore.tui.app; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
