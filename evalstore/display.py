@@ -7,7 +7,6 @@ nothing a model says can move the cursor or colour the terminal.
 from __future__ import annotations
 
 import json
-import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable
@@ -23,7 +22,6 @@ _BEFORE = 20
 
 _MEASURED = 500
 """Texts."""
-_ENTITY = re.compile(r"&#?\w+;")
 
 
 def safe(text: str, *, lines: bool = False) -> str:
@@ -39,19 +37,6 @@ def safe(text: str, *, lines: bool = False) -> str:
         else character.encode("unicode_escape").decode()
         for character in text
     )
-
-
-def safe_markdown(text: str) -> str:
-    """Lines in which characters may also be written as entities, such as `&#x202e;`."""
-    if "&" not in text:
-        return safe(text, lines=True)
-    from html import unescape
-
-    def spelled(match: re.Match[str]) -> str:
-        unescaped = unescape(match[0])
-        return match[0] if unescaped in ("\n", "\t") or unescaped.isprintable() else safe(unescaped)
-
-    return _ENTITY.sub(spelled, safe(text, lines=True))
 
 
 def short(id: str) -> str:

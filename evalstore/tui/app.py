@@ -33,7 +33,6 @@ from evalstore.tui.screens.test_history import TestHistoryPage
 from evalstore.tui.signals import end_at_signals
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.key_names import key_name
-from evalstore.tui.widgets.markdown_view import MarkdownView
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
@@ -312,5 +311,5 @@ PAGES: Sequence[type[Page]] = (
     TestHistoryPage,
 )
 """All screens: the first one, then by their titles."""
-REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView, MarkdownView))
+REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView))
 """The actions of all screens and widgets."""

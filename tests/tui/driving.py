@@ -55,8 +55,8 @@ def _is_painted(shown: Screen[Any]) -> bool:
 
 
 def _will_search(shown: Screen[Any]) -> bool:
-    """Whether a search begins when nothing more is typed."""
-    return isinstance(shown, CasesPage) and bool(shown.filter.progress)
+    """Whether a search or a reading begins when nothing more is typed."""
+    return isinstance(shown, CasesPage) and (bool(shown.filter.progress) or shown.reader.is_waiting)
 
 
 async def _soon(_least: float = 0, _most: float = 1) -> None:
@@ -109,6 +109,7 @@ def drive(
         with (
             mock.patch("textual.app.wait_for_idle", _soon),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.case_reader._PAUSE_SECONDS", _MOMENT),
         ):
             await opened(app)
 

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import deserialize, hashing
 from evalstore.display import short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts
-from evalstore.operations.rendering import answer_text, check_text, joined, text_of
+from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
@@ -45,13 +45,21 @@ class TurnView:
     """Which of the candidate's answers it is, from 1; None when the test says it."""
 
 
+class WrittenCheck(NamedTuple):
+    """A check of an evaluation version."""
+
+    name: str
+    """Its name, or its type; its results are under the same name."""
+    text: str
+    """In YAML."""
+
+
 @dataclass(frozen=True, slots=True)
 class Criteria:
     """Instructions and checks."""
 
     instructions: str
-    checks: tuple[str, ...]
-    """Each in one line."""
+    checks: tuple[WrittenCheck, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +276,10 @@ def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
     return {
         id: Criteria(
             text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
-            tuple(map(check_text, loaded[id].get("checks", ()))),
+            tuple(
+                WrittenCheck(str(check.get("name") or check.get("type") or ""), check_yaml(check))
+                for check in loaded[id].get("checks", ())
+            ),
         )
         for id in evaluations
         if id in loaded

@@ -20,10 +20,12 @@ class StyledSpan(NamedTuple):
 
 
 class StyledLine(NamedTuple):
-    """One line before it is wrapped; what is wrapped goes on at the indent."""
+    """One line before it is wrapped; its other rows begin at the indent and the hang."""
 
     spans: tuple[StyledSpan, ...]
     indent: int = 0
+    hang: int = 0
+    """How much further to the right than the first row the others begin."""
 
     @property
     def text(self) -> str:
@@ -64,6 +66,8 @@ class TextBlock(NamedTuple):
     colour: str = ""
     by_candidate: bool = False
     """Whether the candidate has written it."""
+    lines: tuple[StyledLine, ...] = ()
+    """The same text in several colours; empty: it has one."""
 
 
 def verdict_span(word: str, signs: Mapping[str, str]) -> StyledSpan:

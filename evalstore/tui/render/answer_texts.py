@@ -17,20 +17,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTexts:
-    """An answer as lines, and the answer of another candidate beside it."""
+    """An answer as lines as it is written, and the answer of another candidate beside it."""
 
     view: AnswerView
     lines: Sequence[StyledLine]
+    rendered: Sequence[StyledLine]
+    """The same lines with answers that are Markdown or JSON rendered."""
     other: Sequence[StyledLine] = ()
-    verdicts: Sequence[StyledLine] = ()
-    """The first of the lines, which stand above the answer as Markdown."""
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether something is not shown as it is written."""
+        return self.rendered != self.lines
 
 
 def answer_texts(position: Position, result: Result, view: AnswerView, hint: str) -> AnswerTexts:
     """One answer; a `hint` when it or a judgement is missing."""
     place = place_lines(position.case, result, position.attempt)
     verdicts = [*place, *verdict_lines(view, result, hint)]
-    return AnswerTexts(view, [*verdicts, *answer_lines(view)], (), verdicts)
+    lines, rendered = (list(answer_lines(view, rendered=rendered)) for rendered in (False, True))
+    return AnswerTexts(view, [*verdicts, *lines], [*verdicts, *rendered])
 
 
 def compared_texts(
@@ -38,8 +44,10 @@ def compared_texts(
 ) -> AnswerTexts:
     """The answers of two candidates, with their differences marked."""
     left, right = compared_lines(*views)
+    lines = [*place_lines(position.case, results[0], position.attempt), *left]
     return AnswerTexts(
         views[0],
-        [*place_lines(position.case, results[0], position.attempt), *left],
+        lines,
+        lines,
         [*place_lines(position.case, results[1], 0), *right],
     )

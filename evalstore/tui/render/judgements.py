@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural
+from evalstore.display import plural, safe
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.verdicts import verdict_cell, when
@@ -20,22 +20,31 @@ if TYPE_CHECKING:
 def judgement_lines(
     cases: Cases, case: CaseRow, picked: int, feedback: Mapping[str, str]
 ) -> Iterator[StyledLine]:
-    """Of the picked candidate first; the feedback by the ids of the judgements."""
-    tags = f"  {' '.join(case.tags)}" if case.tags else ""
-    yield heading(case_name(case.file, case.row, case.prompt) + tags)
+    """Yield the case and its judgements, of the picked candidate first.
+
+    The feedback is under the ids of the judgements.
+    """
+    yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
-        result = case.results[number]
-        if result is None:
-            continue
-        cell = verdict_cell(result.word)
-        yield StyledLine(
-            (StyledSpan(f"{cell.text}  ", cell.colour), StyledSpan(cases.models[number]))
-        )
-        labels = cases.said.of(result)
-        ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
-        for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
-            yield from text_lines(text, indent=2)
-        yield from _label_lines(labels, result)
+        yield from candidate_lines(cases, case, number, feedback)
+
+
+def candidate_lines(
+    cases: Cases, case: CaseRow, number: int, feedback: Mapping[str, str]
+) -> Iterator[StyledLine]:
+    """Yield the verdict on one candidate with the feedback; nothing when it lacks the case."""
+    result = case.results[number]
+    if result is None:
+        return
+    cell = verdict_cell(result.word)
+    yield StyledLine(
+        (StyledSpan(f"{cell.text}  ", cell.colour), StyledSpan(safe(cases.models[number])))
+    )
+    labels = cases.said.of(result)
+    ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
+    for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
+        yield from text_lines(text, indent=2)
+    yield from _label_lines(labels, result)
 
 
 def _label_lines(labels: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 from textual.widgets import Input
 
 from evalstore.tui.render.case_table import case_cells, case_columns, case_title
 from evalstore.tui.screens.actions import CaseActionsPage
-from evalstore.tui.screens.case_feedback import CaseFeedback
+from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_candidates
+from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.screens.text_filter import TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
@@ -84,10 +86,11 @@ class CasesPage(CaseActionsPage):
     ]
     FOOTER = _FOOTER
     TITLE = "Cases"
+    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
+    PANELS: ClassVar[Mapping[str, str]] = {"cases": "Cases", "feedback": "Answer"}
     WAY = "{list.open} on a line of the runs"
     HELP = _HELP
     DEFAULT_CSS = """
-    CasesPage > TextView { height: 7; border-top: solid $panel; }
     CasesPage > #filter { padding: 0 1; display: none; }
     """
 
@@ -103,16 +106,17 @@ class CasesPage(CaseActionsPage):
         self.filter = TextFilter(
             self, show_matches=self.show_matches, show_progress=self.show_title
         )
-        self.feedback = CaseFeedback(self)
+        self.reader = CaseReader(self)
         self._typed = typed
 
     def compose(self) -> ComposeResult:
-        """The table above the feedback on the highlighted case."""
+        """The table, and below it or at its right the answer to the highlighted case."""
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
-        yield Grid(id="cases", marks=True)
-        yield self.feedback.view().add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="cases", marks=True)
+            yield self.reader.view().add_class("detail")
         yield self.filter.input_line()
         yield KeyFooter()
 
@@ -164,10 +168,10 @@ class CasesPage(CaseActionsPage):
         is_searching = bool(self.filter.progress)
         reason = listing.filtered.why_empty(query, is_searching=is_searching)
         self.set_empty(reason if is_empty else "")
-        grid.display = not is_empty
+        self.query_one("#panels").display = not is_empty
         self.show_title()
         if is_empty:
-            self.feedback.clear()
+            self.reader.clear()
 
     def show_title(self) -> None:
         """Show in the title which cases are in the table."""
@@ -245,8 +249,8 @@ class CasesPage(CaseActionsPage):
 
     @on(Grid.Moved, "#cases")
     def follow_cursor(self) -> None:
-        """Show the feedback on the highlighted case."""
-        self.feedback.show(self.listing.cases, self.case, self.grid.picked)
+        """Show the answer to the highlighted case."""
+        self.reader.show(self.listing.cases, self.case, self.grid.picked)
 
     @on(Grid.Chosen, "#cases")
     def open_line(self) -> None:
