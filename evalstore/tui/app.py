@@ -215,6 +215,12 @@ class Browser(App[None]):
                 self.focused.insert(event.character)
                 event.prevent_default()
 
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        from evalstore.tui.screens.palette import open_palette
+
+        open_palette(self)
+
     def action_help(self) -> None:
         """Help on this screen; on itself it ends."""
         if isinstance(self.screen, HelpPage):
@@ -243,14 +249,6 @@ class Browser(App[None]):
     ) -> None:
         """The cases of a run, or of the workspace; with a filter as typed, at a row of a file."""
         self.push_screen(CasesPage(revision, typed, place))
-
-    def show_file(self, file: str) -> None:
-        """The cases of a test file: of the run that is shown, or of the workspace."""
-        typed = f'file:"{file}"'
-        if isinstance(self.screen, CasesPage):
-            self.screen.filter.set(typed)
-        else:
-            self.show_cases(None, typed)
 
     def show_status(self) -> None:
         """The pending work."""

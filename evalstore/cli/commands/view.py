@@ -128,7 +128,7 @@ def _browse(
 
 
 def _require_terminal() -> None:
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise EvalstoreError("'view' needs an interactive terminal", hint=_TERMINAL_HINT)
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         raise EvalstoreError(

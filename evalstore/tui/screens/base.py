@@ -106,9 +106,6 @@ class BrowserApp(Protocol):
     ) -> None:
         """Open the cases of a run, or of the workspace; filtered, with the cursor at a place."""
 
-    def show_file(self, file: str) -> None:
-        """Show the cases of a test file: of the run that is shown, or of the workspace."""
-
     def show_status(self) -> None:
         """Open the pending work."""
 
