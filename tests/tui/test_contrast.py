@@ -75,7 +75,9 @@ def test_every_text_of_every_screen_can_be_read(
                 await pilot.pause()
                 if is_palette:  # choosing a theme closes it
                     await press(pilot, "ctrl+p")
-                    await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count > 0)
+                    await until(
+                        pilot, lambda: pilot.app.screen.query_one(OptionList).option_count > 0
+                    )
                 for text, style in painted(pilot):
                     if is_faint(text, style):
                         hard.setdefault(f"{scene.name}, {theme}: {style}", text)

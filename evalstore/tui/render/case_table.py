@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from evalstore.tui.state.case_query import Query
 
 
+_SPARSE = 8
+"""The width of the column of a candidate that has few of the cases."""
+
+
 def case_title(
     revision: str | None, listing: CaseListing, query: Query, progress: str
 ) -> Iterator[str]:
@@ -43,7 +47,9 @@ def case_columns(cases: Cases, filtered: FilteredCases, grouping: str) -> list[C
     """The file, the row, and a column for each candidate."""
     labelled = dict.fromkeys(cases.labelled, 14)  # with room for the sign of a person
     models = [
-        Column(model, max(labelled.get(model, 11), min(18, len(model))), picks=True, least=11)
+        Column(model, labelled.get(model, _SPARSE), picks=True)
+        if model in filtered.sparse_models and len(cases.models) > 1
+        else Column(model, max(labelled.get(model, 11), min(18, len(model))), picks=True, least=11)
         for model in cases.models
     ]
     by_file = grouping == "file"  # its name is above

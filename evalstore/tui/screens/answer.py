@@ -84,6 +84,8 @@ class AnswerPage(CaseActionsPage):
     AnswerPage #texts > TextView { width: 1fr; }
     AnswerPage #other { display: none; }
     AnswerPage.-wide #other { margin-left: 1; }
+    AnswerPage.-short #other { border-top: solid $faint; }
+    AnswerPage.-short #other:focus { border-top: heavy $text-primary; }
     """
 
     export_name = "answer"
