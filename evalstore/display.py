@@ -81,6 +81,13 @@ def count(number: int) -> str:
     return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.2f}M"
 
 
+def bytes_text(count: int) -> str:
+    """Return a number of bytes in few characters: `644 bytes`, `12.3 kB`, `4.56 MB`."""
+    if count < 1000:
+        return plural(count, "byte")
+    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.2f} MB"
+
+
 def percent(share: float | None) -> str:
     """A share as a percentage."""
     return "-" if share is None else f"{100 * share:.1f}%"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from evalstore.display import bytes_text
 from evalstore.errors import FileProblem
 from evalstore.judging.transcript import remarks_on
 from evalstore.values import AnswerRef, Json, Message, Part, SampleRef, Text
@@ -22,17 +23,21 @@ _HIDDEN = ("type", "revision", "given", "templates", "data", "turns")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
 
 
-def text_of(parts: Iterable[Part]) -> str:
-    """The text of a message or of instructions; files and answers are named."""
-    return "".join(map(_part, parts))
+def text_of(parts: Iterable[Part], sizes: Mapping[str, int] | None = None) -> str:
+    """Return the text of a message or of instructions; files and answers are named.
+
+    `sizes` are the bytes of files by id, as far as they are known.
+    """
+    return "".join(_part(part, sizes or {}) for part in parts)
 
 
-def _part(part: Part) -> str:
+def _part(part: Part, sizes: Mapping[str, int]) -> str:
     if isinstance(part, Text):
         return part.text
     if isinstance(part, AnswerRef | SampleRef):
         return str(part)
-    return f"[file {part.path}, {part.media_type}]"
+    size = f", {bytes_text(sizes[part.id])}" if part.id in sizes else ""
+    return f"[file {part.path}, {part.media_type}{size}]"
 
 
 def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from evalstore import deserialize, hashing
 from evalstore.display import short
@@ -22,7 +22,7 @@ from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
-from evalstore.values import Json, Reply
+from evalstore.values import FileRef, Json, Message, Part, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
@@ -43,6 +43,8 @@ class TurnView:
     """Who speaks."""
     answer: int | None = None
     """Which of the candidate's answers it is, from 1; None when the test says it."""
+    images: tuple[str, ...] = ()
+    """The ids of the images that it shows, in their order."""
 
 
 class WrittenCheck(NamedTuple):
@@ -257,10 +259,13 @@ def _said(
         deserialize.restore_messages((contents.find("prompt", prompt) or {}).get("messages", ())),
         deserialize.restore_messages((contents.find("test", test) or {}).get("messages", ())),
     )
+    files = [part.id for message in messages for part in message.parts if _is_file(part)]
+    sizes = {id: content["size"] for id, content in contents.load("file", files).items()}
     number = 0
     for message in messages:
         if not message.filled:
-            yield TurnView(message.role, text_of(message.parts), message.name or "")
+            text = text_of(message.parts, sizes)
+            yield TurnView(message.role, text, message.name or "", images=_images(message))
         elif number < len(turns) - 1:
             number += 1
             yield TurnView("assistant", answer_text(turns[number - 1]), answer=number)
@@ -268,6 +273,21 @@ def _said(
             yield TurnView("assistant", "", answer=0)
     if turns:
         yield TurnView("assistant", answer_text(turns[-1]), answer=len(turns))
+
+
+def _is_file(part: Part) -> TypeGuard[FileRef]:
+    return isinstance(part, FileRef)
+
+
+def _images(message: Message) -> tuple[str, ...]:
+    files = filter(_is_file, message.parts)
+    return tuple(part.id for part in files if part.media_type.startswith("image/"))
+
+
+def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the bytes of images by id; raises `EvalstoreError` when one is not stored."""
+    with open_store(location) as store:
+        return {id: file.data for id, file in store.load_files(ids).items()}
 
 
 def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:

@@ -80,7 +80,7 @@ def conversation(view: AnswerView) -> Iterator[TextBlock]:
     """What the candidate was shown, with its answers in their places."""
     for turn in view.said:
         if turn.answer is None:
-            yield TextBlock(turn_title(turn, view), turn.text)
+            yield TextBlock(turn_title(turn, view), turn.text, images=turn.images)
         elif turn.answer:
             yield TextBlock(turn_title(turn, view), turn.text, by_candidate=True)
         else:

@@ -13,7 +13,10 @@ _COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
 
 
 class StyledSpan(NamedTuple):
-    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none."""
+    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none.
+
+    A part of an image has two colours: `#rrggbb on #rrggbb`.
+    """
 
     text: str
     colour: str = ""
@@ -66,6 +69,8 @@ class TextBlock(NamedTuple):
     colour: str = ""
     by_candidate: bool = False
     """Whether the candidate has written it."""
+    images: tuple[str, ...] = ()
+    """The ids of the images that are shown below the text."""
     lines: tuple[StyledLine, ...] = ()
     """The same text in several colours; empty: it has one."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe
@@ -67,14 +67,19 @@ def result_facts(result: Result, attempt: int) -> list[str]:
     return facts
 
 
-def answer_lines(view: AnswerView, *, rendered: bool = False) -> Iterator[StyledLine]:
-    """Yield all of an answer but the verdicts; answers that are Markdown `rendered` as such."""
+def answer_lines(
+    view: AnswerView, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool = False
+) -> Iterator[StyledLine]:
+    """Yield all of an answer but the verdicts.
+
+    Answers that are Markdown are `rendered` as such, and messages with their `images`, by id.
+    """
     if not view.said:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
     for block in (*conversation(view), *criteria(view, SIGNS), *reasoning(view)):
         yield BLANK
-        yield from block_lines(block, rendered=rendered)
+        yield from block_lines(block, images, rendered=rendered)
     if view.together:
         yield BLANK
         yield heading("judged together")
@@ -83,8 +88,13 @@ def answer_lines(view: AnswerView, *, rendered: bool = False) -> Iterator[Styled
     yield from footer_lines(view, _now())
 
 
-def block_lines(block: TextBlock, *, rendered: bool) -> Iterator[StyledLine]:
-    """Yield a title and the text below it; an answer is `rendered` when it is Markdown or JSON."""
+def block_lines(
+    block: TextBlock, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool
+) -> Iterator[StyledLine]:
+    """Yield a title and the text below it.
+
+    With `rendered` an answer that is Markdown or JSON is laid out, and images are shown.
+    """
     title = heading(f"▌ {block.title}" if block.by_candidate else block.title)
     lines: Iterable[StyledLine] = block.lines or text_lines(block.text, block.colour)
     if block.by_candidate and rendered and (text := render_text(block.text)):
@@ -94,6 +104,9 @@ def block_lines(block: TextBlock, *, rendered: bool) -> Iterator[StyledLine]:
     yield title
     for line in lines:
         yield line._replace(indent=line.indent + _INDENT)
+    for id in block.images if rendered else ():
+        for line in images.get(id, ()):
+            yield line._replace(indent=_INDENT)
 
 
 def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:

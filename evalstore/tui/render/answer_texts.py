@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,11 +31,18 @@ class AnswerTexts:
         return self.rendered != self.lines
 
 
-def answer_texts(position: Position, result: Result, view: AnswerView, hint: str) -> AnswerTexts:
-    """One answer; a `hint` when it or a judgement is missing."""
+def answer_texts(
+    position: Position,
+    result: Result,
+    view: AnswerView,
+    images: Mapping[str, Sequence[StyledLine]],
+    hint: str,
+) -> AnswerTexts:
+    """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
     place = place_lines(position.case, result, position.attempt)
     verdicts = [*place, *verdict_lines(view, result, hint)]
-    lines, rendered = (list(answer_lines(view, rendered=rendered)) for rendered in (False, True))
+    lines = list(answer_lines(view, images))
+    rendered = list(answer_lines(view, images, rendered=True))
     return AnswerTexts(view, [*verdicts, *lines], [*verdicts, *rendered])
 
 

@@ -46,12 +46,15 @@ def reader_texts(
     picked: int,
     view: AnswerView,
     feedback: Mapping[str, str],
+    images: Mapping[str, Sequence[StyledLine]],
     hint: str,
     cut_note: str,
     *,
     is_brief: bool = False,
 ) -> ReaderTexts:
-    """Return the texts of a case; `feedback` on the other candidates, by the ids of judgements.
+    """Return the texts of a case.
+
+    `feedback` on the other candidates is by the ids of judgements, `images` are by their ids.
 
     `hint` says how to get what is missing, `cut_note` how to read all of a text that is cut.
     With `is_brief` the message of the user is one line.
@@ -72,7 +75,7 @@ def reader_texts(
             for line in (
                 question_lines(block.text)
                 if is_brief and not block.by_candidate
-                else _shortened(block, cut_note, rendered)
+                else _shortened(block, images, cut_note, rendered)
             )
         ]
         return [*place_lines(case, result, 0), *exchange, *verdicts, *others]
@@ -88,12 +91,17 @@ def _exchange(view: AnswerView) -> list[TextBlock]:
     return [*users[-1:], *answers]
 
 
-def _shortened(block: TextBlock, cut_note: str, rendered: bool) -> Iterator[StyledLine]:
+def _shortened(
+    block: TextBlock,
+    images: Mapping[str, Sequence[StyledLine]],
+    cut_note: str,
+    rendered: bool,
+) -> Iterator[StyledLine]:
     """The beginning of a block; a note says how much is left out."""
     most = _ANSWER if block.by_candidate else _USER
     start = "\n".join(block.text[: most.characters].split("\n")[: most.lines])
     yield BLANK
-    yield from block_lines(block._replace(text=start), rendered=rendered)
+    yield from block_lines(block._replace(text=start), images, rendered=rendered)
     if left := len(block.text) - len(start):
         words = f"… {plural(left, 'more character')}{cut_note}"
         yield from text_lines(words, "faint", 2)

@@ -13,6 +13,7 @@ from evalstore.results import Result
 from evalstore.tui.render.answer import place_lines
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts
 from evalstore.tui.render.export import ExportedAnswer
+from evalstore.tui.render.image import IMAGE_WIDTH, read_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.render.markdown_text import LONGEST
 from evalstore.tui.screens.actions import CaseActionsPage
@@ -159,6 +160,7 @@ class AnswerPage(CaseActionsPage):
         navigator, source = self.navigator, self.source
         position, result, beside = navigator.position, navigator.result, navigator.beside
         session, run = navigator.session, navigator.cases.run
+        shows_images = not self.app.no_color and self.size.width > IMAGE_WIDTH
         hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
         self._show_title(reading=True)
         if not stay:
@@ -172,7 +174,8 @@ class AnswerPage(CaseActionsPage):
         def work() -> AnswerTexts:
             view = view_of(result, session)
             if beside is None:
-                return answer_texts(position, result, view, hint)
+                images = read_images(view, source.images) if shows_images else {}
+                return answer_texts(position, result, view, images, hint)
             other = view_of(beside, next(iter(beside.sessions), None))
             return compared_texts(position, (result, beside), (view, other))
 

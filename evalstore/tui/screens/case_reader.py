@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evalstore.tui.render.image import IMAGE_WIDTH, read_images
 from evalstore.tui.render.judgements import judgement_lines
 from evalstore.tui.render.reader import ReaderTexts, reader_texts
 from evalstore.tui.widgets.text_view import TextView
@@ -80,6 +81,7 @@ class CaseReader:
         others = [other for other in case.results if other and other is not result]
         judgements = [id for other in others for id in other.evaluations]
         is_brief = self._view.size.height < _FEW_LINES
+        shows_images = not page.app.no_color and self._view.size.width > IMAGE_WIDTH
         hint, cut_note = page.with_keys(_MISSING), page.with_keys(_CUT)
 
         def read() -> ReaderTexts:
@@ -89,8 +91,9 @@ class CaseReader:
                 lines = list(judgement_lines(cases, case, picked, feedback))
                 return ReaderTexts(lines, lines)
             view = _read_answer(page, cases, result)
+            images = read_images(view, source.images) if shows_images and not is_brief else {}
             return reader_texts(
-                cases, case, picked, view, feedback, hint, cut_note, is_brief=is_brief
+                cases, case, picked, view, feedback, images, hint, cut_note, is_brief=is_brief
             )
 
         def show(texts: ReaderTexts) -> None:

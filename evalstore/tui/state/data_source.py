@@ -95,6 +95,12 @@ class WorkspaceSource:
 
         return answer.question_of(self.location, result, run)
 
+    def images(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of the images of a test by id."""
+        from evalstore.operations.views import answer
+
+        return answer.read_images(self.location, ids)
+
     def versions(self, file: str, row: str) -> list[Version]:
         """The versions of a test, newest first."""
         from evalstore.operations.views import test_history

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -112,6 +113,12 @@ class TextView(ScrollView, can_focus=True):
         """Wrap again."""
         self._wrap()
 
+    def _style(self, colour: str) -> Style:
+        """The style of a name, or of the two colours of a piece of an image."""
+        if colour.startswith("#"):
+            return Style.parse(colour)
+        return self.get_component_rich_style(f"reader--{colour}", partial=True)
+
     def render_line(self, y: int) -> Strip:
         """One line."""
         width = self.scrollable_content_region.width
@@ -122,9 +129,7 @@ class TextView(ScrollView, can_focus=True):
         segments = [
             Segment(
                 span.text,
-                base + self.get_component_rich_style(f"reader--{span.colour}", partial=True)
-                if span.colour
-                else base,
+                base + self._style(span.colour) if span.colour else base,
             )
             for span in self._wrapped[number]
         ]

@@ -16,7 +16,6 @@ from evalstore.planning.options import Location
 from evalstore.results import Result
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
-from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
@@ -121,7 +120,7 @@ def test_tab_moves_the_focus_to_the_reader_which_scrolls(workspace: Path) -> Non
         await press(pilot, "G")
         assert reader.scroll_y == reader.max_scroll_y > 80
         await press(pilot, "shift+tab")
-        assert isinstance(pilot.app.focused, Grid)
+        assert page_of(pilot).grid.has_focus
 
     drive(scenario, revision="@")
 
