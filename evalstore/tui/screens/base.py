@@ -181,6 +181,8 @@ class Page(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back", id="page.back"),
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
+        Binding("tab", "app.focus_next", "Next panel", show=False, id="panel.next"),
+        Binding("shift+tab", "app.focus_previous", "Previous panel", show=False, id="panel.last"),
         HELP_KEYS,
     ]
 

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 _HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer.
-Below is what was said of the case under the cursor, first of the candidate in the selected column.
+Below, or at the right of it in a wide terminal, is the case under the cursor: the last message of
+the user, the answer of the candidate in the selected column, the verdicts on it with what was said,
+then those on the other candidates. {panel.next} moves the focus between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
