@@ -223,7 +223,7 @@ def test_every_turn_files_and_the_system_prompt_are_shown(workspace: Path) -> No
         await press(pilot, "enter")
         text = text_of(pilot)
         assert "\nsystem\nBe brief.\n" in text
-        assert "[file a.txt, text/plain]" in text
+        assert "[file a.txt, text/plain, 7 bytes]" in text
         laid = '{\n  "a": [\n    1,\n    {\n      "b": "c"\n    }\n  ],\n  "d": {}\n}\n'
         assert f"▌ answer 1 of 2\n{laid}" in text
         assert f"▌ answer 2 of 2\n{laid}" in text
@@ -350,7 +350,8 @@ def test_plain_answers_have_nothing_to_be_rendered(workspace: Path) -> None:
         await press(pilot, "n", "enter", "m")
         assert "the answer is not Markdown" in screen(pilot)
         await press(pilot, "b", "m")
-        assert "side by side are shown as they are written" in screen(pilot)
+        (*_, last) = pilot.app._notifications
+        assert last.message == "answers side by side are shown as they are written"
 
     drive(scenario, revision="@", messages=True)
 

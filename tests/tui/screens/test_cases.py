@@ -118,7 +118,7 @@ def test_tab_moves_the_focus_to_the_reader_which_scrolls(workspace: Path) -> Non
         await press(pilot, "j", "pagedown")
         assert reader.scroll_y > 5
         await press(pilot, "G")
-        assert reader.scroll_y == reader.max_scroll_y > 80
+        await until(pilot, lambda: reader.scroll_y == reader.max_scroll_y > 80)
         await press(pilot, "shift+tab")
         assert page_of(pilot).grid.has_focus
 
