@@ -7,7 +7,6 @@ that an answer cannot move the cursor or change colours.
 from __future__ import annotations
 
 import json
-import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable
@@ -23,7 +22,6 @@ _BEFORE = 20
 
 _MEASURED = 500
 """The most texts that are measured."""
-_ENTITY = re.compile(r"&#?\w+;")
 
 
 def safe(text: str, *, lines: bool = False) -> str:
@@ -39,19 +37,6 @@ def safe(text: str, *, lines: bool = False) -> str:
         else character.encode("unicode_escape").decode()
         for character in text
     )
-
-
-def safe_markdown(text: str) -> str:
-    """Return safe Markdown, in which characters may also be entities such as `&#x202e;`."""
-    if "&" not in text:
-        return safe(text, lines=True)
-    from html import unescape
-
-    def spelled(match: re.Match[str]) -> str:
-        unescaped = unescape(match[0])
-        return match[0] if unescaped in ("\n", "\t") or unescaped.isprintable() else safe(unescaped)
-
-    return _ENTITY.sub(spelled, safe(text, lines=True))
 
 
 def short(id: str) -> str:
@@ -103,6 +88,13 @@ def count(number: int) -> str:
     if number < 1000:
         return str(number)
     return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.2f}M"
+
+
+def bytes_text(count: int) -> str:
+    """Return a number of bytes in few characters: `644 bytes`, `12.3 kB`, `4.56 MB`."""
+    if count < 1000:
+        return plural(count, "byte")
+    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.2f} MB"
 
 
 def percent(share: float | None) -> str:

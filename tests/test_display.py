@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.display import clip, columns_of, likely_price, safe_markdown, widest
+from evalstore.display import clip, columns_of, likely_price, widest
 
 
 @pytest.mark.parametrize(
@@ -31,14 +31,6 @@ def test_a_text_is_cut_to_the_columns_it_takes(text: str, columns: int, shown: s
 def test_a_text_of_a_megabyte_is_cut_at_once() -> None:
     """Letter by letter from its end it would take hours."""
     assert clip("Release candidate. " * 50_000, 20) == "Release candidate. …"
-
-
-def test_an_entity_of_markdown_is_no_way_around() -> None:
-    """What is not a character at all, such as 27, is none for whoever renders it, either."""
-    text = "a &#x202e;b &#27;[31m &rlm; &amp; &lt;b&gt; &#10; &nosuch; \u202e"
-    assert safe_markdown(text) == (
-        r"a \u202eb &#27;[31m \u200f &amp; &lt;b&gt; &#10; &nosuch; \u202e"
-    )
 
 
 def test_the_widest_of_very_many_texts() -> None:

@@ -1,4 +1,4 @@
-"""Reads YAML 1.2 (core schema).
+"""Reads YAML 1.2 (core schema), and writes values as YAML.
 
 Only `true`/`false` are booleans, there are no dates and no merge keys, a duplicate key
 and a key that is not a scalar are errors. So `Yes`, `No` and `2013-04-13` stay text. Every
@@ -48,6 +48,22 @@ class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignor
 
 for _name, _pattern, _first in _RESOLVERS:
     _CoreLoader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
+
+
+class _CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes texts of several lines as blocks, and no anchors."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write a value that occurs twice twice."""
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text.strip("\n") else None
+    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
+
+
+_CoreDumper.add_representer(str, _represent_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +185,17 @@ def read_yaml(
         raise FileProblem(f"a character that YAML does not allow: {error.reason}", line) from error
     finally:
         loader.dispose()
+
+
+def write_yaml(value: Json) -> str:
+    """Return a value as YAML in block style, with the fields of mappings in their order.
+
+    Characters that are not printable are written as escapes.
+    """
+    text: str = yaml.dump(
+        value, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=1 << 20
+    )
+    return text.removesuffix("...\n").removesuffix("\n")
 
 
 def read_json(text: str) -> Document:

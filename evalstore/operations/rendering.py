@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from evalstore.display import bytes_text
+from evalstore.errors import FileProblem
 from evalstore.judging.transcript import remarks_on
 from evalstore.values import AnswerRef, Json, Message, Part, SampleRef, Text
 
@@ -21,17 +23,21 @@ _HIDDEN = ("type", "revision", "given", "templates", "data", "turns")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
 
 
-def text_of(parts: Iterable[Part]) -> str:
-    """Return the text of a message or of instructions, with names in place of files and answers."""
-    return "".join(map(_part, parts))
+def text_of(parts: Iterable[Part], sizes: Mapping[str, int] | None = None) -> str:
+    """Return the text of a message or of instructions; files and answers are named.
+
+    `sizes` are the bytes of files by id, as far as they are known.
+    """
+    return "".join(_part(part, sizes or {}) for part in parts)
 
 
-def _part(part: Part) -> str:
+def _part(part: Part, sizes: Mapping[str, int]) -> str:
     if isinstance(part, Text):
         return part.text
     if isinstance(part, AnswerRef | SampleRef):
         return str(part)
-    return f"[file {part.path}, {part.media_type}]"
+    size = f", {bytes_text(sizes[part.id])}" if part.id in sizes else ""
+    return f"[file {part.path}, {part.media_type}{size}]"
 
 
 def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -62,11 +68,35 @@ def settings_of(check: Json) -> dict[str, Json]:
     return settings
 
 
-def check_text(check: Json) -> str:
-    """Return a check in one line, as its author wrote it."""
+def check_yaml(check: Json) -> str:
+    """Return a check in YAML, as its author may have written it: `type: value` and settings."""
+    from evalstore.checks import find_kind
+    from evalstore.files.yaml12 import write_yaml
+
+    name = str(check.get("type", ""))
     settings = settings_of(check)
-    shown = json.dumps(settings, ensure_ascii=False) if settings else ""
-    return f"{check.get('type', '')} {shown}".rstrip()
+    kind = find_kind(name)
+    if name in settings:
+        written: Json = {name: settings.pop(name), **settings}
+    elif kind and kind.main and kind.main in settings:
+        value = settings.pop(kind.main)
+        written = {name: value, **settings}
+        if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], dict | list):
+            short = {name: value[0], **settings}
+            written = short if _reads_as(short, check) else written
+    else:
+        written = {name: settings} if settings else name
+    return write_yaml(written)
+
+
+def _reads_as(written: Json, check: Json) -> bool:
+    """Return whether a check that is written like this has this canonical form."""
+    from evalstore.checks.parser import read_check
+
+    try:
+        return bool(read_check(written) == check)
+    except FileProblem:
+        return False
 
 
 def pretty_json(text: str) -> str:

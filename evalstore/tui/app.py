@@ -33,7 +33,6 @@ from evalstore.tui.screens.test_history import TestHistoryPage
 from evalstore.tui.signals import end_at_signals
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.key_names import key_name
-from evalstore.tui.widgets.markdown_view import MarkdownView
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
@@ -216,6 +215,12 @@ class Browser(App[None]):
                 self.focused.insert(event.character)
                 event.prevent_default()
 
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        from evalstore.tui.screens.palette import open_palette
+
+        open_palette(self)
+
     def action_help(self) -> None:
         """Help on this screen; on itself it ends."""
         if isinstance(self.screen, HelpPage):
@@ -255,14 +260,6 @@ class Browser(App[None]):
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
         self.show_cases(run)
-
-    def show_file(self, file: str) -> None:
-        """The cases of a test file: of the run that is shown, or of the workspace."""
-        typed = f'file:"{file}"'
-        if isinstance(self.screen, CasesPage):
-            self.screen.filter.set(typed)
-        else:
-            self.show_cases(None, typed)
 
     def show_status(self) -> None:
         """The pending work."""
@@ -323,5 +320,5 @@ PAGES: Sequence[type[Page]] = (
     TestHistoryPage,
 )
 """All screens: the first one, then by their titles."""
-REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView, MarkdownView))
+REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView))
 """The actions of all screens and widgets."""

@@ -37,7 +37,7 @@ def _in_browser(row: int) -> list[str]:
     result = cases(Location(Path.cwd()), None).rows[row].results[0]
     assert result
     view = session_of(Location(Path.cwd()), result.sessions[0], result)
-    lines = [*verdict_lines(view, result, ""), *answer_lines(view)]
+    lines = [*verdict_lines(view, result, ""), *answer_lines(view, {})]
     return normalise("\n".join("".join(span.text for span in line.spans) for line in lines)).split(
         "\n"
     )

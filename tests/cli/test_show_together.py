@@ -121,7 +121,7 @@ def test_a_check_is_shown_as_its_author_has_written_it(written: Path, evalstore:
     write(written, TURNS)
     evalstore("run")
     shown = evalstore("show", "@:tests/t.md").stdout
-    assert 'check: contains {"actual": "{{first}}", "contains": "Cold"}\n' in shown
+    assert "check:\n        contains: Cold\n        actual: '{{first}}'\n" in shown
     assert "instructions: The answer must be warm, unlike [answer 1]\n" in shown
 
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.operations.rendering import answer_text, pretty_json
+from evalstore.checks.parser import read_check
+from evalstore.files.yaml12 import read_yaml
+from evalstore.operations.rendering import answer_text, check_yaml, pretty_json
 from evalstore.values import Reply, ToolCall
 
 documents = st.recursive(
@@ -59,3 +61,38 @@ def test_an_answer_tells_why_there_is_no_more_of_it() -> None:
     assert answer_text(withheld) == (
         "[There is no answer: the provider's content filter withheld it]"
     )
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "contains: hello",
+        "containsAny:\n- a\n- b",
+        "contains: hello\nnot: true\nname: polite",
+        "length:\n  unit: words\n  max: 25",
+        "regex: ^\\d+$",
+        "equals: |-\n  two\n  lines",
+        "toolCalls:\n- name: check\n  arguments:\n    bike: cargo",
+        "noToolCalls",
+        "equals: 'true'",
+        "equals: é 漢字",
+    ],
+)
+def test_a_check_is_shown_in_yaml_as_it_is_written(written: str) -> None:
+    check = read_check(read_yaml(written).value)
+    shown = check_yaml(check)
+    assert read_check(read_yaml(shown).value) == check
+    assert shown == written
+
+
+def test_a_check_that_was_filled_in_is_shown_as_its_author_wrote_it() -> None:
+    check = {
+        "type": "contains",
+        "revision": 1,
+        "given": {"contains": "{{bike}}", "ignoreCase": True},
+        "templates": [[["contains"], "{{bike}}"]],
+        "turns": {"bike": 0},
+    }
+    assert check_yaml(check) == "contains: '{{bike}}'\nignoreCase: true"
+    assert check_yaml({"type": "gone", "revision": 1, "limit": 3}) == "gone:\n  limit: 3"
+    assert check_yaml({"type": "gone", "text": "\x1b[31m"}) == 'gone:\n  text: "\\e[31m"'

@@ -63,7 +63,7 @@ def _will_search(shown: Screen[Any]) -> bool:
     if isinstance(shown, ComparePage):
         return shown.history.is_due
     if isinstance(shown, CasesPage):
-        return bool(shown.filter.progress) or shown.figures.history.is_due
+        return any((shown.filter.progress, shown.figures.history.is_due, shown.reader.is_waiting))
     return False
 
 
@@ -120,6 +120,7 @@ def drive(
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._REST", 0),
             mock.patch("evalstore.tui.screens.history_reader._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.case_reader._PAUSE_SECONDS", _MOMENT),
         ):
             await opened(app)
 

@@ -72,11 +72,15 @@ class Terminal:
         """Make the terminal larger or smaller."""
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
-    def run(self, *arguments: str, **variables: str) -> None:
-        """Start the program; when it has ended its exit code is shown."""
+    def run(self, *arguments: str, stderr: str = "", **variables: str) -> None:
+        """Start the program, its stderr in a file if one is named.
+
+        When it has ended its exit code is shown.
+        """
         before = "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
         command = shlex.join([sys.executable, "-m", "evalstore", *arguments])
-        self.type(f"clear; {before}{command}; echo code=$?=")
+        redirection = f" 2>{shlex.quote(stderr)}" if stderr else ""
+        self.type(f"clear; {before}{command}{redirection}; echo code=$?=")
         self.press("Enter")
 
     def signal(self, name: str) -> None:

@@ -263,7 +263,7 @@ def test_nothing_is_written_into_another_store_when_the_store_has_gone(workspace
         assert not store.exists()
         aside.replace(store)
         await press(pilot, "enter")
-        assert "✎ fail" in screen(pilot)
+        assert "✗ fail  by " in screen(pilot)
 
     drive(scenario, revision="@")
 

@@ -35,6 +35,38 @@ class Scene(NamedTuple):
 
 
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
+RECORDED = """\
+---
+answer: |
+  # Steps
+
+  1. Ask for a **warm** coat, see [the shop](https://shop.example/coats).
+  2. Run `coat()`:
+
+     ```python
+     def coat(size):  # any size
+         return "warm" if size > 40 else None
+     ```
+
+  | size | *price* |
+  |------|---------|
+  | 38   | 90      |
+
+  > Cold hands, warm heart.
+tags: [written]
+---
+
+# 👤
+
+What do I need in Lima?
+
+---
+
+~~~checks
+- contains: coat
+- {regex: "^cold", ignoreCase: true, name: is it cold}
+~~~
+"""
 BROKEN = "---\ntags: [\n---\n"
 WALKS = {
     "browsing": (
@@ -48,8 +80,7 @@ WALKS = {
         Scene("cases marked", ("t", "t", "space", "space")),
         Scene("answer", ("g", "n", "enter")),
         Scene("answer beside another", ("b",)),
-        Scene("answer as Markdown", ("b", "m")),
-        Scene("question about a label", ("m", "f")),
+        Scene("question about a label", ("b", "f")),
         Scene("question about a file", ("escape", "o")),
         Scene("versions", ("escape", "v")),
         Scene("comparison of candidates", ("escape", "escape", "x")),
@@ -57,12 +88,19 @@ WALKS = {
         Scene("statistics by file", ("4",)),
     ),
     "acting": (
-        Scene("history of a workspace with something to do", ("r",), {"tests/new.md": NEW}),
+        Scene(
+            "history of a workspace with something to do",
+            ("r",),
+            {"tests/new.md": NEW, "tests/recorded.md": RECORDED},
+        ),
         Scene("pending work", ("w",)),
         Scene("plan", ("R",)),
         Scene("end of a run", ("enter",)),
         Scene("cases of the workspace", ("escape", "escape", "up", "up", "enter")),
-        Scene("comparison of runs", ("escape", "down", "d")),
+        Scene("cases with an answer in Markdown", ("slash", *"tag:written", "enter", "l", "l")),
+        Scene("answer in Markdown", ("enter",)),
+        Scene("answer as it is written", ("m",)),
+        Scene("comparison of runs", ("escape", "escape", "escape", "down", "d")),
         Scene("nothing to do", ("escape", "R")),
         Scene(
             "error in a file", ("escape", "up", "enter"), {"tests/new.md": "---\ntags: [\n---\n"}

@@ -141,6 +141,15 @@ def test_without_colours_nothing_is_painted(
         assert page.ended() == 0
 
 
+def test_stderr_may_be_a_file(workspace: Path) -> None:
+    with terminal(workspace) as page:
+        page.run("view", "@", stderr="log")
+        page.shows("✗ fail", "✓ pass")
+        page.press("q")
+        assert page.ended() == 0
+    assert not (workspace / "log").read_bytes()
+
+
 def test_a_terminal_that_cannot_be_drawn_on_is_told(workspace: Path) -> None:
     with terminal(workspace) as page:
         page.run("view", TERM="dumb")

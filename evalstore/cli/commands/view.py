@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,7 +120,8 @@ def _browse(
     warnings: list[str] = []  # the screen belongs to the browser until it ends
     location = replace(here(), warn=warnings.append)
     browser = Browser(WorkspaceSource(location, offline=offline, max_cost=max_cost), revision, look)
-    browser.run()
+    with _drawing_on_a_terminal():
+        browser.run()
     for warning in warnings:
         output.warn(warning)
     for label in browser.unsaved_labels:
@@ -128,7 +131,7 @@ def _browse(
 
 
 def _require_terminal() -> None:
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise EvalstoreError("'view' needs an interactive terminal", hint=_TERMINAL_HINT)
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         raise EvalstoreError(
@@ -137,6 +140,18 @@ def _require_terminal() -> None:
         )
     for name in ("COLUMNS", "LINES"):  # the terminal itself knows, also when it changes
         os.environ.pop(name, None)
+
+
+@contextmanager
+def _drawing_on_a_terminal() -> Iterator[None]:
+    """Let Textual, which draws on the original stderr, draw on stdout when stderr is a file."""
+    stderr = sys.__stderr__
+    if stderr is not None and not stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        sys.__stderr__ = stderr  # type: ignore[misc]
 
 
 def _set_colours() -> None:

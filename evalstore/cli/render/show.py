@@ -14,7 +14,7 @@ from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
-from evalstore.operations.rendering import check_text, text_of
+from evalstore.operations.rendering import check_yaml, text_of
 from evalstore.operations.show import ShownItem
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import TextBlock
@@ -287,7 +287,7 @@ def _print_told(evaluation: Json, indent: str = "") -> None:
         indent,
     )
     for check in evaluation.get("checks", ()):
-        _block("check", check_text(check), indent)
+        _block("check", check_yaml(check), indent)
 
 
 def _block(name: str, text: str, indent: str = "") -> None:

@@ -10,20 +10,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from evalstore import deserialize, hashing
 from evalstore.display import short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts
-from evalstore.operations.rendering import answer_text, check_text, joined, text_of
+from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.values import Json, Reply
+from evalstore.values import FileRef, Json, Message, Part, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
@@ -44,6 +44,17 @@ class TurnView:
     """The name of the speaker; empty if there is none."""
     answer: int | None = None
     """The number of the candidate's answer, from 1; 0 if it is missing; None for a test's turn."""
+    images: tuple[str, ...] = ()
+    """The ids of the images in the message, in their order."""
+
+
+class WrittenCheck(NamedTuple):
+    """A check of an evaluation version."""
+
+    name: str
+    """The name of the check, or its type; its results have the same name."""
+    text: str
+    """The check in YAML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +62,7 @@ class Criteria:
     """The instructions and checks of an evaluation version."""
 
     instructions: str
-    checks: tuple[str, ...]
-    """The checks, each in one line."""
+    checks: tuple[WrittenCheck, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +273,13 @@ def _said(
         deserialize.restore_messages((contents.find("prompt", prompt) or {}).get("messages", ())),
         deserialize.restore_messages((contents.find("test", test) or {}).get("messages", ())),
     )
+    files = [part.id for message in messages for part in message.parts if _is_file(part)]
+    sizes = {id: content["size"] for id, content in contents.load("file", files).items()}
     number = 0
     for message in messages:
         if not message.filled:
-            yield TurnView(message.role, text_of(message.parts), message.name or "")
+            text = text_of(message.parts, sizes)
+            yield TurnView(message.role, text, message.name or "", images=_images(message))
         elif number < len(turns) - 1:
             number += 1
             yield TurnView("assistant", answer_text(turns[number - 1]), answer=number)
@@ -276,13 +289,31 @@ def _said(
         yield TurnView("assistant", answer_text(turns[-1]), answer=len(turns))
 
 
+def _is_file(part: Part) -> TypeGuard[FileRef]:
+    return isinstance(part, FileRef)
+
+
+def _images(message: Message) -> tuple[str, ...]:
+    files = filter(_is_file, message.parts)
+    return tuple(part.id for part in files if part.media_type.startswith("image/"))
+
+
+def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the bytes of images by id; raises `EvalstoreError` when one is not stored."""
+    with open_store(location) as store:
+        return {id: file.data for id, file in store.load_files(ids).items()}
+
+
 def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
     evaluations = list(dict.fromkeys(ids))
     loaded = contents.load("evaluation", evaluations)
     return {
         id: Criteria(
             text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
-            tuple(map(check_text, loaded[id].get("checks", ()))),
+            tuple(
+                WrittenCheck(str(check.get("name") or check.get("type") or ""), check_yaml(check))
+                for check in loaded[id].get("checks", ())
+            ),
         )
         for id in evaluations
         if id in loaded

@@ -20,8 +20,13 @@ from evalstore.operations.views.styled_text import (
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.answer import AnswerView, SessionFacts, TurnView
-    from evalstore.operations.views.judgements import JudgementView
+    from evalstore.operations.views.answer import (
+        AnswerView,
+        SessionFacts,
+        TurnView,
+        WrittenCheck,
+    )
+    from evalstore.operations.views.judgements import CheckResult, JudgementView
 
 _INDENT = 2
 _SHOWN = 120
@@ -75,7 +80,7 @@ def conversation(view: AnswerView) -> Iterator[TextBlock]:
     """Yield the messages of the conversation, with the candidate's answers in their places."""
     for turn in view.said:
         if turn.answer is None:
-            yield TextBlock(turn_title(turn, view), turn.text)
+            yield TextBlock(turn_title(turn, view), turn.text, images=turn.images)
         elif turn.answer:
             yield TextBlock(turn_title(turn, view), turn.text, by_candidate=True)
         else:
@@ -91,7 +96,7 @@ def turn_title(turn: TurnView, view: AnswerView) -> str:
     return which if turn.answer else "assistant"
 
 
-def criteria(view: AnswerView) -> Iterator[TextBlock]:
+def criteria(view: AnswerView, signs: Mapping[str, str] | None = None) -> Iterator[TextBlock]:
     """Yield the instructions and checks of evaluators, those of the case first."""
     for number, (id, shown) in enumerate(view.told.items()):
         judgements = [judgement for judgement in view.opinions if judgement.evaluation == id]
@@ -109,7 +114,35 @@ def criteria(view: AnswerView) -> Iterator[TextBlock]:
         if shown.instructions:
             yield TextBlock(f"instructions{which}", shown.instructions, colour)
         if shown.checks:
-            yield TextBlock(f"checks{which}", "\n".join(shown.checks), colour)
+            results = next((judgement.checks for judgement in judgements if judgement.checks), ())
+            lines = tuple(_check_lines(shown.checks, results, colour, signs or {}))
+            text = "\n".join(" " * line.indent + line.text for line in lines)
+            yield TextBlock(f"checks{which}", text, colour, lines=lines)
+
+
+def _check_lines(
+    checks: Sequence[WrittenCheck],
+    results: Sequence[CheckResult],
+    colour: str,
+    signs: Mapping[str, str],
+) -> Iterator[StyledLine]:
+    """Checks as a list in YAML, the result of each in a comment below it."""
+    left = list(results)
+    for check in checks:
+        for number, line in enumerate(text_lines(check.text, colour, 2)):
+            if number:
+                yield line
+            else:
+                yield StyledLine((StyledSpan("- ", colour), *line.spans), 0, 2)
+        result = next((result for result in left if result.name == check.name), None)
+        if result is None:
+            continue
+        left.remove(result)
+        verdict = verdict_span(result.verdict, signs)
+        feedback = f": {result.feedback}" if result.feedback else ""
+        for line in text_lines(f"# {verdict.text}{feedback}", verdict.colour, 2):
+            first = line.text.startswith("# ")
+            yield line if first else StyledLine((StyledSpan("# "), *line.spans), 2)
 
 
 def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:

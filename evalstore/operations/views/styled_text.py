@@ -13,17 +13,22 @@ _COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
 
 
 class StyledSpan(NamedTuple):
-    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or empty."""
+    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or empty.
+
+    A part of an image has two colours: `#rrggbb on #rrggbb`.
+    """
 
     text: str
     colour: str = ""
 
 
 class StyledLine(NamedTuple):
-    """A line before it is wrapped; the wrapped rest is indented."""
+    """A line before it is wrapped; wrapped rows begin at the indent and the hang."""
 
     spans: tuple[StyledSpan, ...]
     indent: int = 0
+    hang: int = 0
+    """How much further to the right than the first row the others begin."""
 
     @property
     def text(self) -> str:
@@ -64,6 +69,10 @@ class TextBlock(NamedTuple):
     colour: str = ""
     by_candidate: bool = False
     """Whether the candidate wrote the text."""
+    images: tuple[str, ...] = ()
+    """The ids of the images that are shown below the text."""
+    lines: tuple[StyledLine, ...] = ()
+    """The same text in several colours; empty: it has one."""
 
 
 def verdict_span(word: str, signs: Mapping[str, str]) -> StyledSpan:

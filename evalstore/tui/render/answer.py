@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe
@@ -21,11 +21,13 @@ from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
     StyledSpan,
+    TextBlock,
     heading,
     marked_spans,
     text_lines,
 )
 from evalstore.reports.word_diff import compare_side_by_side
+from evalstore.tui.render.markdown_text import render_text
 from evalstore.tui.render.pair import MIN_SHARED, question_lines
 from evalstore.tui.render.verdicts import verdict_cell
 from evalstore.tui.state.verdict_order import SIGNS
@@ -65,21 +67,46 @@ def result_facts(result: Result, attempt: int) -> list[str]:
     return facts
 
 
-def answer_lines(view: AnswerView) -> Iterator[StyledLine]:
-    """All of an answer but the verdicts."""
+def answer_lines(
+    view: AnswerView, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool = False
+) -> Iterator[StyledLine]:
+    """Yield all of an answer but the verdicts.
+
+    Answers that are Markdown are `rendered` as such, and messages with their `images`, by id.
+    """
     if not view.said:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
-    for block in (*conversation(view), *criteria(view), *reasoning(view)):
+    for block in (*conversation(view), *criteria(view, SIGNS), *reasoning(view)):
         yield BLANK
-        yield heading(f"▌ {block.title}" if block.by_candidate else block.title)
-        yield from text_lines(block.text, block.colour, _INDENT)
+        yield from block_lines(block, images, rendered=rendered)
     if view.together:
         yield BLANK
         yield heading("judged together")
         yield from together_lines(view)
     yield BLANK
     yield from footer_lines(view, _now())
+
+
+def block_lines(
+    block: TextBlock, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool
+) -> Iterator[StyledLine]:
+    """Yield a title and the text below it.
+
+    With `rendered` an answer that is Markdown or JSON is laid out, and images are shown.
+    """
+    title = heading(f"▌ {block.title}" if block.by_candidate else block.title)
+    lines: Iterable[StyledLine] = block.lines or text_lines(block.text, block.colour)
+    if block.by_candidate and rendered and (text := render_text(block.text)):
+        lines = text.lines
+        if text.is_markdown:
+            title = title._replace(spans=(*title.spans, StyledSpan("  as Markdown", "faint")))
+    yield title
+    for line in lines:
+        yield line._replace(indent=line.indent + _INDENT)
+    for id in block.images if rendered else ():
+        for line in images.get(id, ()):
+            yield line._replace(indent=_INDENT)
 
 
 def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
@@ -111,23 +138,23 @@ def compared_lines(
 ) -> tuple[list[StyledLine], list[StyledLine]]:
     """Two answers below the question, with the words marked that the other one does not have."""
     differences = compare_side_by_side(first.answer, second.answer)
-    note = ""
+    is_marked = None not in (first.id, second.id)
     if first.answer and second.answer:
         same = sum(
             len(piece.text) for line in differences[0] for piece in line if not piece.differs
         )
         if same < MIN_SHARED * max(len(first.answer), len(second.answer)):
-            note = "(too different for a comparison word by word)"
+            is_marked = False
     sides: list[list[StyledLine]] = []
     for number, view in enumerate((first, second)):
         users = [turn.text for turn in view.said if turn.role == "user" and turn.answer is None]
         lines = [*question_lines(users[-1] if users else ""), BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
-        elif note or None in (first.id, second.id):
-            lines += [*(text_lines(note, "faint") if note else ()), *text_lines(view.answer)]
-        else:
+        elif is_marked:
             lines += [_piece_line(pieces, ("old", "new")[number]) for pieces in differences[number]]
+        else:
+            lines += text_lines(view.answer)
         for judgement in view.opinions:
             if not judgement.why_not:
                 lines += _judgement(judgement)

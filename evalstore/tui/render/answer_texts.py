@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,20 +17,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTexts:
-    """An answer as lines, and the answer of another candidate beside it."""
+    """An answer as lines as it is written, and the answer of another candidate beside it."""
 
     view: AnswerView
     lines: Sequence[StyledLine]
+    rendered: Sequence[StyledLine]
+    """The same lines with answers that are Markdown or JSON rendered."""
     other: Sequence[StyledLine] = ()
-    verdicts: Sequence[StyledLine] = ()
-    """The first of the lines, which stand above the answer as Markdown."""
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether something is not shown as it is written."""
+        return self.rendered != self.lines
 
 
-def answer_texts(position: Position, result: Result, view: AnswerView, hint: str) -> AnswerTexts:
-    """One answer; a `hint` when it or a judgement is missing."""
+def answer_texts(
+    position: Position,
+    result: Result,
+    view: AnswerView,
+    images: Mapping[str, Sequence[StyledLine]],
+    hint: str,
+) -> AnswerTexts:
+    """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
     place = place_lines(position.case, result, position.attempt)
     verdicts = [*place, *verdict_lines(view, result, hint)]
-    return AnswerTexts(view, [*verdicts, *answer_lines(view)], (), verdicts)
+    lines = list(answer_lines(view, images))
+    rendered = list(answer_lines(view, images, rendered=True))
+    return AnswerTexts(view, [*verdicts, *lines], [*verdicts, *rendered])
 
 
 def compared_texts(
@@ -38,8 +51,10 @@ def compared_texts(
 ) -> AnswerTexts:
     """The answers of two candidates, with their differences marked."""
     left, right = compared_lines(*views)
+    lines = [*place_lines(position.case, results[0], position.attempt), *left]
     return AnswerTexts(
         views[0],
-        [*place_lines(position.case, results[0], position.attempt), *left],
+        lines,
+        lines,
         [*place_lines(position.case, results[1], 0), *right],
     )

@@ -32,6 +32,10 @@ _LEAST = MARGIN + 2 * GAP + 9
 """The width of the table without names and candidates."""
 
 
+_SPARSE = 8
+"""The width of the column of a candidate that has few of the cases."""
+
+
 def case_title(
     revision: str | None, listing: CaseListing, query: Query, progress: str
 ) -> Iterator[str]:
@@ -64,7 +68,9 @@ def case_columns(
     labelled = dict.fromkeys(cases.labelled, 14)  # with room for the sign of a person
     heads = _heads(cases.models, rates)
     models = [
-        Column(
+        Column(model, labelled.get(model, _SPARSE), picks=True, heads=head)
+        if model in filtered.sparse_models and len(cases.models) > 1
+        else Column(
             model,
             max(labelled.get(model, 11), min(18, len(model)), *map(len, head[:2])),
             picks=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.display import plural
+from evalstore.display import plural, safe
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.plot import spark_spans, spark_words
@@ -29,25 +29,35 @@ def judgement_lines(
 
     `feedback` is by the ids of judgements; `history` returns the last verdicts of a result.
     """
-    tags = f"  {' '.join(case.tags)}" if case.tags else ""
-    yield heading(case_name(case.file, case.row, case.prompt) + tags)
+    yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
-        result = case.results[number]
-        if result is None:
-            continue
-        cell = verdict_cell(result.word)
-        yield StyledLine(
-            (
-                StyledSpan(f"{cell.text}  ", cell.colour),
-                StyledSpan(cases.models[number]),
-                *history_spans(history(result)),
-            )
+        yield from candidate_lines(cases, case, number, feedback, history)
+
+
+def candidate_lines(
+    cases: Cases,
+    case: CaseRow,
+    number: int,
+    feedback: Mapping[str, str],
+    history: Callable[[Result], Sequence[str]] = lambda _result: (),
+) -> Iterator[StyledLine]:
+    """Yield the verdict on one candidate with the feedback; nothing when it lacks the case."""
+    result = case.results[number]
+    if result is None:
+        return
+    cell = verdict_cell(result.word)
+    yield StyledLine(
+        (
+            StyledSpan(f"{cell.text}  ", cell.colour),
+            StyledSpan(safe(cases.models[number])),
+            *history_spans(history(result)),
         )
-        labels = cases.said.of(result)
-        ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
-        for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
-            yield from text_lines(text, indent=2)
-        yield from _label_lines(labels, result)
+    )
+    labels = cases.said.of(result)
+    ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
+    for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
+        yield from text_lines(text, indent=2)
+    yield from _label_lines(labels, result)
 
 
 def history_spans(words: Sequence[str]) -> Iterator[StyledSpan]:

@@ -42,7 +42,9 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
             yield f"## instructions\n\n{safe(criteria.instructions, lines=True)}\n"
         if criteria.checks:
             yield "## checks\n"
-            yield from (f"- {markdown_line(check)}" for check in criteria.checks)
+            for check in criteria.checks:
+                text = safe(check.text, lines=True).replace("\n", "\n      ")
+                yield f"    - {text}"
             yield ""
     if view.id:
         yield f"session {short(view.id)}"

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe
 from evalstore.tui.render.export import Exported, ExportedTable, default_name, save, suffixes
-from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.dialogs import PromptDialog
 from evalstore.tui.screens.editing import edit_file
 from evalstore.tui.screens.labelling import Labelling
+from evalstore.tui.screens.panels import PanelPage
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 
@@ -27,7 +27,7 @@ _TERMINALS_TAKE = 70_000
 """Characters; some terminals refuse to copy more."""
 
 
-class ActionsPage(Page):
+class ActionsPage(PanelPage):
     """A page from which things can be run, copied and saved."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

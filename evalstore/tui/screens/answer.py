@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.operations.views.styled_text import BLANK, StyledLine, heading, text_lines
+from evalstore.display import safe
+from evalstore.operations.views.styled_text import StyledLine, text_lines
 from evalstore.results import Result
 from evalstore.tui.render.answer import place_lines
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts
 from evalstore.tui.render.export import ExportedAnswer
+from evalstore.tui.render.image import IMAGE_WIDTH, read_images
 from evalstore.tui.render.markdown import as_markdown
+from evalstore.tui.render.markdown_text import LONGEST
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.answer_explanation import append_explanation
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
-from evalstore.tui.widgets.markdown_view import MarkdownView
 from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
 
@@ -53,7 +55,8 @@ What a candidate was asked and answered, and the verdict on it: of each check an
 with what it said; then tokens, price and time. A case can have several answers and candidates.
 {session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
 {session.next} the next of the cases that were listed. {session.beside} puts another candidate's
-answer beside this one, {session.markdown} lays the answer out as Markdown; each ends the other."""
+answer beside this one, with the words marked that differ. An answer that is Markdown is rendered;
+{session.markdown} shows it as it is written, and so does what you copy and save."""
 
 
 class AnswerPage(CaseActionsPage):
@@ -81,13 +84,10 @@ class AnswerPage(CaseActionsPage):
     AnswerPage #texts { height: 1fr; layout: vertical; }
     AnswerPage.-wide #texts { layout: horizontal; }
     AnswerPage #texts > TextView { width: 1fr; }
-    AnswerPage #other { display: none; border-top: solid $panel; }
-    AnswerPage.-wide #other { border-top: none; border-left: solid $panel; }
-    AnswerPage #rendered { height: 1fr; display: none; background: $surface; }
-    AnswerPage #verdicts { height: auto; max-height: 40%; display: none; }
-    AnswerPage.-markdown #texts { layout: vertical; }
-    AnswerPage.-markdown #rendered, AnswerPage.-markdown #verdicts { display: block; }
-    AnswerPage.-markdown #text { display: none; }
+    AnswerPage #other { display: none; }
+    AnswerPage.-wide #other { margin-left: 1; }
+    AnswerPage.-short #other { border-top: solid $faint; }
+    AnswerPage.-short #other:focus { border-top: heavy $text-primary; }
     """
 
     export_name = "answer"
@@ -95,18 +95,16 @@ class AnswerPage(CaseActionsPage):
     def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
         super().__init__()
         self.navigator = CaseNavigator(cases, listed, number, model)
-        self._wants_markdown = False
-        self._view: AnswerView | None = None
+        self._is_rendered = True
+        self._texts: AnswerTexts | None = None
 
     def compose(self) -> ComposeResult:
-        """Two texts, of which mostly one is seen; or the verdicts above the answer as Markdown."""
+        """Two texts, of which mostly one is seen."""
         yield self.title_line()
         yield self.problem_line()
         with Container(id="texts"):
             yield TextView(id="text")
             yield TextView(id="other")
-            yield TextView(id="verdicts")
-            yield MarkdownView(id="rendered")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -163,10 +161,12 @@ class AnswerPage(CaseActionsPage):
         navigator, source = self.navigator, self.source
         position, result, beside = navigator.position, navigator.result, navigator.beside
         session, run = navigator.session, navigator.cases.run
+        shows_images = not self.app.no_color and self.size.width > IMAGE_WIDTH
         hint = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
         self._show_title(reading=True)
         if not stay:
             place = place_lines(position.case, result, position.attempt)
+            self._texts = None
             self._show_sides([*place, *text_lines("reading …", "faint")], ())
 
         def view_of(result: Result, id: str | None) -> AnswerView:
@@ -175,7 +175,8 @@ class AnswerPage(CaseActionsPage):
         def work() -> AnswerTexts:
             view = view_of(result, session)
             if beside is None:
-                return answer_texts(position, result, view, hint)
+                images = read_images(view, source.images) if shows_images else {}
+                return answer_texts(position, result, view, images, hint)
             other = view_of(beside, next(iter(beside.sessions), None))
             return compared_texts(position, (result, beside), (view, other))
 
@@ -184,23 +185,45 @@ class AnswerPage(CaseActionsPage):
     def _show(self, position: Position, texts: AnswerTexts, *, stay: bool) -> None:
         if position != self.navigator.position:  # the reader has moved on
             return
-        self._view = texts.view
-        self._show_sides(texts.lines, texts.other, stay=stay)
-        self.query_one("#verdicts", TextView).show(
-            (*texts.verdicts, BLANK, heading("▌ answer")), stay=stay
-        )
+        self._texts = texts
+        self._show_texts(stay=stay)
         self._show_title()
-        self._show_markdown()
         if texts.view.id is not None and self.navigator.other is None:
-            append_explanation(self, self.navigator, position, texts)
+            append_explanation(self, self.navigator, texts, self._show_explained)
+
+    def _show_explained(self, texts: AnswerTexts) -> None:
+        self._texts = texts
+        self._show_texts(stay=True)
+
+    def _show_texts(self, *, stay: bool) -> None:
+        texts = self._texts
+        if texts:
+            lines = texts.rendered if self._is_rendered else texts.lines
+            self._show_sides(lines, texts.other, stay=stay, written=texts.lines)
 
     def _show_sides(
-        self, lines: Sequence[StyledLine], others: Sequence[StyledLine], *, stay: bool = False
+        self,
+        lines: Sequence[StyledLine],
+        others: Sequence[StyledLine],
+        *,
+        stay: bool = False,
+        written: Sequence[StyledLine] | None = None,
     ) -> None:
-        self.query_one("#text", TextView).show(lines, stay=stay)
-        other = self.query_one("#other", TextView)
+        text, other = self.query_one("#text", TextView), self.query_one("#other", TextView)
+        text.show(lines, stay=stay, written=written)
         other.display = self.navigator.other is not None
         other.show(others, stay=stay)
+        if other.has_focus and not other.display:
+            text.focus()
+        for view in (text, other):
+            view.set_class(other.display, "panel")
+        self.show_panels()
+
+    @property
+    def panel_titles(self) -> Mapping[str, str]:
+        """The candidates side by side."""
+        other = self.navigator.other
+        return {"text": safe(self.model), "other": safe(other)} if other else {}
 
     def _show_title(self, *, reading: bool = False) -> None:
         navigator, case = self.navigator, self.case
@@ -251,50 +274,34 @@ class AnswerPage(CaseActionsPage):
 
     def action_beside(self) -> None:
         """Show the answer of the next candidate beside this one; after the last, none."""
-        is_made = self.navigator.next_beside()
-        if is_made:
-            self._wants_markdown = False
-            self._show_markdown()
-        self._step(is_made, "no other candidate has this case")
+        self._step(self.navigator.next_beside(), "no other candidate has this case")
 
     def action_markdown(self) -> None:
-        """Show the answer as the Markdown that it may be, or as it is; nothing beside it."""
-        if not self._wants_markdown and not MarkdownView.has_room_for(self._answer):
-            self.notify("the answer is too long to be shown as Markdown", markup=False)
-            return
-        self._wants_markdown = not self._wants_markdown
-        if self.navigator.other is None:
-            self._show_markdown()
-        else:
-            self.navigator.other = None
-            self.read()
-
-    @property
-    def _answer(self) -> str:
-        return self._view.answer if self._view else ""
-
-    def _show_markdown(self) -> None:
-        shows = self._wants_markdown and MarkdownView.has_room_for(self._answer)
-        moves = self.has_class("-markdown") != shows
-        self.set_class(shows, "-markdown")
-        rendered = self.query_one("#rendered", MarkdownView)
-        rendered.show(self._answer if shows else None)
-        if moves:
-            (rendered if shows else self.query_one("#text")).focus()
+        """Show the answer as it is written, or rendered again."""
+        texts = self._texts
+        if self.navigator.other:
+            self.notify("answers side by side are shown as they are written", markup=False)
+        elif texts and texts.is_rendered:
+            self._is_rendered = not self._is_rendered
+            self._show_texts(stay=True)
+        elif texts:
+            is_long = len(texts.view.answer) > LONGEST
+            reason = "is too long to be rendered" if is_long else "is not Markdown"
+            self.notify(f"the answer {reason}", markup=False)
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """What is shown as Markdown."""
-        return self._answer, "the answer"
+        """The answer as it is written."""
+        return self._texts.view.answer if self._texts else "", "the answer"
 
     @property
     def exported(self) -> Exported:
         """The answer; with another one beside it both texts."""
         text = self.query_one("#text", TextView).indented_text
-        if self.navigator.other or self._view is None:
+        if self.navigator.other or self._texts is None:
             return f"{text}\n\n{self.query_one('#other', TextView).indented_text}".rstrip()
         position = self.navigator.position
-        markdown = as_markdown(position.case, self.result, position.attempt, self._view)
+        markdown = as_markdown(position.case, self.result, position.attempt, self._texts.view)
         return ExportedAnswer(text, markdown)
 
     def action_versions(self) -> None:

@@ -112,9 +112,6 @@ class BrowserApp(Protocol):
     def is_above_run(self, page: Page) -> bool:
         """Whether the screen below a page has the cases of a run."""
 
-    def show_file(self, file: str) -> None:
-        """Show the cases of a test file: of the run that is shown, or of the workspace."""
-
     def show_status(self) -> None:
         """Open the pending work."""
 
@@ -190,6 +187,8 @@ class Page(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back", id="page.back"),
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
+        Binding("tab", "app.focus_next", "Next panel", show=False, id="panel.next"),
+        Binding("shift+tab", "app.focus_previous", "Previous panel", show=False, id="panel.last"),
         HELP_KEYS,
     ]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 from textual.widgets import Input
 
 from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens.actions import CaseActionsPage
-from evalstore.tui.screens.case_feedback import CaseFeedback
 from evalstore.tui.screens.case_figures import CaseFigures
+from evalstore.tui.screens.case_reader import CaseReader
 from evalstore.tui.screens.choice import compare_candidates
+from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.screens.text_filter import TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
@@ -33,7 +36,10 @@ _HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer. The
 line at the top has the pass rate of each candidate with its 95 % interval in percent; 'last runs'
 has the last eight verdicts on the candidate in the selected column, the oldest first, of files with
-up to 3,000 cases. Below is the feedback on the case under the cursor, with these verdicts in words.
+up to 3,000 cases. Below the table, or at its right in a wide terminal, is the case under the
+cursor: the last message of the user, the answer of the candidate in the selected column, the
+verdicts on it with their feedback, then those on the other candidates. {panel.next} moves the focus
+between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
@@ -85,10 +91,11 @@ class CasesPage(CaseActionsPage):
     ]
     FOOTER = _FOOTER
     TITLE = "Cases"
+    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
+    PANELS: ClassVar[Mapping[str, str]] = {"cases": "Cases", "feedback": "Answer"}
     WAY = "{list.open} on a line of the runs"
     HELP = _HELP
     DEFAULT_CSS = """
-    CasesPage > TextView { height: 7; border-top: solid $panel; }
     CasesPage > #filter { padding: 0 1; display: none; }
     """
 
@@ -105,16 +112,17 @@ class CasesPage(CaseActionsPage):
             self, show_matches=self.show_matches, show_progress=self.show_title
         )
         self.figures = CaseFigures(self, self.listing, self.follow_cursor)
-        self.feedback = CaseFeedback(self, self.figures.history.of)
+        self.reader = CaseReader(self, self.figures.history.of)
         self._typed = typed
 
     def compose(self) -> ComposeResult:
-        """The table above the feedback on the highlighted case."""
+        """The table, and below it or at its right the answer to the highlighted case."""
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
-        yield Grid(id="cases", marks=True)
-        yield self.feedback.view().add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="cases", marks=True)
+            yield self.reader.view().add_class("detail")
         yield self.filter.input_line()
         yield KeyFooter()
 
@@ -167,10 +175,10 @@ class CasesPage(CaseActionsPage):
         is_searching = bool(self.filter.progress)
         reason = listing.filtered.why_empty(query, is_searching=is_searching)
         self.set_empty(reason if is_empty else "")
-        grid.display = not is_empty
+        self.query_one("#panels").display = not is_empty
         self.show_title()
         if is_empty:
-            self.feedback.clear()
+            self.reader.clear()
 
     def show_title(self) -> None:
         """Show in the title which cases are in the table."""
@@ -243,8 +251,8 @@ class CasesPage(CaseActionsPage):
 
     @on(Grid.Moved, "#cases")
     def follow_cursor(self) -> None:
-        """Show the feedback on the highlighted case, and read the last verdicts of what is seen."""
-        self.feedback.show(self.listing.cases, self.case, self.grid.picked)
+        """Show the answer to the highlighted case, and read the last verdicts of what is seen."""
+        self.reader.show(self.listing.cases, self.case, self.grid.picked)
         self.figures.request_seen()
 
     @on(Grid.Chosen, "#cases")

@@ -1,4 +1,4 @@
-"""The command palette: actions by name, and runs and test files to go to.
+"""The command palette: actions by name, and runs, files, cases, models and tags to go to.
 
 Textual reads plain texts as markup there, so all that is shown is `Content`.
 """
@@ -6,27 +6,46 @@ Textual reads plain texts as markup there, so all that is shown is `Content`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import (
+    CommandInput,
+    CommandList,
+    CommandPalette,
+    DiscoveryHit,
+    Hit,
+    Hits,
+    Provider,
+)
 from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
 from evalstore.display import clip
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views.case_name import case_name
 from evalstore.tui.keys.registry import own_actions, owners_of
 from evalstore.tui.render.verdicts import when
+from evalstore.tui.screens.answer import AnswerPage
+from evalstore.tui.screens.cases import CasesPage
 
 if TYPE_CHECKING:
+    from textual.app import App
+    from textual.command import Command as ListedCommand
+    from textual.screen import Screen
+
+    from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.tui.screens.base import BrowserApp
 
 _WIDTH = 200
 """Longer names are cut."""
 _LISTED = 50
 """How many hits are shown at most."""
+_RATED = 500
+"""How many names are compared with what is typed letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +79,8 @@ class _ListedCommands(Provider):
     async def search(self, query: str) -> Hits:
         """The commands that match best."""
         matcher = self.matcher(query)
-        scored = [(matcher.match(_plain(command)), command) for command in self.commands]
+        commands = _with_words(self.commands, query)
+        scored = [(matcher.match(_plain(command)), command) for command in commands]
         scored.sort(key=lambda pair: -pair[0])
         for score, command in scored[:_LISTED]:
             if score > 0:
@@ -70,6 +90,17 @@ class _ListedCommands(Provider):
                 for place in places:
                     shown = shown.stylize(matcher.match_style, place, place + 1)
                 yield Hit(score, shown, command.run, name, command.hint)
+
+
+def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
+    """Of very many commands those whose names have all words: only few can be rated at once."""
+    if len(commands) <= _RATED:
+        return commands
+    words = query.casefold().split()
+    hits = (
+        command for command in commands if all(word in command.name.casefold() for word in words)
+    )
+    return list(islice(hits, _RATED))
 
 
 def _plain(command: Command) -> str:
@@ -96,69 +127,142 @@ class ActionCommands(_ListedCommands):
 
 
 class PlaceCommands(_ListedCommands):
-    """Runs, test files and themes."""
+    """Runs, test files, cases, models, tags and themes."""
 
     shown_first = 0
 
     async def startup(self) -> None:
-        """Begin to read runs and files in the background.
-
-        The palette cancels a search when more is typed, and with it everything that the search
-        awaits: it must not cancel this reading.
-        """
-        self.commands = []
-        self._reading = asyncio.create_task(self._read())
+        """Begin to read them in the background; what has been read can be found."""
+        self.commands = list(self._themes())
+        self._kinds: list[list[Command]] = [[], [], [], self.commands]
+        self._readings = [
+            asyncio.create_task(self._read(number, read))
+            for number, read in enumerate((self._runs, self._files, self._cases))
+        ]
 
     async def shutdown(self) -> None:
-        """Cancel the reading."""
-        self._reading.cancel()
+        """Cancel the readings."""
+        for reading in self._readings:
+            reading.cancel()
 
-    async def search(self, query: str) -> Hits:
-        """The commands that match best, once they are read."""
-        await asyncio.shield(self._reading)
-        async for hit in super().search(query):
-            yield hit
-
-    async def _read(self) -> None:
-        runs, files = await asyncio.gather(
-            asyncio.to_thread(self._runs), asyncio.to_thread(self._files)
-        )
-        self.commands = [*runs, *files, *self._themes()]
+    async def _read(self, number: int, read: Callable[[], list[Command]]) -> None:
+        try:
+            self._kinds[number] = await asyncio.to_thread(read)
+        except EvalstoreError:  # the page below shows what is wrong
+            return
+        self.commands = [command for kind in self._kinds for command in kind]
+        if isinstance(self.app.screen, Palette):
+            self.app.screen.search_again()
 
     def _runs(self) -> list[Command]:
-        try:
-            runs = self.browser.source.runs()
-        except EvalstoreError:
-            return []
         return [
             Command(
                 f"Run {run.id[:8]} {run.message}".strip(),
                 when(run.started),
-                partial(self._show_run, run.id),
+                partial(self.browser.show_cases, run.id),
             )
-            for run in runs
+            for run in self.browser.source.runs()
         ]
 
     def _files(self) -> list[Command]:
-        try:
-            files = self.browser.source.files()
-        except EvalstoreError:
-            return []
         return [
-            Command(f"File {file}", "show cases", partial(self._show_file, file)) for file in files
+            Command(f"File {file}", "show cases", partial(self._show_filtered, "file", file))
+            for file in self.browser.source.files()
         ]
 
-    def _themes(self) -> list[Command]:
+    def _cases(self) -> list[Command]:
+        """The cases of the page, else those of the workspace, with their models and tags."""
+        cases = _cases_of(self.screen) or self.browser.source.cases(None)
+        tags = dict.fromkeys(tag for case in cases.rows for tag in case.tags)
         return [
-            Command(f"Theme {name}", "until you quit", partial(self._set_theme, name))
-            for name in BUILTIN_THEMES
+            *(self._filter("Model", "model", model) for model in cases.models),
+            *(self._filter("Tag", "tag", tag) for tag in tags),
+            *(
+                Command(
+                    f"Case {case_name(case.file, case.row, case.prompt)}",
+                    "show the case",
+                    partial(self._show_case, cases, case),
+                )
+                for case in cases.rows
+            ),
         ]
 
-    def _show_run(self, id: str) -> None:
-        self.browser.show_cases(id)
+    def _filter(self, title: str, field: str, value: str) -> Command:
+        return Command(f"{title} {value}", "show cases", partial(self._show_filtered, field, value))
 
-    def _show_file(self, file: str) -> None:
-        self.browser.show_file(file)
+    def _show_filtered(self, field: str, value: str) -> None:
+        """Filter the cases of the page, else show those of the workspace."""
+        typed = f'{field}:"{value}"'
+        if isinstance(self.screen, CasesPage):
+            self.screen.filter.set(typed)
+        else:
+            self.browser.show_cases(None, typed)
+
+    def _show_case(self, cases: Cases, case: CaseRow) -> None:
+        """Move the cursor of the page to a case; a filter that hides it is removed."""
+        page = self.screen
+        if not isinstance(page, CasesPage):
+            self.browser.show_cases(cases.run, place=(case.file, case.row))
+            return
+        if page.listing.line_of(case) is None:
+            page.filter.remove()
+            page.filter.change("")
+        page.highlight(case, "")
+
+    def _themes(self) -> Iterator[Command]:
+        for name in BUILTIN_THEMES:
+            yield Command(f"Theme {name}", "until you quit", partial(self._set_theme, name))
 
     def _set_theme(self, theme: str) -> None:
         self.app.theme = theme
+
+
+def _cases_of(page: Screen[object]) -> Cases | None:
+    if isinstance(page, CasesPage):
+        return page.listing.cases
+    return page.navigator.cases if isinstance(page, AnswerPage) else None
+
+
+def open_palette(app: App[None]) -> None:
+    """Open the palette, unless it is open."""
+    if not isinstance(app.screen, CommandPalette):
+        app.push_screen(Palette())
+
+
+class Palette(CommandPalette):
+    """The palette; it searches again what was typed when more commands have been read."""
+
+    DEFAULT_CSS = """
+    Palette {
+        & > Vertical { background: $surface; &:dark { background: $surface; } }
+        & > .command-palette--help-text { color: transparent; text-style: not bold italic; }
+        & #--input { border: hkey $faint; }
+        & SearchIcon { color: $foreground; }
+        & Input > .input--placeholder { color: $faint; }
+        & CommandList { border-bottom: hkey $faint; color: $foreground; }
+        & CommandList > .option-list--option-highlighted {
+            color: $block-cursor-foreground;
+            background: $block-cursor-background;
+        }
+        & CommandList > .option-list--option-disabled { color: $faint; }
+    }
+    """
+
+    def on_mount(self) -> None:
+        """Search what was typed before the palette was ready."""
+        self.search_again()
+
+    def search_again(self) -> None:
+        """Search what is typed; called when there are more commands to be found."""
+        self._gather_commands(self.query_one(CommandInput).value.strip())
+
+    def _refresh_command_list(
+        self, command_list: CommandList, commands: list[ListedCommand], clear_current: bool
+    ) -> None:
+        """Show the commands; the one that was highlighted stays so."""
+        number = command_list.highlighted
+        prompt = None if number is None else str(command_list.get_option_at_index(number).prompt)
+        super()._refresh_command_list(command_list, commands, clear_current)
+        if number:
+            prompts = [str(option.prompt) for option in command_list.options]
+            command_list.highlighted = prompts.index(prompt) if prompt in prompts else 0

@@ -33,6 +33,8 @@ _Verdicts = tuple[str | None, ...]
 _VERDICTS = [word for word in SIGNS if word in URGENCY]
 _CACHED_WORDS = 4
 """Words for which the names that lack them are cached: what was typed before is still there."""
+_FEW = 4
+"""A candidate that has less than one in so many cases has few of them."""
 _SUGGESTED = 8
 """Tags, candidates or files that are listed when a filter names one that there is not."""
 _LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
@@ -55,6 +57,12 @@ class FilteredCases:
         self._kinds = list(numbers)
         self._all_kinds = Counter(self._kind_of_row)
         """How many rows are of each kind."""
+        self.sparse_models = frozenset(
+            model
+            for number, model in enumerate(cases.models)
+            if _FEW * self._result_count(number) < len(cases.rows)
+        )
+        """The candidates that have only few of the cases, such as that of recorded answers."""
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.file_width = widest(self._files)
         self.row_width = widest([row_label(row) if row.prompt else row.row for row in cases.rows])
@@ -67,6 +75,14 @@ class FilteredCases:
         self._all = b"\1" * len(cases.rows)
         self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
         """By the address of a set of sessions: the set, and which rows have one of them."""
+
+    def _result_count(self, number: int) -> int:
+        """How many rows have a result of the candidate with this number."""
+        return sum(
+            count
+            for kind, count in self._all_kinds.items()
+            if self._kinds[kind][number] is not None
+        )
 
     def rows(self, numbers: Iterable[int]) -> list[CaseRow]:
         """The rows with these numbers."""

@@ -129,6 +129,12 @@ class WorkspaceSource:
             return verdict_explanation.explain_result(self.location, result, run, view=view)
         return None
 
+    def images(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of the images of a test by id."""
+        from evalstore.operations.views import answer
+
+        return answer.read_images(self.location, ids)
+
     def versions(self, file: str, row: str) -> list[Version]:
         """The versions of a test, newest first."""
         from evalstore.operations.views import test_history

@@ -71,15 +71,9 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     seen = picks[first : first + fits]
     shown = sorted([*fixed, *seen])
     room = max(0, room - sum(made[n].width + GAP for n in seen))
-    missing = {n: _wide(columns[n], width) - made[n].width for n in shown}
-    share = room
-    while sum(min(number, share) for number in missing.values()) > room:
-        share -= 1
-    room -= sum(min(number, share) for number in missing.values())
-    for n in shown:
-        more = min(missing[n], share + room * columns[n].grows)
-        room -= max(0, more - share)
-        made[n] = replace(made[n], width=made[n].width + more)
+    for are_names in (True, False):  # texts of rows are worth more than titles of columns
+        some = [n for n in shown if bool(columns[n].grows and columns[n].most) == are_names]
+        room = _share(room, some, columns, made, width)
     marks = 2 * (len(seen) < len(picks))
     made |= {n: replace(made[n], title=_head(made[n], marks)) for n in seen}
     if seen and first:
@@ -88,6 +82,22 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
         title = made[seen[-1]].title[: max(0, made[seen[-1]].width - 2)]
         made[seen[-1]] = replace(made[seen[-1]], title=f"{title} ›")
     return VisibleColumns(tuple(shown), tuple(made[n] for n in shown), first)
+
+
+def _share(
+    room: int, among: Sequence[int], columns: Sequence[Column], made: dict[int, Column], width: int
+) -> int:
+    """Widen these columns by the same number, each at most to its need; returns what is left."""
+    missing = {n: _wide(columns[n], width) - made[n].width for n in among}
+    share = room
+    while sum(min(number, share) for number in missing.values()) > room:
+        share -= 1
+    room -= sum(min(number, share) for number in missing.values())
+    for n in among:
+        more = min(missing[n], share + room * columns[n].grows)
+        room -= max(0, more - share)
+        made[n] = replace(made[n], width=made[n].width + more)
+    return room
 
 
 def picked_column(columns: Sequence[Column], picked: int) -> int | None:

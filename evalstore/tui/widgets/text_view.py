@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -18,20 +19,18 @@ if TYPE_CHECKING:
     from textual import events
 
 
+_PARTS = (
+    *("heading", "faint", "pass", "fail", "error", "undecided", "pending", "old", "new"),
+    *("strong", "emphasis", "link"),
+    *("code", "code-keyword", "code-string", "code-number", "code-name"),
+)
+"""The names of what has a style of its own."""
+
+
 class TextView(ScrollView, can_focus=True):
     """Lines of text, wrapped. Never markup."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "reader--heading",
-        "reader--faint",
-        "reader--pass",
-        "reader--fail",
-        "reader--error",
-        "reader--undecided",
-        "reader--pending",
-        "reader--old",
-        "reader--new",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"reader--{part}" for part in _PARTS}
     DEFAULT_CSS = """
     TextView {
         height: 1fr;
@@ -48,6 +47,14 @@ class TextView(ScrollView, can_focus=True):
         & > .reader--pending { color: $text-warning; text-style: italic; }
         & > .reader--old { color: $text-error; }
         & > .reader--new { color: $text-success; }
+        & > .reader--strong { text-style: bold; }
+        & > .reader--emphasis { text-style: italic; }
+        & > .reader--link { text-style: underline; }
+        & > .reader--code { color: $text-accent; }
+        & > .reader--code-keyword { color: $text-primary; text-style: bold; }
+        & > .reader--code-string { color: $text-success; }
+        & > .reader--code-number { color: $text-warning; }
+        & > .reader--code-name { color: $text-accent; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -62,11 +69,22 @@ class TextView(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: Sequence[StyledLine] = ()
+        self._written: Sequence[StyledLine] = ()
         self._wrapped: list[tuple[StyledSpan, ...]] = []
 
-    def show(self, lines: Iterable[StyledLine], *, stay: bool = False) -> None:
-        """Show these lines, from the top unless it is to `stay` where it is."""
+    def show(
+        self,
+        lines: Iterable[StyledLine],
+        *,
+        stay: bool = False,
+        written: Sequence[StyledLine] | None = None,
+    ) -> None:
+        """Show these lines, from the top unless it is to `stay` where it is.
+
+        Copied and saved are the `written` lines when they differ, as those of Markdown do.
+        """
         self._lines = list(lines)
+        self._written = self._lines if written is None else written
         self._wrap()
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
@@ -74,13 +92,13 @@ class TextView(ScrollView, can_focus=True):
 
     @property
     def text(self) -> str:
-        """All that is shown, unwrapped."""
-        return "\n".join(map(_text, self._lines))
+        """All that is shown, unwrapped and as it is written."""
+        return "\n".join(line.text for line in self._written)
 
     @property
     def indented_text(self) -> str:
         """The same with each line as far to the right as it is shown."""
-        return "\n".join((" " * line.indent + _text(line)).rstrip() for line in self._lines)
+        return "\n".join((" " * line.indent + line.text).rstrip() for line in self._written)
 
     def _wrap(self) -> None:
         width = max(1, self.scrollable_content_region.width)
@@ -95,6 +113,12 @@ class TextView(ScrollView, can_focus=True):
         """Wrap again."""
         self._wrap()
 
+    def _style(self, colour: str) -> Style:
+        """The style of a name, or of the two colours of a piece of an image."""
+        if colour.startswith("#"):
+            return Style.parse(colour)
+        return self.get_component_rich_style(f"reader--{colour}", partial=True)
+
     def render_line(self, y: int) -> Strip:
         """One line."""
         width = self.scrollable_content_region.width
@@ -105,23 +129,17 @@ class TextView(ScrollView, can_focus=True):
         segments = [
             Segment(
                 span.text,
-                base + self.get_component_rich_style(f"reader--{span.colour}", partial=True)
-                if span.colour
-                else base,
+                base + self._style(span.colour) if span.colour else base,
             )
             for span in self._wrapped[number]
         ]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
 
 
-def _text(line: StyledLine) -> str:
-    return "".join(span.text for span in line.spans)
-
-
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
     """The parts of a line that fit; broken between words where there are any."""
-    room = max(10, width - line.indent)
-    pad = (StyledSpan(" " * line.indent),) if line.indent else ()
+    room = max(10, width - line.indent - line.hang)
+    pad = _pad(line.indent)
     text = line.spans[0].text if len(line.spans) == 1 else "".join(span.text for span in line.spans)
     if len(text) <= room and (text.isascii() or cell_len(text) <= room):
         yield (*pad, *line.spans)
@@ -130,6 +148,7 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
         colour = line.spans[0].colour
         for start, end in _rows(text, room):
             yield (*pad, StyledSpan(text[start:end], colour))
+            pad = _pad(line.indent + line.hang)
         return
     spans = iter(line.spans)
     span, begin = next(spans), 0
@@ -144,6 +163,12 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
             begin += len(span.text)
             span = next(spans)
         yield (*pad, *row)
+        pad = _pad(line.indent + line.hang)
+
+
+def _pad(blanks: int) -> tuple[StyledSpan, ...]:
+    """The blanks in front of a row."""
+    return (StyledSpan(" " * blanks),) if blanks else ()
 
 
 def _rows(text: str, room: int) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, Markdown
+from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
@@ -156,7 +156,7 @@ def test_the_checks_are_told_one_by_one_and_people_first(workspace: Path) -> Non
         assert lines[4] == "Yes."
         assert lines[6].startswith("✗ fail  by checks")
         assert lines[7].startswith("✗ fail  contains: 'hello' is not in")
-        assert "\nchecks\ncontains " in text_of(pilot)
+        assert "\nchecks\n- contains: hello\n# ✗ fail: 'hello' is not in " in text_of(pilot)
 
     drive(scenario)
 
@@ -209,8 +209,8 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
 def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "enter", "b")
-        assert "(too different for a comparison word by word)\nCold.\n" in text_of(pilot)
-        assert "\nNot warm.\n" in text_of(pilot, "#other")
+        assert "\nuser  How is Oslo?\n\nCold.\n" in text_of(pilot)
+        assert "\nuser  How is Oslo?\n\nNot warm.\n" in text_of(pilot, "#other")
 
     drive(scenario, revision="@")
 
@@ -264,7 +264,7 @@ def test_every_turn_files_and_the_system_prompt_are_shown(workspace: Path) -> No
         await press(pilot, "enter")
         text = text_of(pilot)
         assert "\nsystem\nBe brief.\n" in text
-        assert "[file a.txt, text/plain]" in text
+        assert "[file a.txt, text/plain, 7 bytes]" in text
         laid = '{\n  "a": [\n    1,\n    {\n      "b": "c"\n    }\n  ],\n  "d": {}\n}\n'
         assert f"▌ answer 1 of 2\n{laid}" in text
         assert f"▌ answer 2 of 2\n{laid}" in text
@@ -363,26 +363,38 @@ def test_what_a_model_says_is_text(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
-def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
-    tree(
-        workspace,
-        {"models/one.yaml": answering("# Title\n\nSome **bold** words &amp; &#x202e;evil.\n")},
-    )
+def test_markdown_is_rendered_until_the_source_is_asked_for(workspace: Path) -> None:
+    written = "# Title\n\nSome **bold** words &amp; &#x202e;evil.\n"
+    tree(workspace, {"models/one.yaml": answering(written)})
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("How is", "How warm is"))
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter")
-        assert "**bold**" in screen(pilot)
+        assert (
+            "▌ answer  as Markdown\n   Title\n\n   Some bold words &amp; &#x202e;evil."
+            in screen(pilot)
+        )
+        await press(pilot, "y")
+        assert written in pilot.app.clipboard
         await press(pilot, "m")
-        assert "Some bold words & \\u202eevil." in screen(pilot)
-        await press(pilot, "]", "j", "k", "G")
-        assert page_of(pilot).query(Markdown)
-        await press(pilot, "m")
-        assert "**bold**" in screen(pilot)
+        assert "▌ answer\n   # Title\n\n   Some **bold** words &amp;" in screen(pilot)
+        await press(pilot, "]", "j", "k", "G", "m")
+        assert "Some bold words" in screen(pilot)
 
     drive(scenario, revision="@")
+
+
+def test_plain_answers_have_nothing_to_be_rendered(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter", "m")
+        assert "the answer is not Markdown" in screen(pilot)
+        await press(pilot, "b", "m")
+        (*_, last) = pilot.app._notifications
+        assert last.message == "answers side by side are shown as they are written"
+
+    drive(scenario, revision="@", messages=True)
 
 
 def test_an_answer_is_saved_as_markdown_with_headings_for_the_roles(workspace: Path) -> None:
@@ -428,38 +440,26 @@ def test_the_scrollbar_covers_no_character(workspace: Path) -> None:
     drive(scenario, revision="@", size=(40, 12))
 
 
-@pytest.mark.parametrize("size", [(120, 30), (40, 12)])
-def test_markdown_and_two_answers_side_by_side_take_turns(
-    workspace: Path, size: tuple[int, int]
+@pytest.mark.parametrize("width", [120, 80, 160])
+def test_of_two_answers_side_by_side_that_with_the_focus_has_a_sign(
+    workspace: Path, width: int
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        def seen() -> list[str]:
-            """What of the page can be seen, from the top to the bottom, then from the left."""
-            parts = [widget for widget in page_of(pilot).query("#texts > *") if widget.region.area]
-            return [one.id or "" for one in sorted(parts, key=lambda one: one.region.offset[::-1])]
-
-        await press(pilot, "n", "enter", "m")
-        assert seen() == ["verdicts", "rendered"]
-        lines = screen(pilot).splitlines()
-        assert "✗ fail  scripted/one" in [line.strip() for line in lines[2:4]]
-        assert "Cold." in "".join(lines[page_of(pilot).query_one("#rendered").region.y :])
-        assert isinstance(page_of(pilot).focused, type(page_of(pilot).query_one("#rendered")))
-        await press(pilot, "y", "b")
-        assert pilot.app.clipboard == "Cold."
-        assert seen() == ["text", "other"]
-        title = (
-            " 2/3 › scripted/one beside scripted/two › run ######## › tests/weather.md › city=Oslo"
-        )
-        assert screen(pilot).splitlines()[0] == title[: size[0]].rstrip()
-        assert "Cold." in text_of(pilot)
+        await press(pilot, "n", "enter")
+        assert "▸" not in screen(pilot)
+        await press(pilot, "b")
+        assert "━ ▸ scripted/one ━" in screen(pilot)
+        assert "─ scripted/two ─" in screen(pilot)
+        title = " 2/3 › scripted/one beside scripted/two › run ######## › tests/weather.md"
+        assert screen(pilot).startswith(title)
+        await press(pilot, "tab")
+        assert "─ scripted/one ─" in screen(pilot)
+        assert "━ ▸ scripted/two ━" in screen(pilot)
+        await press(pilot, "shift+tab", "tab", "b")
         assert page_of(pilot).focused is page_of(pilot).query_one("#text")
-        await press(pilot, "m")
-        assert seen() == ["verdicts", "rendered"]
-        await press(pilot, "m")
-        assert seen() == ["text"]
-        assert "✗ fail  by scripted/judge" in text_of(pilot)
+        assert "─" not in screen(pilot)
 
-    drive(scenario, revision="@", size=size)
+    drive(scenario, revision="@", size=(width, 30))
 
 
 @pytest.mark.parametrize("size", [(40, 12), (10, 4), (200, 60)])
@@ -522,6 +522,6 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
         assert await seconds_to_open() < 10 * opened + 1
         assert await seconds_to_scroll() < 3 * scrolled + 0.1
         await press(pilot, "m")
-        assert not page_of(pilot).query(Markdown)
+        assert "too long to be rendered" in str([*pilot.app._notifications][-1].message)
 
     drive(scenario, source=Given(where), revision="@")

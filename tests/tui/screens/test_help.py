@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from textual.binding import Binding
 from textual.command import CommandPalette
+from textual.events import Mount
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
@@ -24,6 +25,7 @@ from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import own_actions
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.help import HelpPage
+from evalstore.tui.screens.palette import Palette
 from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.state.verdict_order import MEANINGS, SIGNS
@@ -209,8 +211,75 @@ def test_commands_of_keys_are_found_while_files_are_read(workspace: Path) -> Non
                 await pilot.press(letter)
             shown = pilot.app.screen.query_one(OptionList)
             await until(
-                pilot, lambda: any("Reload" in str(option.prompt) for option in shown.options)
+                pilot, lambda: "Reload" in str([option.prompt for option in shown.options[:1]])
             )
+
+    drive(scenario, source=source)
+
+
+def test_what_is_typed_before_the_palette_is_ready_is_searched(workspace: Path) -> None:
+    class Early(Palette):
+        def _on_mount(self, event: Mount) -> None:
+            with self.prevent(Input.Changed):
+                self.query_one(Input).value = "reload"
+            super()._on_mount(event)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        pilot.app.push_screen(Early())
+        await pilot.pause()
+        shown = pilot.app.screen.query_one(OptionList)
+        await until(pilot, lambda: bool(shown.option_count))
+        assert "Reload" in str(shown.get_option_at_index(0).prompt)
+
+    drive(scenario)
+
+
+def test_cases_models_and_tags_are_found(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert "Case tests/weather.md [city=Rome]" in await choose(pilot, "case rome")
+        assert page.case
+        assert page.case.row == "city=Rome"
+        assert "Tag manners" in await choose(pilot, "tag manners")
+        assert [row.file for row in page.listing.rows] == ["tests/greeting.md"]
+        await choose(pilot, "case oslo")  # which the filter hides
+        assert page.case.row == "city=Oslo"
+        assert "Model scripted/two" in await choose(pilot, "model two")
+        assert page.filter.query.fields
+        await press(pilot, "enter")
+        await choose(pilot, "case rome")
+        assert isinstance(pilot.app.screen, CasesPage)
+        assert pilot.app.screen is not page
+        assert pilot.app.screen.revision == page.listing.cases.run if page.listing.cases else None
+        assert pilot.app.screen.case
+        assert pilot.app.screen.case.row == "city=Rome"
+
+    drive(scenario, revision="@")
+
+
+def test_a_command_stays_highlighted_when_more_are_found(workspace: Path) -> None:
+    source = _SlowFiles()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, source.asked.is_set)
+            for letter in "we":
+                await pilot.press(letter)
+            shown = pilot.app.screen.query_one(OptionList)
+            await until(
+                pilot, lambda: "weather" in str([option.prompt for option in shown.options])
+            )
+            await pilot.press("down")
+            await until(pilot, lambda: shown.highlighted == 1)
+            chosen = str(shown.get_option_at_index(1).prompt)
+        await until(
+            pilot,
+            lambda: "File tests/weather.md" in str([option.prompt for option in shown.options]),
+        )
+        assert shown.highlighted is not None
+        assert str(shown.get_option_at_index(shown.highlighted).prompt) == chosen
 
     drive(scenario, source=source)
 

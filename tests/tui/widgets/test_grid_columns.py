@@ -50,5 +50,16 @@ def test_a_column_grows_no_wider_than_what_is_in_it() -> None:
         Column("model", 18, picks=True, least=11),
     ]
     assert [column.width for column in fit_columns(columns, 200, 0, 0).columns] == [22, 5, 18]
-    assert [column.width for column in fit_columns(columns, 48, 0, 0).columns] == [19, 5, 18]
-    assert [column.width for column in fit_columns(columns, 36, 0, 0).columns] == [11, 5, 14]
+    assert [column.width for column in fit_columns(columns, 48, 0, 0).columns] == [22, 5, 15]
+    assert [column.width for column in fit_columns(columns, 36, 0, 0).columns] == [14, 5, 11]
+
+
+def test_names_of_rows_are_whole_before_titles_are() -> None:
+    columns = [
+        Column("file", 9, grows=True, most=21),
+        Column("row", 8, grows=True, most=15),
+        Column("a long model", 18, picks=True, least=11),
+        Column("another model", 18, picks=True, least=11),
+    ]
+    widths = [column.width for column in fit_columns(columns, 72, 0, 0).columns]
+    assert widths == [21, 15, 14, 14]

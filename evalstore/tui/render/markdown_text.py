@@ -1,0 +1,266 @@
+"""Markdown as lines with colours, in which every word of the source can be read.
+
+Links are not opened, images are not loaded, HTML and entities are shown as they are written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from evalstore.display import safe
+from evalstore.operations.views.styled_text import BLANK, StyledLine, StyledSpan
+from evalstore.tui.render.highlight import code_lines
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+LONGEST = 20_000
+"""The most characters of a text that are rendered; a longer text is shown as it is written."""
+_MOST_CODE = 10_000
+"""The most characters of code in a text that are coloured."""
+_WIDEST = 60
+"""Columns of a table; the rows of a wider one are shown cell by cell."""
+_BLOCKS = frozenset(
+    (
+        *("heading_open", "fence", "bullet_list_open", "ordered_list_open"),
+        *("table_open", "blockquote_open"),
+    )
+)
+_INLINE = frozenset(("strong_open", "code_inline", "link_open", "image", "s_open"))
+"""Tokens that show that a text is Markdown; emphasis alone may be a multiplication."""
+_STYLES = {"strong": "strong", "em": "emphasis", "s": "faint", "link": "link"}
+_BULLET = "•"
+
+
+class RenderedText(NamedTuple):
+    """A text that is not shown as it is written."""
+
+    lines: list[StyledLine]
+    is_markdown: bool
+    """Else it is JSON."""
+
+
+def render_text(text: str) -> RenderedText | None:
+    """Return the lines of a text that is Markdown or JSON; None: it is shown as it is written."""
+    if len(text) > LONGEST:
+        return None
+    if text[:1] in ("{", "["):
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return RenderedText(code_lines(text, "json"), is_markdown=False)
+    tokens = _parser().parse(text)
+    if not any(map(_is_sign, tokens)):
+        return None
+    lines = _Renderer().render(tokens)
+    return RenderedText(lines, is_markdown=True) if _has_all(text, lines) else None
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # few need it
+
+    parser = MarkdownIt("commonmark", {"html": False})
+    parser.enable(["table", "strikethrough"])
+    # They would hide or replace what a model has written.
+    parser.disable(["reference", "entity", "html_block", "html_inline"])
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    return parser
+
+
+def _is_sign(token: Token) -> bool:
+    children = token.children or ()
+    return token.type in _BLOCKS or any(child.type in _INLINE for child in children)
+
+
+def _has_all(text: str, lines: Iterable[StyledLine]) -> bool:
+    """Whether every letter and digit of the source is shown, such as in cells that have no head."""
+    shown = Counter(filter(str.isalnum, "".join(line.text for line in lines)))
+    written = Counter(filter(str.isalnum, "".join(safe(part) for part in text.split("\n"))))
+    return all(shown[letter] >= count for letter, count in written.items())
+
+
+class _Renderer:
+    """Makes lines of the tokens of one text."""
+
+    def __init__(self) -> None:
+        self._lines: list[StyledLine] = []
+        self._indent = 0
+        self._quotes = 0
+        self._uncoloured = _MOST_CODE
+        """How many more characters of code may be coloured."""
+        self._items: list[str] = []
+        """What stands in front of the next line of each open list item."""
+
+    def render(self, tokens: Sequence[Token]) -> list[StyledLine]:
+        """Return the lines, without blank ones at the ends."""
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            if token.type == "table_open":
+                end = _closing(tokens, position)
+                self._add_table(tokens[position:end])
+                position = end
+            else:
+                heading = position and tokens[position - 1].type == "heading_open"
+                self._add(token, "heading" if heading else "")
+            position += 1
+        while self._lines and self._lines[-1] == BLANK:
+            self._lines.pop()
+        return self._lines
+
+    def _add(self, token: Token, colour: str) -> None:
+        match token.type:
+            case "inline":
+                for spans in _inline_lines(token.children or (), colour):
+                    self._put(spans)
+            case "fence" | "code_block":
+                info = token.info.strip()
+                if info:
+                    self._put([StyledSpan(safe(info), "faint")])
+                self._uncoloured -= len(token.content)
+                language = info.split(maxsplit=1)[0] if info and self._uncoloured >= 0 else ""
+                for line in code_lines(token.content.removesuffix("\n"), language):
+                    self._put([StyledSpan("  "), *line.spans])
+                self._end_block()
+            case "hr":
+                self._put([StyledSpan("─" * 20, "faint")])
+                self._end_block()
+            case "blockquote_open":
+                self._quotes += 1
+            case "blockquote_close":
+                self._quotes -= 1
+            case "list_item_open":
+                sign = f"{token.info}{token.markup}" if token.info else _BULLET
+                self._items.append(f"{sign} ")
+                self._indent += cell_len(self._items[-1])
+            case "list_item_close":
+                self._indent -= cell_len(self._items.pop())
+            case "heading_close" | "bullet_list_close" | "ordered_list_close":
+                self._end_block()
+            case "paragraph_close":
+                if not token.hidden:
+                    self._end_block()
+
+    def _put(self, spans: Sequence[StyledSpan]) -> None:
+        """Add a line; the first one of a list item begins with its bullet or number."""
+        marks: list[StyledSpan] = []
+        indent = self._indent
+        for number, sign in enumerate(self._items):
+            if not sign.isspace():
+                indent -= sum(map(cell_len, self._items[number:]))
+                marks += (StyledSpan(each, "faint") for each in self._items[number:])
+                self._items = [
+                    *self._items[:number],
+                    *(" " * cell_len(each) for each in self._items[number:]),
+                ]
+                break
+        marks += [StyledSpan("│ " * self._quotes, "faint")] if self._quotes else ()
+        hang = sum(cell_len(mark.text) for mark in marks)
+        self._lines.append(StyledLine((*marks, *spans), indent, hang))
+
+    def _end_block(self) -> None:
+        if self._lines and self._lines[-1] != BLANK:
+            self._lines.append(BLANK)
+
+    # --- tables
+
+    def _add_table(self, tokens: Sequence[Token]) -> None:
+        rows: list[list[list[StyledSpan]]] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                colour = "" if len(rows) > 1 else "strong"
+                lines = _inline_lines(token.children or (), colour)
+                rows[-1].append([span for line in lines for span in line])
+        widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+        if sum(widths) + 3 * len(widths) > _WIDEST:
+            self._add_records(rows)
+        else:
+            for number, row in enumerate(rows):
+                cells = zip(row, widths, strict=True)
+                self._put(_joined([*cell, _blanks(width - _width(cell))] for cell, width in cells))
+                if not number:
+                    rule = "─┼─".join("─" * width for width in widths)
+                    self._put([StyledSpan(rule, "faint")])
+        self._end_block()
+
+    def _add_records(self, rows: Sequence[Sequence[Sequence[StyledSpan]]]) -> None:
+        """Add the rows of a wide table as lists of their cells."""
+        head, *body = rows
+        if not body:
+            self._put(_joined(head))
+        for number, row in enumerate(body):
+            if number:
+                self._end_block()
+            for title, cell in zip(head, row, strict=True):
+                self._put([*title, StyledSpan(": ", "faint"), *cell])
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int:
+    level = tokens[opening].level
+    return next(
+        number
+        for number in range(opening + 1, len(tokens))
+        if tokens[number].level == level and tokens[number].nesting < 0
+    )
+
+
+def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledSpan]]:
+    """The lines of a paragraph: line breaks stay as they are written."""
+    line: list[StyledSpan] = []
+    colours = [colour]
+    links: list[str] = []
+    for token in tokens:
+        name, _, end = token.type.rpartition("_")
+        if token.type in ("softbreak", "hardbreak"):
+            yield line
+            line = []
+        elif token.type == "image":
+            alt = f"{token.content}: " if token.content else ""
+            line.append(StyledSpan(f"[image {safe(alt)}{safe(_target(token, 'src'))}]", "link"))
+        elif end == "open" and name in _STYLES:
+            colours.append(_STYLES[name])
+            if name == "link":
+                links.append(_target(token, "href"))
+        elif end == "close" and name in _STYLES:
+            colours.pop()
+            if name == "link" and (target := links.pop()) != (line[-1].text if line else ""):
+                line.append(StyledSpan(f" ({safe(target)})", "faint"))
+        elif token.content:
+            style = "code" if token.type == "code_inline" else colours[-1]
+            line.append(StyledSpan(safe(token.content, lines=True).expandtabs(4), style))
+    yield line
+
+
+def _target(token: Token, name: str) -> str:
+    """The address of a link or an image with its title."""
+    title = token.attrGet("title")
+    return f"{token.attrGet(name) or ''}" + (f' "{title}"' if title else "")
+
+
+def _width(spans: Iterable[StyledSpan]) -> int:
+    return sum(cell_len(span.text) for span in spans)
+
+
+def _blanks(count: int) -> StyledSpan:
+    return StyledSpan(" " * count)
+
+
+def _joined(cells: Iterable[Sequence[StyledSpan]]) -> list[StyledSpan]:
+    """The cells of a row with lines between them."""
+    spans: list[StyledSpan] = []
+    for number, cell in enumerate(cells):
+        spans += [StyledSpan(" │ ", "faint")] if number else ()
+        spans += cell
+    return spans

@@ -1,0 +1,114 @@
+"""The case under the cursor in short: the last user message, the answer, and the verdicts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.display import plural
+from evalstore.operations.views.answer_text import conversation
+from evalstore.operations.views.styled_text import (
+    BLANK,
+    StyledLine,
+    TextBlock,
+    text_lines,
+)
+from evalstore.tui.render.answer import block_lines, place_lines, verdict_lines
+from evalstore.tui.render.judgements import candidate_lines, history_spans
+from evalstore.tui.render.pair import question_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
+
+
+class _Most(NamedTuple):
+    lines: int
+    characters: int
+
+
+_USER, _ANSWER = _Most(12, 1_500), _Most(300, 10_000)
+"""How much of a message and of an answer is shown."""
+
+
+class ReaderTexts(NamedTuple):
+    """What a reader shows, and the same as it is written."""
+
+    lines: Sequence[StyledLine]
+    written: Sequence[StyledLine]
+
+
+def reader_texts(
+    cases: Cases,
+    case: CaseRow,
+    picked: int,
+    view: AnswerView,
+    feedback: Mapping[str, str],
+    history: Callable[[Result], Sequence[str]],
+    images: Mapping[str, Sequence[StyledLine]],
+    hint: str,
+    cut_note: str,
+    *,
+    is_brief: bool = False,
+) -> ReaderTexts:
+    """Return the texts of a case.
+
+    `feedback` on the other candidates is by the ids of judgements, `images` are by their ids;
+    `history` returns the last verdicts of a result.
+
+    `hint` says how to get what is missing, `cut_note` how to read all of a text that is cut.
+    With `is_brief` the message of the user is one line.
+    """
+    result = case.results[picked]
+    assert result
+    blocks = _exchange(view)
+    verdicts = [*verdict_lines(view, result, hint)]
+    spans = tuple(history_spans(history(result)))
+    last_runs = [StyledLine(spans)] if spans else []
+    others: list[StyledLine] = []
+    for number in range(len(case.results)):
+        if number != picked and (
+            lines := list(candidate_lines(cases, case, number, feedback, history))
+        ):
+            others += [BLANK, *lines]
+
+    def texts(*, rendered: bool) -> list[StyledLine]:
+        exchange = [
+            line
+            for block in blocks
+            for line in (
+                question_lines(block.text)
+                if is_brief and not block.by_candidate
+                else _shortened(block, images, cut_note, rendered)
+            )
+        ]
+        return [*place_lines(case, result, 0), *last_runs, *exchange, *verdicts, *others]
+
+    return ReaderTexts(texts(rendered=True), texts(rendered=False))
+
+
+def _exchange(view: AnswerView) -> list[TextBlock]:
+    """The last message of the user and the last answer, as far as there are such."""
+    blocks = list(zip(conversation(view), view.said, strict=True))
+    users = [block for block, turn in blocks if turn.role == "user" and turn.answer is None]
+    answers = [block for block, turn in blocks[-1:] if turn.answer]
+    return [*users[-1:], *answers]
+
+
+def _shortened(
+    block: TextBlock,
+    images: Mapping[str, Sequence[StyledLine]],
+    cut_note: str,
+    rendered: bool,
+) -> Iterator[StyledLine]:
+    """The beginning of a block; a note says how much is left out."""
+    most = _ANSWER if block.by_candidate else _USER
+    start = "\n".join(block.text[: most.characters].split("\n")[: most.lines])
+    yield BLANK
+    yield from block_lines(block._replace(text=start), images, rendered=rendered)
+    if left := len(block.text) - len(start):
+        words = f"… {plural(left, 'more character')}{cut_note}"
+        yield from text_lines(words, "faint", 2)

@@ -1,0 +1,124 @@
+"""The reader of the page of cases: the answer to the case under the cursor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.tui.render.image import IMAGE_WIDTH, read_images
+from evalstore.tui.render.judgements import judgement_lines
+from evalstore.tui.render.reader import ReaderTexts, reader_texts
+from evalstore.tui.widgets.text_view import TextView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.timer import Timer
+
+    from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.results import Result
+    from evalstore.tui.screens.base import Page
+
+_PAUSE_SECONDS = 0.06
+"""An answer is read when the cursor has stayed on its case for so long."""
+_FEW_LINES = 20
+"""Lines of a reader in which the message of the user has one line."""
+_MISSING = "{page.run} gets it, and shows the price first."
+_CUT = ": {list.open} shows all of it"
+
+
+class CaseReader:
+    """Reads an answer in a thread when the cursor stays; one that was left is not shown."""
+
+    def __init__(self, page: Page, history: Callable[[Result], Sequence[str]]) -> None:
+        """`history` returns the last verdicts of a result."""
+        self._page = page
+        self._history = history
+        self._shown: tuple[str, str, str, int] | None = None
+        """The case and the candidate that are shown."""
+        self._pause: Timer | None = None
+
+    @staticmethod
+    def view() -> TextView:
+        """Return the widget that shows the text."""
+        return TextView(id="feedback")
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a reading begins when the cursor stays."""
+        return self._pause is not None
+
+    @property
+    def _view(self) -> TextView:
+        return self._page.query_one("#feedback", TextView)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self._stop()
+        self._shown = None
+        self._view.show(())
+
+    def show(self, cases: Cases | None, case: CaseRow | None, picked: int) -> None:
+        """Show the answer of the picked candidate; until it is read, the verdicts on all."""
+        if cases is None or case is None:
+            self.clear()
+            return
+        place = case.file, case.row, case.prompt, picked
+        stays = place == self._shown  # the same case was read again
+        self._shown = place
+        if not stays:
+            self._view.show(judgement_lines(cases, case, picked, {}, self._history))
+        self._stop()
+        self._pause = self._page.set_timer(
+            _PAUSE_SECONDS, lambda: self._read(cases, case, picked, stays=stays)
+        )
+
+    def _stop(self) -> None:
+        if self._pause:
+            self._pause.stop()
+            self._pause = None
+
+    def _read(self, cases: Cases, case: CaseRow, picked: int, *, stays: bool) -> None:
+        self._pause = None
+        page, place = self._page, self._shown
+        result = case.results[picked] if picked < len(case.results) else None
+        others = [other for other in case.results if other and other is not result]
+        judgements = [id for other in others for id in other.evaluations]
+        is_brief = self._view.size.height < _FEW_LINES
+        shows_images = not page.app.no_color and self._view.size.width > IMAGE_WIDTH
+        history = self._history
+        hint, cut_note = page.with_keys(_MISSING), page.with_keys(_CUT)
+
+        def read() -> ReaderTexts:
+            source = page.source
+            feedback = source.feedback(judgements) if judgements else {}
+            if result is None:
+                lines = list(judgement_lines(cases, case, picked, feedback, history))
+                return ReaderTexts(lines, lines)
+            view = _read_answer(page, cases, result)
+            images = read_images(view, source.images) if shows_images and not is_brief else {}
+            return reader_texts(
+                cases,
+                case,
+                picked,
+                view,
+                feedback,
+                history,
+                images,
+                hint,
+                cut_note,
+                is_brief=is_brief,
+            )
+
+        def show(texts: ReaderTexts) -> None:
+            if place == self._shown:
+                self._view.show(texts.lines, stay=stays, written=texts.written)
+
+        page.fetch(read, show, group="feedback")
+
+
+def _read_answer(page: Page, cases: Cases, result: Result) -> AnswerView:
+    source = page.source
+    if result.sessions:
+        return source.session(result.sessions[0], result)
+    return source.question(result, cases.run)
