@@ -46,13 +46,14 @@ fix: .venv/.installed-dev ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/.installed-dev ## Write docs/cli.md, the tables and the pictures of docs/browser.md again
+docs: .venv/.installed-dev ## Write docs/cli.md, the tables and the pictures of the browser again
 	$(BIN)/python tools/cli_docs.py > docs/cli.md.new
 	mv docs/cli.md.new docs/cli.md
 	$(BIN)/python tools/browser_docs.py
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/evalstore schema -o docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
+	$(BIN)/python -m tools.screenshots docs/images/screens --page docs/screens.md
 
 bench: .venv/.installed-dev ## Measure
 	$(BIN)/python -m benches

@@ -5,24 +5,21 @@ Ids and durations differ each time, and ages are made up; the rest is what the p
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
+import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest import mock
 
-from evalstore.cli.main import main as evalstore
 from evalstore.files.atomic_write import write_whole
 from tests.tui.driving import drive, press
+from tools.example_history import ages_are_made_up, build_history
+from tools.small_svg import without_fonts
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-_EXAMPLE = Path(__file__).parent.parent / "example"
 _SIZE = (104, 32)
 SCENES = {
     "history": ("down",),
@@ -36,7 +33,6 @@ SCENES = {
     "help": ("down", "enter", "question_mark"),
 }
 """By picture: the keys that lead to it."""
-_FONTS = re.compile(r"\s*@font-face \{.*?\}\n", re.S)
 
 
 def main(folder: str) -> None:
@@ -49,24 +45,9 @@ def main(folder: str) -> None:
 
 def draw(place: Path) -> Iterator[tuple[str, str]]:
     """Yield names and pictures (SVG); the workspace is created in an empty folder."""
-    workspace = place / "bikes"
-    shutil.copytree(_EXAMPLE, workspace, ignore=shutil.ignore_patterns(".evalstore"))
-    late = workspace / "tests/late.md"
-    text = late.read_text(encoding="utf-8")
-    before = Path.cwd()
-    os.chdir(workspace)
-    try:
-        evalstore(["run", "--quiet", "--message", "first"])
-        stricter = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
-        write_whole(late, stricter.encode())
-        evalstore(["run", "--quiet", "--message", "reasons are wanted"])
-        greeting = workspace / "tests/greeting.md"
-        edited = greeting.read_text(encoding="utf-8").replace("English", "Italian")
-        write_whole(greeting, edited.encode())
+    with contextlib.chdir(build_history(place)):
         for name, keys in SCENES.items():
             yield name, _draw(keys)
-    finally:
-        os.chdir(before)
 
 
 def _draw(keys: tuple[str, ...]) -> str:
@@ -76,13 +57,9 @@ def _draw(keys: tuple[str, ...]) -> str:
         await press(pilot, *keys)
         pictures.append(pilot.app.export_screenshot(title="evalstore view"))
 
-    with (
-        mock.patch("evalstore.tui.render.verdicts.ago", return_value="2 minutes ago"),
-        mock.patch("evalstore.operations.views.answer_text.ago", return_value="2 minutes ago"),
-    ):
+    with ages_are_made_up():
         drive(scenario, size=_SIZE)
-    # Without these rules no fonts are fetched to show a picture.
-    return _FONTS.sub("", pictures[0])
+    return without_fonts(pictures[0])
 
 
 if __name__ == "__main__":

@@ -108,5 +108,6 @@ def test_setting_names_are_those_of_the_settings() -> None:
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        if "://" not in target:
+        # `make docs` draws these pictures; test_screenshots.py compares their names.
+        if "://" not in target and not target.startswith("images/screens/"):
             assert (path.parent / target).exists(), target

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from rich.style import Style
 from textual.color import Color
+from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.theme import BUILTIN_THEMES
 
 from evalstore.tui.contrast import BAR_CONTRAST, TEXT_CONTRAST, contrast, readable
-from tests.tui.driving import drive, press
-from tests.tui.test_snapshots import WALKS, workspace_of
+from tests.tui.driving import drive
+from tests.tui.test_snapshots import WALKS, scenes, standing_still, workspace_of
 
 THEMES = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)
 """The others have the colours of the terminal, which nobody here knows."""
@@ -62,18 +63,19 @@ def test_every_text_of_every_screen_can_be_read(
     hard: dict[str, str] = {}
 
     async def scenario(pilot: Pilot[None]) -> None:
-        for number, scene in enumerate(WALKS[walk]):
-            for path, text in scene.files.items():
-                Path(path).write_text(text, encoding="utf-8")
-            await press(pilot, *scene.keys)
-            for theme in () if scene.name == "commands" else THEMES[number % parts :: parts]:
+        number = 0
+        async for scene in scenes(pilot, walk):
+            number += 1
+            is_palette = isinstance(pilot.app.screen, CommandPalette)
+            for theme in () if is_palette else THEMES[number % parts :: parts]:
                 pilot.app.theme = theme
                 await pilot.pause()
                 for text, style in painted(pilot):
                     if is_faint(text, style):
                         hard.setdefault(f"{scene.name}, {theme}: {style}", text)
 
-    drive(scenario, size=(120, 36))
+    with standing_still(walk):
+        drive(scenario, size=(120, 36))
     assert not hard, "\n".join(f"{place} {text!r}" for place, text in hard.items())
 
 
