@@ -54,6 +54,7 @@ docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictur
 	$(BIN)/python -m tools.contents
 	$(BIN)/evalstore schema -o docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
+	$(BIN)/python -m tools.screenshots docs/images/screens --page docs/screens.md
 
 bench: .venv/.installed-dev ## Measure
 	$(BIN)/python -m benches

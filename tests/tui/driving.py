@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 from unittest import mock
 
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -32,13 +34,33 @@ _QUIET_ROUNDS = 4
 """In each round all waiting messages are handled; what these set off is handled in the next."""
 
 
-async def settled(pilot: Pilot[None]) -> None:
-    """Wait until no worker runs, no message waits and all is painted."""
+_PARSED: dict[tuple[object, ...], list[RuleSet]] = {}
+_parse_rules = Stylesheet._parse_rules
+
+
+def _parse_once(sheet: Stylesheet, css: str, *place: Any, **more: Any) -> list[RuleSet]:
+    """The rules of a style sheet, which every browser and every theme would parse again."""
+    variables = frozenset(sheet._variables.items())
+    key = css, variables, place, *sorted(more.items())
+    if key not in _PARSED:
+        _PARSED[key] = _parse_rules(sheet, css, *place, **more)
+    return _PARSED[key]
+
+
+async def settled(pilot: Pilot[None], *, awaits_runs: bool = True) -> None:
+    """Wait until no worker runs, no message waits and all is painted.
+
+    Without `awaits_runs`, a run that the browser has started may go on.
+    """
     quiet = 0
     while quiet < _QUIET_ROUNDS:
         will_search = _will_search(pilot.app.screen)
         await pilot.pause(_MOMENT if will_search else 0)
-        busy = [worker for worker in pilot.app.workers if not worker.is_finished]
+        busy = [
+            worker
+            for worker in pilot.app.workers
+            if not worker.is_finished and (awaits_runs or worker.group != "run")
+        ]
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
         is_still = _is_painted(pilot.app.screen) and not (busy or will_search)
         quiet = quiet + 1 if is_still else 0
@@ -81,21 +103,21 @@ async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
         await pilot.pause(_MOMENT)
 
 
-async def resized(pilot: Pilot[None], width: int, height: int) -> None:
+async def resized(pilot: Pilot[None], width: int, height: int, *, awaits_runs: bool = True) -> None:
     """Make the terminal another size, and wait until the screen has it."""
     await pilot.resize_terminal(width, height)
     while pilot.app.screen.size != (width, height):
         await pilot.pause()
-    await settled(pilot)
+    await settled(pilot, awaits_runs=awaits_runs)
 
 
-async def press(pilot: Pilot[None], *keys: str) -> None:
+async def press(pilot: Pilot[None], *keys: str, awaits_runs: bool = True) -> None:
     """Press keys, each when what the one before has set off is done; a text is typed in one go."""
     for key, after in zip_longest(keys, keys[1:], fillvalue=""):
         await pilot.press(key)
         is_typing = len(key) == len(after) == 1 and isinstance(pilot.app.focused, Input)
         if not is_typing:
-            await settled(pilot)
+            await settled(pilot, awaits_runs=awaits_runs)
 
 
 def drive(
@@ -116,6 +138,7 @@ def drive(
         app = Browser(source or WorkspaceSource(Location(Path.cwd())), revision, appearance)
         with (
             mock.patch("textual.app.wait_for_idle", _soon),
+            mock.patch.object(Stylesheet, "_parse_rules", _parse_once),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._REST", 0),

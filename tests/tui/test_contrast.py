@@ -16,7 +16,7 @@ from textual.widgets import OptionList
 
 from evalstore.tui.contrast import BAR_CONTRAST, TEXT_CONTRAST, contrast, readable
 from tests.tui.driving import drive, press, until
-from tests.tui.test_snapshots import WALKS, workspace_of
+from tests.tui.test_snapshots import WALKS, scenes, standing_still, workspace_of
 
 THEMES = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)
 """The others have the colours of the terminal, which nobody here knows."""
@@ -64,10 +64,9 @@ def test_every_text_of_every_screen_can_be_read(
     hard: dict[str, str] = {}
 
     async def scenario(pilot: Pilot[None]) -> None:
-        for number, scene in enumerate(WALKS[walk]):
-            for path, text in scene.files.items():
-                Path(path).write_text(text, encoding="utf-8")
-            await press(pilot, *scene.keys)
+        number = 0
+        async for scene in scenes(pilot, walk):
+            number += 1
             for theme in THEMES[number % parts :: parts]:
                 if is_palette := isinstance(pilot.app.screen, CommandPalette):
                     await press(pilot, "escape")
@@ -82,7 +81,8 @@ def test_every_text_of_every_screen_can_be_read(
                     if is_faint(text, style):
                         hard.setdefault(f"{scene.name}, {theme}: {style}", text)
 
-    drive(scenario, size=(120, 36))
+    with standing_still(walk):
+        drive(scenario, size=(120, 36))
     assert not hard, "\n".join(f"{place} {text!r}" for place, text in hard.items())
 
 
