@@ -49,7 +49,7 @@ def test_its_figures_are_those_of_the_commands(workspace: Path) -> None:
     assert dashboard.rate == stats(Location(workspace), "@work").total.rate
     assert dashboard.status
     assert (dashboard.status.ask, dashboard.status.judge) == (2, 2)
-    assert pending_text(dashboard.status).startswith("ask 2 answers and make 2 judgements, ")
+    assert pending_text(dashboard.status).startswith("ask for 2 answers and make 2 judgements, ")
     brief = pending_text(dashboard.status, brief=True)
     assert brief.startswith("2 to ask, 2 to judge, up to $")
     main(["run", "--quiet"])
@@ -123,7 +123,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[1] == " passing now 50.0% of 6  95% interval 10.3 to 89.7%"
-        assert lines[2].startswith(" pending     ask 2 answers and make 2 judgements, up to $")
+        assert lines[2].startswith(" pending     ask for 2 answers and make 2 judgements, up to $")
         assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
         assert lines[4] == " trend       50.0% ▅▃ 33.3%  (0% to 100%)"
         assert lines[5].split()[:2] == ["run", "when"]
@@ -192,7 +192,7 @@ def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
         assert source.readings == 1
         await press(pilot, "escape")
         assert source.readings == 2
-        assert "ask 2 answers" in told(pilot)[1]
+        assert "ask for 2 answers" in told(pilot)[1]
 
     drive(scenario, source=source, revision="@")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.tui.render.answer import answer_lines, compared_lines, place_lines, verdict_lines
+from evalstore.tui.render.markdown_text import LONGEST
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -29,6 +30,12 @@ class AnswerTexts:
     def is_rendered(self) -> bool:
         """Whether something is not shown as it is written."""
         return self.rendered != self.lines
+
+    @property
+    def why_not_rendered(self) -> str:
+        """The reason why an answer is shown as it is written."""
+        is_long = len(self.view.answer) > LONGEST
+        return f"the answer {'is too long to be rendered' if is_long else 'is not Markdown'}"
 
 
 def answer_texts(

@@ -85,7 +85,7 @@ def reader_texts(
                 else _shortened(block, images, cut_note, rendered)
             )
         ]
-        return [*place_lines(case, result, 0), *last_runs, *exchange, *verdicts, *others]
+        return [*place_lines(case, result, 0), *exchange, *verdicts, *last_runs, *others]
 
     return ReaderTexts(texts(rendered=True), texts(rendered=False))
 

@@ -15,7 +15,6 @@ from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compare
 from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, read_images
 from evalstore.tui.render.markdown import as_markdown
-from evalstore.tui.render.markdown_text import LONGEST
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.answer_explanation import append_explanation
 from evalstore.tui.state.navigation import CaseNavigator
@@ -285,9 +284,7 @@ class AnswerPage(CaseActionsPage):
             self._is_rendered = not self._is_rendered
             self._show_texts(stay=True)
         elif texts:
-            is_long = len(texts.view.answer) > LONGEST
-            reason = "is too long to be rendered" if is_long else "is not Markdown"
-            self.notify(f"the answer {reason}", markup=False)
+            self.notify(texts.why_not_rendered, markup=False)
 
     @property
     def copy_text(self) -> tuple[str, str]:

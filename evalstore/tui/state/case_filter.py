@@ -57,11 +57,7 @@ class FilteredCases:
         self._kinds = list(numbers)
         self._all_kinds = Counter(self._kind_of_row)
         """How many rows are of each kind."""
-        self.sparse_models = frozenset(
-            model
-            for number, model in enumerate(cases.models)
-            if _FEW * self._result_count(number) < len(cases.rows)
-        )
+        self.sparse_models = _sparse_models(cases, self._kinds, self._all_kinds)
         """The candidates that have only few of the cases, such as that of recorded answers."""
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.file_width = widest(self._files)
@@ -75,14 +71,6 @@ class FilteredCases:
         self._all = b"\1" * len(cases.rows)
         self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
         """By the address of a set of sessions: the set, and which rows have one of them."""
-
-    def _result_count(self, number: int) -> int:
-        """How many rows have a result of the candidate with this number."""
-        return sum(
-            count
-            for kind, count in self._all_kinds.items()
-            if self._kinds[kind][number] is not None
-        )
 
     def rows(self, numbers: Iterable[int]) -> list[CaseRow]:
         """The rows with these numbers."""
@@ -357,3 +345,17 @@ def _sessions(matches: Found, words: Words) -> frozenset[str]:
     text = " ".join(words)
     before = [typed for typed in matches if text.startswith(" ".join(typed))]
     return matches[max(before, key=lambda typed: len(" ".join(typed)))] if before else frozenset()
+
+
+def _sparse_models(
+    cases: Cases, kinds: Sequence[_Verdicts], counts: Mapping[int, int]
+) -> frozenset[str]:
+    """Return the candidates with results in few of the rows; `counts` is by kind of row."""
+    result_counts = Counter[int]()
+    for kind, count in counts.items():
+        for number, word in enumerate(kinds[kind]):
+            result_counts[number] += count * (word is not None)
+    few = len(cases.rows) / _FEW
+    return frozenset(
+        model for number, model in enumerate(cases.models) if result_counts[number] < few
+    )

@@ -150,7 +150,7 @@ def test_a_run_keeps_its_verdict_and_shows_what_was_said_since(workspace: Path) 
         text = screen(pilot)
         assert "✗ fail ✎✓" in text
         columns = pilot.app.screen.query_one("#cases", Grid)._columns
-        assert [column.width for column in columns if column.picks] == [14, 12]
+        assert [column.width for column in columns if column.picks] == [21, 22]
         assert re.search(r"✓ pass  by Ada \(a person\)  \(added after this run", text)
         assert words(pilot) == ["fail", "pass"]
 
