@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.normalization import preparer
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 20_000
 """The most characters of a text in which the nearest passage is searched."""
+_MOST_STEPS = 10**10
+"""The most steps of such a search: the square of the shorter length, times the longer one."""
 _LONGEST_WORD = 40
 """The most characters by which a passage is extended to a whole word."""
 _LEAST_SCORE = 70
@@ -80,7 +83,8 @@ def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifferen
 def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """The passage of the answer that is nearest to a text that it lacks.
 
-    Of `containsAll` the first missing text counts, of `containsAny` the nearest one.
+    Of `containsAll` the first missing text counts, of `containsAny` the nearest one. None when
+    the texts are long, because the search would take seconds.
     """
     text = subject.text
     parts = [part for part in map(subject.prepare, check["expected"]) if part not in text]
@@ -88,7 +92,10 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
         parts = parts[:1]
     if not parts:
         return None
-    part, start, end, score = max((_align(part, text) for part in parts), key=lambda one: one[3])
+    steps = sum(_steps(part, text) for part in parts)
+    if steps > _MOST_STEPS:
+        return None
+    part, start, end, score = max((_align(part, text) for part in parts), key=itemgetter(3))
     if score < _LEAST_SCORE:
         note = f"nothing like it in {len(text):,} characters" if text else "the answer is empty"
         return AnswerDifference(part, "", note=note)
@@ -120,13 +127,13 @@ def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
         flags |= {"ignoreCase"}
     method = check.get("method", "search")
     unwanted = bool(check.get("not"))
-    found = compiled(check["pattern"], flags).search(text, timeout=SECONDS)
+    match = compiled(check["pattern"], flags).search(text, timeout=SECONDS)
     expected = f"{'no match' if unwanted else 'a match'} of {shorten(check['pattern'])}"
-    if found is None:
+    if match is None:
         return AnswerDifference(expected, "", note=f"no match in {len(text):,} characters")
     if not unwanted:
         expected += " at the start" if method == "match" else " with the whole answer"
-    return AnswerDifference(expected, shorten(found[0]), position(text, found.start()))
+    return AnswerDifference(expected, shorten(match[0]), position(text, match.start()))
 
 
 def _nearest(expected: Sequence[str], text: str) -> str | None:
@@ -136,6 +143,12 @@ def _nearest(expected: Sequence[str], text: str) -> str | None:
     from rapidfuzz.distance import Indel
 
     return max(expected, key=lambda entry: Indel.normalized_similarity(entry, text))
+
+
+def _steps(part: str, text: str) -> int:
+    """Return roughly how many steps it takes to find the passage that is most like a text."""
+    shorter, longer = sorted((len(part), len(text)))
+    return 0 if longer > _LONGEST else max(shorter, 64) ** 2 * longer
 
 
 def _align(part: str, text: str) -> tuple[str, int, int, float]:
