@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.judging.aggregation import judge_session
-from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.views.result_changes import JudgedResult, ResultChange, find_changes
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.renames import follow_file
@@ -72,11 +71,6 @@ class ResultHistory:
     """How many runs were searched."""
     is_cut: bool
     """Whether older runs were not searched."""
-
-    @property
-    def is_since_workspace(self) -> bool:
-        """Whether no run has the outcome yet: it is that of the workspace."""
-        return self.since.id == WORKSPACE
 
 
 def find_history(
