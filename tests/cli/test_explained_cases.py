@@ -536,6 +536,17 @@ def test_the_json_has_what_the_page_has(echo: Echo, evalstore: Evalstore, docume
     assert session["related"]["failedChecks"] == document["failedChecks"]
 
 
+def test_the_first_failed_checks_alone_are_compared_again(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    checks = "\n- ".join(f"contains: {number} euros" for number in range(10, 40))
+    tree(Path(), {"tests/t.md": CHECK.format(asked="5 euros", expected="9 euros\n- " + checks)})
+    evalstore("run", "-q")
+    document = documents("show", "tests/t.md")
+    located = [check["difference"] is not None for check in document["failedChecks"]]
+    assert located == [True] * 20 + [False] * 11
+
+
 def test_no_escape_sequence_of_an_answer_or_of_a_test_reaches_the_terminal(
     echo: Echo, evalstore: Evalstore
 ) -> None:
