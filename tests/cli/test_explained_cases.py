@@ -64,7 +64,10 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "answer:\n"
         "    You pay 20 euros today.\n"
         "    Thank you.\n"
-        'checks: contains {"expected": ["10 euros"]}\n'
+        "checks:\n"
+        "    - contains: 10 euros\n"
+        "      # fail: '10 euros' is not in 'You pay 20 euros today.\n"
+        "      # Thank you.'\n"
         "where it differs:\n"
         "    contains  at line 1, column 9\n"
         "      expected  [-10-] euros\n"
@@ -80,7 +83,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "          Thank you.\n"
         "    this version: judged once\n"
         "\n"
-        "price unknown, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
+        "$0, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n",
         "",
     )
@@ -373,7 +376,10 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
         "  ▸ 1  <short>  Cold.\n"
         "  How is Rome?\n"
         "    2  <short>  Warm.\n"
-        'checks: allEqual {"scope": "group"}\n'
+        "checks:\n"
+        "    - allEqual:\n"
+        "        scope: group\n"
+        "      # fail: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"
     )
 
 
