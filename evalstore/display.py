@@ -62,7 +62,7 @@ def money(amount: float | None, currency: str = "USD") -> str:
 
 
 def known_price(usd: float, unpriced: int) -> str:
-    """The cost of calls of which so many have no known price; `usd` is that of the others."""
+    """Return the cost of calls, some of which have no known price; `usd` is that of the others."""
     if not unpriced:
         return money(usd)
     if not usd:

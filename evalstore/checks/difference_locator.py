@@ -38,7 +38,7 @@ _MOST_DIGITS = 30
 
 
 def flat_checks(checks: Sequence[Json]) -> Iterator[Json]:
-    """The checks in the order of their stored results: those of a block one by one."""
+    """Yield the checks in the order of their stored results: those of a block one by one."""
     for check in checks:
         if check["type"] == BLOCK:
             yield from check["checks"]
@@ -49,7 +49,7 @@ def flat_checks(checks: Sequence[Json]) -> Iterator[Json]:
 def locate_difference(
     check: Json, sessions: Sequence[HeldConversation], schemas: Mapping[str, Json]
 ) -> AnswerDifference | None:
-    """Where answers that are judged together differ from what a failed check expects.
+    """Return where answers that are judged together differ from what a failed check expects.
 
     None when the check has no place to show, or looking for it would take long. `schemas` are
     those that the check refers to, by version id.
@@ -102,7 +102,7 @@ def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference 
 
 
 def _locate_number(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The last number of the answer, and by how much it differs."""
+    """Return the last number of the answer, and by how much it differs."""
     epsilon = f" ± {check['epsilon']}" if "epsilon" in check else ""
     op = check.get("op", "==")
     expected = f"{check['expected']}{epsilon}" if op == "==" else f"{op} {check['expected']}"
@@ -120,7 +120,7 @@ def _locate_number(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
 
 
 def _parse_error(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """Where the answer stops being JSON; None when it is JSON, or may be in fenced code."""
+    """Return where the answer stops being JSON; None when it is JSON, or may be in fenced code."""
     text = subject.actual
     if not isinstance(text, str) or check.get("fenced"):
         return None
@@ -145,7 +145,7 @@ def _from_json(first: JsonDifference | None, path: str = "") -> AnswerDifference
 
 
 def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The first value that differs, by its path."""
+    """Return the first value that differs, by its path."""
     try:
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError:
@@ -158,7 +158,7 @@ def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffe
 
 
 def _locate_violation(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The first value that breaks the schema, by its path."""
+    """Return the first value that breaks the schema, by its path."""
     try:
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError:
@@ -174,7 +174,7 @@ def _locate_violation(check: Mapping[str, Json], subject: CheckInput) -> AnswerD
 
 
 def _locate_at_path(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The value at the path of the check, and where it differs."""
+    """Return the value at the path of the check, and where it differs."""
     try:
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError:
@@ -198,7 +198,7 @@ def _locate_at_path(check: Mapping[str, Json], subject: CheckInput) -> AnswerDif
 
 
 def _locate_call(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The first argument that differs in the call that is nearest to a missing one."""
+    """Return the first argument that differs in the call that is nearest to a missing one."""
     nearest = nearest_difference(check, subject)
     if nearest is None:
         return None

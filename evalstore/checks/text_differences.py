@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.normalization import preparer
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 20_000
 """The most characters of a text in which the nearest passage is searched."""
+_MOST_STEPS = 10**10
+"""The most steps of such a search: the square of the shorter length, times the longer one."""
 _LONGEST_WORD = 40
 """The most characters by which a passage is extended to a whole word."""
 _LEAST_SCORE = 70
@@ -34,19 +37,19 @@ class AnswerDifference(NamedTuple):
 
 
 def position(text: str, at: int) -> str:
-    """The line and column of an index in a text, both from 1."""
+    """Return the line and column of an index in a text, both from 1."""
     line = text.count("\n", 0, at) + 1
     return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
 
 
 def _first_difference(expected: str, text: str) -> int:
-    """The index at which two texts differ first."""
+    """Return the index at which two texts differ first."""
     pairs = enumerate(zip(expected, text, strict=False))
     return next((at for at, (old, new) in pairs if old != new), min(len(expected), len(text)))
 
 
 def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The difference from the expected text that is nearest to the answer."""
+    """Return the difference from the expected text that is nearest to the answer."""
     text = subject.text
     expected = _nearest([subject.prepare(entry) for entry in check["expected"]], text)
     if expected is None or expected == text:
@@ -56,7 +59,7 @@ def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
 
 
 def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The difference of the start of the answer from the nearest expected one."""
+    """Return the difference of the start of the answer from the nearest expected one."""
     text = subject.text
     parts = [subject.prepare(entry) for entry in check["expected"]]
     expected = max(parts, key=lambda part: _first_difference(part, text), default=None)
@@ -67,7 +70,7 @@ def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
 
 
 def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The difference of the end of the answer from the nearest expected one."""
+    """Return the difference of the end of the answer from the nearest expected one."""
     text = subject.text
     parts = [subject.prepare(entry) for entry in check["expected"]]
     expected = max(parts, key=lambda part: _first_difference(part[::-1], text[::-1]), default=None)
@@ -78,9 +81,10 @@ def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifferen
 
 
 def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The passage of the answer that is nearest to a text that it lacks.
+    """Return the passage of the answer that is nearest to a text that it lacks.
 
-    Of `containsAll` the first missing text counts, of `containsAny` the nearest one.
+    Of `containsAll` the first missing text counts, of `containsAny` the nearest one. None when
+    the texts are long, because the search would take seconds.
     """
     text = subject.text
     parts = [part for part in map(subject.prepare, check["expected"]) if part not in text]
@@ -88,7 +92,10 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
         parts = parts[:1]
     if not parts:
         return None
-    part, start, end, score = max((_align(part, text) for part in parts), key=lambda one: one[3])
+    steps = sum(_steps(part, text) for part in parts)
+    if steps > _MOST_STEPS:
+        return None
+    part, start, end, score = max((_align(part, text) for part in parts), key=itemgetter(3))
     if score < _LEAST_SCORE:
         note = f"nothing like it in {len(text):,} characters" if text else "the answer is empty"
         return AnswerDifference(part, "", note=note)
@@ -96,7 +103,7 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
 
 
 def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """The first of the texts that the answer must not contain."""
+    """Return the first of the texts that the answer must not contain."""
     text = subject.text
     for part in map(subject.prepare, check["expected"]):
         at = text.find(part)
@@ -106,7 +113,7 @@ def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDif
 
 
 def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
-    """Where a pattern matches that must not, or where it matches instead of where it must.
+    """Return where a pattern matches that must not, or where it matches instead of where it must.
 
     Raises `TimeoutError`.
     """
@@ -120,17 +127,17 @@ def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
         flags |= {"ignoreCase"}
     method = check.get("method", "search")
     unwanted = bool(check.get("not"))
-    found = compiled(check["pattern"], flags).search(text, timeout=SECONDS)
+    match = compiled(check["pattern"], flags).search(text, timeout=SECONDS)
     expected = f"{'no match' if unwanted else 'a match'} of {shorten(check['pattern'])}"
-    if found is None:
+    if match is None:
         return AnswerDifference(expected, "", note=f"no match in {len(text):,} characters")
     if not unwanted:
         expected += " at the start" if method == "match" else " with the whole answer"
-    return AnswerDifference(expected, shorten(found[0]), position(text, found.start()))
+    return AnswerDifference(expected, shorten(match[0]), position(text, match.start()))
 
 
 def _nearest(expected: Sequence[str], text: str) -> str | None:
-    """The expected text that is most like a text; the first when the texts are long."""
+    """Return the expected text that is most like a text; the first when the texts are long."""
     if len(expected) < 2 or sum(map(len, expected)) * len(text) > _LONGEST**2:
         return expected[0] if expected else None
     from rapidfuzz.distance import Indel
@@ -138,8 +145,14 @@ def _nearest(expected: Sequence[str], text: str) -> str | None:
     return max(expected, key=lambda entry: Indel.normalized_similarity(entry, text))
 
 
+def _steps(part: str, text: str) -> int:
+    """Return roughly how many steps it takes to find the passage that is most like a text."""
+    shorter, longer = sorted((len(part), len(text)))
+    return 0 if longer > _LONGEST else max(shorter, 64) ** 2 * longer
+
+
 def _align(part: str, text: str) -> tuple[str, int, int, float]:
-    """A text with the start, the end and the score of the passage that is most like it."""
+    """Return a text with the start, the end and the score of the passage that is most like it."""
     if not part or not text or max(len(part), len(text)) > _LONGEST:
         return part, 0, 0, 0.0
     from rapidfuzz.fuzz import partial_ratio_alignment
@@ -152,7 +165,7 @@ def _align(part: str, text: str) -> tuple[str, int, int, float]:
 
 
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range of the whole words of a range, without the blanks around them."""
+    """Return the range of the whole words of a range, without the blanks around them."""
     passage = text[start:end]
     start += len(passage) - len(passage.lstrip())
     end -= len(passage) - len(passage.rstrip())

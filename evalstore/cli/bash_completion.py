@@ -2,6 +2,8 @@
 
 readline takes `:` and `=`, which occur in names of rows, for the ends of words. So the whole line
 goes to the program, and what readline takes for earlier words is removed from its answers.
+A name from the workspace is data: it is escaped, never expanded, and left out inside of quotes that
+would not protect it.
 """
 
 SCRIPT = r"""_evalstore_completion() {
@@ -15,14 +17,18 @@ SCRIPT = r"""_evalstore_completion() {
     [[ -n $breaks ]] && prefix=${known%"${known##*[$breaks]}"}
     [[ $word != [\'\"]* && -z $known ]] && line+="''"
     COMPREPLY=()
-    for reply in $(COMP_WORDS=$line COMP_CWORD=-1 _EVALSTORE_COMPLETE=complete_bash "$1"); do
-        if [[ $word != [\'\"]* ]]; then
+    while read -r reply || [[ -n $reply ]]; do
+        if [[ $word == \'* ]]; then
+            [[ $reply == *\'* ]] && continue
+        elif [[ $word == \"* ]]; then
+            [[ $reply == *[\"\$\`!]* ]] && continue
+        else
             printf -v reply %q "$reply"
             reply=${reply//\\,/,}
             reply=${reply#"$prefix"}
         fi
         COMPREPLY+=("$reply")
-    done
+    done < <(COMP_WORDS=$line COMP_CWORD=-1 _EVALSTORE_COMPLETE=complete_bash "$1")
 }
 
 complete -o default -F _evalstore_completion evalstore"""

@@ -112,4 +112,9 @@ def _shared_options() -> dict[str, str]:
 
 
 def _starting(names: list[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+    """Return the names that begin with a text, without those that a shell could run or alter.
+
+    The scripts for zsh evaluate what they are given, and do not escape backslashes in it.
+    """
+    safe_names = (name for name in names if name.isprintable() and "\\" not in name)
+    return [name for name in safe_names if name.startswith(incomplete)]

@@ -46,16 +46,20 @@ class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignor
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's interface
 
 
-for _name, _pattern, _first in _RESOLVERS:
-    _CoreLoader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
-
-
 class _CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes texts of several lines as blocks, and no anchors."""
+    """Writes texts of several lines as blocks, and no anchors.
+
+    A text that YAML 1.1 or the core schema of YAML 1.2 reads as something else is quoted.
+    """
 
     def ignore_aliases(self, data: object) -> bool:
         """Write a value that occurs twice twice."""
         return True
+
+
+for _name, _pattern, _first in _RESOLVERS:
+    for _class in (_CoreLoader, _CoreDumper):
+        _class.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

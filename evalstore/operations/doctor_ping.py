@@ -62,7 +62,7 @@ class Checkup:
 
     @property
     def reports_cost(self) -> bool:
-        """Whether its answer said what it cost, as that of an application may."""
+        """Return whether its answer said what it cost, as that of an application may."""
         return self.reply is not None and self.reply.cost is not None
 
     @property

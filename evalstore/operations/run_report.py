@@ -41,7 +41,7 @@ def describe_spending(outcome: ExecutionCounts) -> list[Json]:
 
 
 def _unpriced(spent: ModelSpending) -> Json:
-    """The known part of a cost and the calls without one; empty when all costs are known."""
+    """Return the known part of a cost and the calls without one; empty when all costs are known."""
     if not spent.unpriced:
         return {}
     return {"knownCost": round(spent.cost, 8), "unpriced": spent.unpriced}

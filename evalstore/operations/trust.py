@@ -245,7 +245,7 @@ def _read(location: Location, name: str) -> tuple[Path, bytes]:
 
 
 def _files_beside(path: Path, name: str) -> list[str]:
-    """The files in the folder of a path that can be trusted, named as the path was."""
+    """Return the files in the folder of a path that can be trusted, named as the path was."""
     folder = PurePath(name).parent
     if not path.parent.is_dir():
         return []

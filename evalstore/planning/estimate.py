@@ -115,7 +115,7 @@ class _Lengths:
 
 
 def may_judge_less(plan: Plan) -> bool:
-    """Whether checks that are still to be made may save judgements of models in the plan."""
+    """Return whether checks that are still to be made may save judgements of models in the plan."""
     checked = {
         (judgement.sessions or judgement.cell.questions, judgement.cell.case.evaluation)
         for judgement in plan.judgements

@@ -94,7 +94,7 @@ def _with_row(
 
 
 def no_run_has(file: str, known: Collection[str]) -> EvalstoreError:
-    """The error for a test file that no run has; `known` are the test files of runs."""
+    """Return the error for a test file that no run has; `known` are the test files of runs."""
     hint = suggest_file(file, known) if known else "there are no runs: 'evalstore run' makes one"
     return EvalstoreError(f"no run has a test file '{file}'", hint=hint)
 

@@ -307,7 +307,7 @@ class Explainer:
 
 
 def _other_model(was: Json, now: Json) -> Reason | None:
-    """What changed of the model of an evaluator; None for another model."""
+    """Return what changed of the model of an evaluator; None for another model."""
     if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
         return None
     differences = [

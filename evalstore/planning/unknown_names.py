@@ -23,7 +23,7 @@ _ANY_MODEL = "write a model file, or a litellm name such as 'openai/gpt-4o-mini'
 def no_such_model(
     id: str, part: str, reading: Reading, settings: Settings | None = None
 ) -> EvalstoreError:
-    """The error for an unknown model; `part` is `candidates`, `evaluators` or another place.
+    """Return the error for an unknown model; `part` is `candidates`, `evaluators` or another place.
 
     A candidate is never suggested for an evaluator that the settings name, nor the reverse.
     """
@@ -34,7 +34,7 @@ def no_such_model(
 
 
 def _models_for(part: str, reading: Reading, settings: Settings | None) -> Collection[str]:
-    """The models that may have this part: those of the settings, and those without another."""
+    """Return the models that may have this part: those of the settings, or without another."""
     if settings is None or part not in ("candidates", "evaluators"):
         return reading.models
     candidates = {each for one in settings.candidates for each in (one.id, one.name) if each}
@@ -44,7 +44,7 @@ def _models_for(part: str, reading: Reading, settings: Settings | None) -> Colle
 
 
 def tags_of(files: Iterable[CaseFile]) -> set[str]:
-    """The tags of all cases."""
+    """Return the tags of all cases."""
     return {tag for file in files for case in file.cases for tag in case.tags}
 
 
@@ -57,7 +57,7 @@ def require_tag(tags: Iterable[str], known: Collection[str]) -> None:
 
 
 def unknown_tags(tags: Iterable[str], known: Collection[str]) -> list[str]:
-    """A warning about each of these tags that no case has."""
+    """Return a warning about each of these tags that no case has."""
     return [
         f"no case has the tag '{tag}'" + (f": {hint}" if (hint := nearest(tag, known)) else "")
         for tag in tags

@@ -64,7 +64,7 @@ class ProviderError(Exception):
 
     @property
     def is_permanent(self) -> bool:
-        """Whether the call fails again until the user changes something."""
+        """Return whether the call fails again until the user changes something."""
         lasts = self.kind in PERMANENT_KINDS or self.kind == "status"
         return self.stops_model or (lasts and not self.retry)
 

@@ -80,7 +80,7 @@ class ScriptedProvider:
 
 
 def _start_of(text: str) -> str:
-    """The start of a message; of a message to a judge, the start of what is judged."""
+    """Return the start of a message; of a message to a judge, the start of what is judged."""
     marked = {match["label"]: match for match in _JUDGED.finditer(text)}
     judged = marked.get("response") or marked.get("conversation")
     name = f"{JUDGED} {judged['label']} " if judged else ""

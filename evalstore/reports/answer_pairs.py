@@ -15,7 +15,7 @@ OLDER = "older answers count"
 
 
 def has_other_answers(pair: Pair) -> bool:
-    """Whether both sides of a pair ask the same and have different sessions."""
+    """Return whether both sides of a pair ask the same and have different sessions."""
     was, now = pair.was, pair.now
     return (
         was is not None
@@ -27,13 +27,13 @@ def has_other_answers(pair: Pair) -> bool:
 
 
 def sessions_to_compare(pairs: Iterable[Pair]) -> set[str]:
-    """The ids of the sessions of all pairs with the same question and other answers."""
+    """Return the ids of the sessions of all pairs with the same question and other answers."""
     sides = ((pair.was, pair.now) for pair in pairs if has_other_answers(pair))
     return {id for side in sides for result in side if result for id in result.sessions}
 
 
 def has_equal_texts(pair: Pair, sessions: Mapping[str, Session]) -> bool:
-    """Whether both sides asked the same and were answered alike, word for word."""
+    """Return whether both sides asked the same and were answered alike, word for word."""
     sides = _sides(pair, sessions)
     if sides is None:
         return False
@@ -42,7 +42,7 @@ def has_equal_texts(pair: Pair, sessions: Mapping[str, Session]) -> bool:
 
 
 def counts_older(pair: Pair, sessions: Mapping[str, Session]) -> bool:
-    """Whether the second side asks the same, but its other answers are older than the first's."""
+    """Return whether the second side asks the same, but its other answers are older."""
     sides = _sides(pair, sessions)
     if sides is None:
         return False
@@ -60,7 +60,7 @@ def counts_older(pair: Pair, sessions: Mapping[str, Session]) -> bool:
 def _sides(
     pair: Pair, sessions: Mapping[str, Session]
 ) -> tuple[Sequence[Session], Sequence[Session]] | None:
-    """The sessions of both sides; None unless they differ and all are known."""
+    """Return the sessions of both sides; None unless they differ and all are known."""
     if not has_other_answers(pair):
         return None
     assert pair.was
@@ -75,6 +75,6 @@ def _known(side: Result, sessions: Mapping[str, Session]) -> list[Session] | Non
 
 
 def _shown(session: Session) -> object:
-    """What a reader sees of a session, and the question that it answers."""
+    """Return what a reader sees of a session, and the question that it answers."""
     turns = [(turn.text, turn.refusal, turn.tool_calls) for turn in session.turns]
     return session.question, turns

@@ -50,7 +50,7 @@ class Comparison:
 
     @property
     def pending(self) -> int:
-        """How many of the changed pairs were judged and are pending on the second side."""
+        """Return how many of the changed pairs were judged and are pending on the second side."""
         return sum(
             1
             for pair in self.changed

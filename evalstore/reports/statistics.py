@@ -187,7 +187,7 @@ def rate_of(questions: Questions) -> Rate:
 
 
 def rate_of_files(counts_by_file: Iterable[Mapping[Counts, int]]) -> Rate:
-    """The pass rate of the verdicts of files: of each, how many questions have which counts."""
+    """Return the pass rate of files: of each, how many questions have which counts."""
     files, rows = Clusters(), Clusters()
     for alike in counts_by_file:
         sums = Counts(

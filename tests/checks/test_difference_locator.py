@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 from evalstore.checks import read_check
@@ -73,6 +75,13 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
             "type: 'integer'",
             "'three'",
             "days",
+        ),
+        (
+            {"jsonSchema": {"type": "object", "properties": {"days": False}}},
+            '{"days": 3}',
+            "no value",
+            "3",
+            "",
         ),
         ({"jsonPath": "a.b", "number": 2}, '{"a": {"b": 3}}', "2", "3", "a.b, line 1, column 1"),
         ({"jsonPath": "a.c"}, '{"a": {"b": 3}}', "a value", "none", "a.c"),
@@ -151,3 +160,18 @@ def test_no_check_makes_the_search_for_a_place_fail(name: str) -> None:
 def test_a_pattern_that_takes_long_has_no_place() -> None:
     sessions = [HeldConversation((Reply("a" * 5_000 + "b"),))]
     assert locate_difference(read_check({"regex": "(a+)+$"}), sessions, {}) is None
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"contains": "ab" * 5_000},
+        {"containsAny": [f"{number} {'ab' * 100}" for number in range(500)]},
+    ],
+)
+def test_no_passage_is_searched_when_it_would_take_long(check: Json) -> None:
+    """A search for ten thousand characters in twenty thousand took a minute."""
+    sessions = [HeldConversation((Reply("ba c" * 4_900),))]
+    with patch("rapidfuzz.fuzz.partial_ratio_alignment") as search:
+        assert locate_difference(read_check(check), sessions, {}) is None
+    search.assert_not_called()

@@ -123,8 +123,64 @@ def test_completion_uses_the_store_that_the_line_names(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     evalstore("--store", "other.db", "run")
-    assert len(completed("evalstore show ", workspace)) == 3
-    assert len(completed("evalstore show --store=other.db ", workspace)) == 4
+    names = completed("evalstore show ", workspace)
+    assert names == ["@", "@~1", "@work", "tests/weather.md"]
+    [run] = set(completed("evalstore show --store=other.db ", workspace)) - set(names)
+    assert re.fullmatch("[0-9a-f]{8}", run)
+
+
+TRAPS = r"""['t*', 'x$(touch run)', 'y\$(touch run)', 'z`touch run`', "q'r", 'plain']"""
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        (
+            "evalstore run tests/weather.md::city=",
+            ["plain", r"q\'r", r"t\*", r"x\$\(touch\ run\)", r"z\`touch\ run\`"],
+        ),
+        (
+            'evalstore run "tests/weather.md::city=',
+            [f"tests/weather.md::city={name}" for name in ("plain", "q'r", "t*")],
+        ),
+        (
+            "evalstore run 'tests/weather.md::city=",
+            [
+                f"tests/weather.md::city={name}"
+                for name in ("plain", "t*", "x$(touch run)", "z`touch run`")
+            ],
+        ),
+    ],
+)
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_no_name_is_expanded_by_bash(workspace: Path, line: str, values: list[str]) -> None:
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", TRAPS)
+    (workspace / "tests/weather.md::city=tea").touch()
+    assert sorted(completed(line, workspace)) == values
+
+
+EVALUATED_BY_ZSH = r"""
+_arguments() { local action=${1#*'(('}; eval "words=( ${action%'))'} )"; }
+eval "$(_EVALSTORE_COMPLETE=complete_zsh _TYPER_COMPLETE_ARGS="$1" "$2")"
+printf '%s\n' "${words[@]}"
+"""
+"""What the completion of zsh does with names, in words that bash reads alike."""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_no_name_is_evaluated_by_zsh(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", TRAPS)
+    program = Path(sys.executable).with_name("evalstore")
+    words = ("evalstore run tests/weather.md::", program)
+    done = subprocess.run(
+        ["bash", "--norc", "-c", EVALUATED_BY_ZSH, "bash", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=workspace,
+    )
+    assert "city=x$(touch run)" in done.stdout.replace("\\:", ":")
+    assert not (workspace / "run").exists()
 
 
 def test_names_that_need_no_workspace_are_completed() -> None:

@@ -64,7 +64,10 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "answer:\n"
         "    You pay 20 euros today.\n"
         "    Thank you.\n"
-        'checks: contains {"expected": ["10 euros"]}\n'
+        "checks:\n"
+        "    - contains: 10 euros\n"
+        "      # fail: '10 euros' is not in 'You pay 20 euros today.\n"
+        "      # Thank you.'\n"
         "where it differs:\n"
         "    contains  at line 1, column 9\n"
         "      expected  [-10-] euros\n"
@@ -80,7 +83,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "          Thank you.\n"
         "    this version: judged once\n"
         "\n"
-        "price unknown, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
+        "$0, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n",
         "",
     )
@@ -373,7 +376,10 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
         "  ▸ 1  <short>  Cold.\n"
         "  How is Rome?\n"
         "    2  <short>  Warm.\n"
-        'checks: allEqual {"scope": "group"}\n'
+        "checks:\n"
+        "    - allEqual:\n"
+        "        scope: group\n"
+        "      # fail: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"
     )
 
 
@@ -534,6 +540,17 @@ def test_the_json_has_what_the_page_has(echo: Echo, evalstore: Evalstore, docume
     session = documents("show", document["session"])
     assert session["related"]["history"] == document["history"]
     assert session["related"]["failedChecks"] == document["failedChecks"]
+
+
+def test_the_first_failed_checks_alone_are_compared_again(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    checks = "\n- ".join(f"contains: {number} euros" for number in range(10, 40))
+    tree(Path(), {"tests/t.md": CHECK.format(asked="5 euros", expected="9 euros\n- " + checks)})
+    evalstore("run", "-q")
+    document = documents("show", "tests/t.md")
+    located = [check["difference"] is not None for check in document["failedChecks"]]
+    assert located == [True] * 20 + [False] * 11
 
 
 def test_no_escape_sequence_of_an_answer_or_of_a_test_reaches_the_terminal(

@@ -207,7 +207,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
     assert ran.stderr == (
         DIFF
         + '  (the oldest answers count; "evalstore run --max-age AGE" leaves out older ones)\n'
-        + HINT
+        + HINT.format("tests/c.md")
     )
     compared = history("diff", "@~1", "@").stdout
     listed = "tests/a.md  scripted/one  fail -> pass  (older answers count)  <short> -> <short>\n"

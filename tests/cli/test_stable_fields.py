@@ -25,6 +25,14 @@ OPTIONAL = {
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     "ls runs.runs[].gitCommit",
     *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
+    *(
+        f"{name}.{field}"
+        for name in ("run", "judge")
+        for field in (
+            *("since.changed", "since.olderAnswers", "since.pending"),
+            *("spending[].knownCost", "spending[].unpriced"),
+        )
+    ),
     "ls cases --full.cases[].messages[][].name",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),

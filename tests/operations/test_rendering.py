@@ -75,6 +75,8 @@ def test_an_answer_tells_why_there_is_no_more_of_it() -> None:
         "toolCalls:\n- name: check\n  arguments:\n    bike: cargo",
         "noToolCalls",
         "equals: 'true'",
+        "equals: '1e3'",
+        "equals: '0o17'",
         "equals: é 漢字",
     ],
 )

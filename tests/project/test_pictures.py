@@ -54,9 +54,7 @@ def test_the_pictures_show_what_the_browser_shows(drawn: dict[str, list[str]]) -
     [
         pytest.param("history", "(deposits|reasons|shorter|longer|helmets).*\n.*" * 5, id="runs"),
         pytest.param("cases", "verdict:fail euro", id="a filter"),
-        pytest.param(
-            "session", "(?s)fail .*It neither helps nor regrets", id="a judge's reasoning"
-        ),
+        pytest.param("session", "(?s)fail .*the judge chose 'cold'", id="a judge's verdict"),
         pytest.param("versions", "(?s)20 euros.*and must give a reason", id="an edit"),
         pytest.param("compare", r"(?s)bikes back\?.*and do you rent helmets", id="a difference"),
     ],

@@ -80,7 +80,7 @@ class SchemaViolation(NamedTuple):
     path: tuple[str | int, ...]
     message: str
     rule: str = ""
-    """The keyword of the schema with its value."""
+    """The keyword of the schema with its value; empty when the schema was not applied."""
     value: Json = None
     """The value that breaks the rule."""
 
@@ -111,7 +111,8 @@ def first_violation(schema: Json, value: Json) -> SchemaViolation | None:
     if error is None:
         return None
     message = error.message if len(error.message) <= _SHOWN else error.message[:_SHOWN] + "…"
-    rule = f"{error.validator}: {shown(error.validator_value)}"
+    keyword = f"{error.validator}: {shown(error.validator_value)}" if error.validator else ""
+    rule = keyword or "no value"  # the schema of this place is `false`
     return SchemaViolation(tuple(error.absolute_path), message, rule, error.instance)
 
 

@@ -50,14 +50,14 @@ def last_number(text: str, *, commas: bool = False) -> Decimal | None:
 
 
 def find_last_number(text: str, *, commas: bool = False) -> tuple[Decimal, int] | None:
-    """The last number in a text as `last_number` reads it, and the index at which it starts."""
+    """Return the last number in a text as `last_number` reads it, and the index of its start."""
     matches = list((_WITH_COMMAS if commas else _NUMBER).finditer(text))
     number = _as_decimal(matches[-1][0]) if matches else None
     return None if number is None else (number, matches[-1].start())
 
 
 def _as_decimal(digits: str) -> Decimal | None:
-    """The number that a match of a pattern is; None when it is malformed."""
+    """Return the number that a match of a pattern is; None when it is malformed."""
     number = Decimal(digits.replace(",", "").replace("−", "-"), _EXACT)
     return None if number.is_nan() else number
 

@@ -108,7 +108,7 @@ def _calls_tools(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
 def nearest_difference(
     check: Mapping[str, Json], subject: CheckInput
 ) -> tuple[str, JsonDifference] | None:
-    """The tool of the first missing call, and the first difference of the nearest call's arguments.
+    """Return the tool of the first missing call, and how the nearest call's arguments differ.
 
     None when no call is missing, or when there is no call of the same tool with other arguments.
     """
@@ -131,7 +131,7 @@ def _comparison(check: Mapping[str, Json], subject: CheckInput) -> JsonCompariso
 def _partners(
     comparison: JsonComparison, check: Mapping[str, Json], calls: Sequence[ToolCall]
 ) -> list[int | None]:
-    """The index of the matching call for each expected call; None if there is none."""
+    """Return the index of the matching call for each expected call; None if there is none."""
     find = _in_order if check.get("order") else _in_any_order
     return find(comparison, check["expected"], calls, check.get("extra") == "allow")
 
@@ -191,7 +191,7 @@ def _missing(
 def _nearest(
     expected: Mapping[str, Json], partners: Sequence[int | None], calls: Sequence[ToolCall]
 ) -> ToolCall | None:
-    """The first call of the same tool that matches no expectation, if arguments are expected."""
+    """Return the first call of that tool which matches no expectation, if it has arguments."""
     return next(
         (
             call

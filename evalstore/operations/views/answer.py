@@ -376,7 +376,7 @@ def _offered(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]
 
 
 def _facts(session: Session, *, is_free: bool = False) -> SessionFacts:
-    """The facts of a session; the answers of a model that `is_free` cost nothing by default."""
+    """Return the facts of a session; answers of a model that `is_free` cost nothing by default."""
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:

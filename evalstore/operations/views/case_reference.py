@@ -25,7 +25,7 @@ class CaseReference(NamedTuple):
 
 
 def read_reference(text: str) -> CaseReference | None:
-    """The case that a text names; None when it names something else, such as a run."""
+    """Return the case that a text names; None when it names something else, such as a run."""
     match = _REVISION.fullmatch(text)
     revision, case = (match["revision"], match["case"]) if match else (None, text)
     printed = _PROMPT.fullmatch(case)
@@ -39,7 +39,7 @@ def read_reference(text: str) -> CaseReference | None:
 
 
 def show_command(result: Result, prompt: str = "", *, names_model: bool = True) -> str:
-    """The command that shows why a result has its verdict.
+    """Return the command that shows why a result has its verdict.
 
     `prompt` is the name of its system prompt when the case has several.
     """

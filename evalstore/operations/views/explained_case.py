@@ -78,7 +78,7 @@ def _explain_now(
 def _find_cells(
     location: Location, store: Store, case: str, revision: str | None
 ) -> tuple[Run, list[Result]]:
-    """The run in which a case is explained, and all its results there."""
+    """Return the run in which a case is explained, and all its results there."""
     newest = resolve_run(store, revision or "@")
     file, row = _find_place(location, store, newest, case)
     runs = [newest]
@@ -108,7 +108,7 @@ def _read(store: Store, path: str, leaf: str, rows: set[str] | None) -> list[Res
 
 
 def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[str, str | None]:
-    """The path and the row of a case in a run; the row is None if only the file is named."""
+    """Return the path and the row of a case in a run; the row is None if only the file is named."""
     workspace = open_workspace(location)
     nodes = read_tree(run.snapshot, store.load_nodes)
     name, _, row = case.partition("::")
@@ -136,7 +136,7 @@ def _require_one(case: str, cells: Iterable[Result]) -> None:
 def _choose(
     location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
 ) -> Result:
-    """The most urgent of the results that the options leave; raises `EvalstoreError`."""
+    """Return the most urgent of the results that the options leave; raises `EvalstoreError`."""
     left = list(cells)
     if model is not None:
         left = [cell for cell in left if cell.model == model]

@@ -45,7 +45,7 @@ _LISTED = 8
 def explanation_sections(
     explanation: VerdictExplanation, now: int, *, signs: Mapping[str, str]
 ) -> Iterator[tuple[str, list[StyledLine]]]:
-    """The title and the lines of each section; `now` in microseconds since 1970."""
+    """Yield the title and the lines of each section; `now` in microseconds since 1970."""
     sections = (
         (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
         (HISTORY, _history_lines(explanation, now)),
@@ -61,7 +61,7 @@ def explanation_sections(
 
 
 def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
-    """A failed check, what it expected and what was there; the whole feedback is shown above."""
+    """Yield a failed check, what it expected and what was there; its feedback is shown above."""
     difference = check.difference
     if difference is None:
         return
@@ -95,7 +95,7 @@ def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
 
 
 def _is_alike(expected: str, found: str) -> bool:
-    """Whether two texts have enough in common to mark the words that differ."""
+    """Return whether two texts have enough in common to mark the words that differ."""
     longest = max(len(expected), len(found))
     if longest > _COMPARED:
         return True
@@ -107,7 +107,7 @@ def _is_alike(expected: str, found: str) -> bool:
 def _hunk_lines(
     hunks: Iterable[Sequence[ChangedLine]], indent: int, labels: Mapping[str, str] | None = None
 ) -> Iterator[StyledLine]:
-    """The lines of a difference, each behind its sign or a label; the first twelve."""
+    """Yield the lines of a difference, each behind its sign or a label; the first twelve."""
     lines = (line for hunk in hunks for line in hunk)
     for line in islice(lines, _LINES):
         colour = {"-": "old", "+": "new"}.get(line.sign, "")
@@ -122,7 +122,7 @@ def _hunk_lines(
 
 
 def _is_whole(line: ChangedLine) -> bool:
-    """Whether nothing of a changed line is in the other text."""
+    """Return whether nothing of a changed line is in the other text."""
     return all(piece.differs for piece in line.pieces)
 
 
@@ -135,7 +135,7 @@ def _piece_spans(piece: TextPiece, colour: str, *, whole: bool) -> Iterator[Styl
 
 
 def _clip(text: str) -> str:
-    """A long text with its middle left out."""
+    """Return a long text with its middle left out."""
     if len(text) <= _CUT:
         return text
     return f"{text[: _CUT // 2]} … {text[-_CUT // 2 :]}"
@@ -173,7 +173,7 @@ def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
 
 
 def counts_text(counts: VerdictCounts) -> str:
-    """How often this version of the case passed, and how often the verdict changed."""
+    """Return how often this version of the case passed, and how often the verdict changed."""
     if counts.judged < 2:
         return "this version: judged once"
     flips = {0: "never flipped", 1: "flipped once"}.get(
@@ -187,7 +187,7 @@ def counts_text(counts: VerdictCounts) -> str:
 
 
 def _run_text(run: Run, now: int) -> str:
-    """A run with its time, author and commit."""
+    """Return a run with its time, author and commit."""
     if run.id == "workspace":
         return "the workspace as it is now"
     facts = [ago(run.started, now)]
@@ -218,7 +218,7 @@ def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> I
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:
-    """The verdict, the case and the candidate."""
+    """Return the verdict, the case and the candidate."""
     result = explanation.result
     verdict = verdict_span(result.word or "answered", {})
     name = case_name(result.file, result.row, explanation.prompt or None)

@@ -45,7 +45,7 @@ class ResultChange:
 
     @property
     def lines(self) -> list[str]:
-        """The edited lines behind their signs: a blank, `-` or `+`."""
+        """Return the edited lines behind their signs: a blank, `-` or `+`."""
         return [
             line.sign + "".join(piece.text for piece in line.pieces)
             for hunk in self.hunks
@@ -56,7 +56,7 @@ class ResultChange:
 def find_changes(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None = None
 ) -> Iterator[ResultChange]:
-    """What changed between two judged results of a case.
+    """Yield what changed between two judged results of a case.
 
     When no definition changed: another answer to the same question, or another judgement of the
     same answer. `project` is needed for a result of the workspace.
@@ -72,7 +72,7 @@ def find_changes(
 def _edits(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
 ) -> Iterator[ResultChange]:
-    """The edits of the test, its system prompt, instructions, checks and settings."""
+    """Yield the edits of the test, its system prompt, instructions, checks and settings."""
     cases = [_only_prompt(record) for record in (was, now)]
     if cases[0] == cases[1] and was.node == now.node:
         return
@@ -96,14 +96,14 @@ def _edits(
 
 
 def _only_prompt(record: JudgedResult) -> Case:
-    """The case with no other system prompt than that of the result."""
+    """Return the case with no other system prompt than that of the result."""
     return replace(record.case, prompts=(record.result.prompt,), tags=(), row="", key="")
 
 
 def _candidates(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
 ) -> Iterator[ResultChange]:
-    """How the definition of the candidate changed."""
+    """Yield how the definition of the candidate changed."""
     id = now.result.model
     old, new = was.run.find_candidate(id), now.run.find_candidate(id)
     if old is None or new is None:
@@ -124,7 +124,7 @@ def _models(versions: VersionReader, id: str, was: str, now: str) -> Iterator[Re
 def _evaluators(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
 ) -> Iterator[ResultChange]:
-    """How the models that judge changed, and the rule by which their votes count."""
+    """Yield how the models that judge changed, and the rule by which their votes count."""
     if "models" not in now.case.judged_by:
         return
     versions = _reader(store, project)

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.judging.aggregation import judge_session
-from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.views.result_changes import JudgedResult, ResultChange, find_changes
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.renames import follow_file
@@ -40,17 +39,17 @@ class VerdictCounts:
 
     @property
     def judged(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self.verdicts)
 
     @property
     def passed(self) -> int:
-        """How many passed."""
+        """Return how many passed."""
         return self.verdicts.count("pass")
 
     @property
     def changes(self) -> int:
-        """How often a pass followed a verdict that is not one, or the reverse."""
+        """Return how often a pass followed a verdict that is not one, or the reverse."""
         passes = [verdict == "pass" for verdict in self.verdicts]
         return sum(newer != older for newer, older in pairwise(passes))
 
@@ -73,11 +72,6 @@ class ResultHistory:
     is_cut: bool
     """Whether older runs were not searched."""
 
-    @property
-    def is_since_workspace(self) -> bool:
-        """Whether no run has the outcome yet: it is that of the workspace."""
-        return self.since.id == WORKSPACE
-
 
 def find_history(
     store: Store,
@@ -89,7 +83,7 @@ def find_history(
     file: str | None = None,
     project: Project | None = None,
 ) -> ResultHistory | None:
-    """The history of a result up to its run; None when it has never been judged.
+    """Return the history of a result up to its run; None when it has never been judged.
 
     `folder` is that of the test files. A result of the workspace comes with its `case`, the path
     that its `file` had in the newest run, and the `project`. The newest 100 runs are searched.
@@ -139,7 +133,7 @@ class _Search:
         """Whether the search ended because too much would have to be read."""
 
     def find(self, result: Result, case: Case | None) -> Iterator[JudgedResult]:
-        """The judged results of the case in these runs; `case` is None if it is in the first."""
+        """Yield the judged results of the case in these runs; without `case` it is in the first."""
         leaves = self._leaves()
         prompts: Collection[str | None] = case.prompts if case else (result.prompt,)
         cells: dict[str, list[tuple[Result, Case]]] = {}
@@ -166,7 +160,7 @@ class _Search:
             yield JudgedResult(run, node, match, there)
 
     def _leaves(self) -> dict[tuple[str, str], str]:
-        """The results of the file, by its path and the root of a tree of results."""
+        """Return the results of the file, by its path and the root of a tree of results."""
         roots: dict[str, set[str]] = {}
         for run, (path, _) in zip(self._runs, self._places, strict=False):
             roots.setdefault(path, set()).add(run.results)
@@ -177,7 +171,7 @@ class _Search:
         }
 
     def _read(self, path: str, leaf: str, result: Result) -> list[tuple[Result, Case]]:
-        """The judged results of the candidate on cases with the same label or values."""
+        """Return the judged results of the candidate on cases with the same label or values."""
         cells: list[tuple[Result, Case]] = []
         for batch in iterate_entries(self._store, {path: leaf}):
             self._left -= len(batch)
@@ -196,7 +190,7 @@ def _passes(record: JudgedResult) -> bool:
 
 
 def _is_same_version(now: JudgedResult, was: JudgedResult) -> bool:
-    """Whether both runs asked the same model the same, and judged it by the same."""
+    """Return whether both runs asked the same model the same, and judged it by the same."""
     return _version(now) == _version(was)
 
 
@@ -213,7 +207,7 @@ def _version(record: JudgedResult) -> tuple[object, ...]:
 
 
 def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
-    """The records without those of runs that only reused what a newer run has too.
+    """Return the records without those of runs that only reused what a newer run has too.
 
     A label that is added to the judgements of an answer makes no other sample of it.
     """
@@ -232,7 +226,7 @@ def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
 
 
 def _verdicts(store: Store, records: Sequence[JudgedResult]) -> Iterator[Verdict]:
-    """The verdict of each record, or of each of its attempts if there are several."""
+    """Yield the verdict of each record, or of each of its attempts if there are several."""
     several = [record for record in records if record.result.wanted > len(record.result.tests)]
     ids = [id for record in several for id in record.result.evaluations]
     evaluations = store.find_evaluations(ids)

@@ -123,7 +123,7 @@ _NOT_FAILING = ("pass", "pending", None)
 
 
 def _also_changed(changes: VerdictChanges) -> list[Result]:
-    """The changed results that are not listed as failures, if they are few."""
+    """Return the changed results that are not listed as failures, if they are few."""
     failures = {cell_of(result) for result in changes.failures}
     others = [result for result in changes.changed if cell_of(result) not in failures]
     return others if len(others) <= MOST_CHANGED else []

@@ -78,7 +78,7 @@ def show_to_people(
 
 
 def _explain_session(location: Location, store: Store, id: str) -> VerdictExplanation | None:
-    """The explanation of the verdict on an answer; None when no recent run has it."""
+    """Return the explanation of the verdict on an answer; None when no recent run has it."""
     from evalstore.operations.views.answer import read_answer
     from evalstore.operations.views.verdict_explanation import explain_session
 
@@ -95,7 +95,7 @@ class ExplainedJudgement(NamedTuple):
 def _explain_case(
     location: Location, text: str, model: str | None, prompt: str | None
 ) -> VerdictExplanation | None:
-    """The explanation of a case; None for a text that names something else."""
+    """Return the explanation of a case; None for a text that names something else."""
     if (reference := read_reference(text)) is not None:
         from evalstore.operations.views.explained_case import explain_case  # plans the case
 

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
+_MOST_LOCATED = 20
+"""The most failed checks of a judgement that are compared with the answer again."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
     """A check that did not pass, and where the answer differs from what it expects."""
@@ -42,7 +46,7 @@ class FailedCheck:
     name: str
     feedback: str
     difference: AnswerDifference | None
-    """None when the check has no place to show."""
+    """None when the check has no place to show, or is not among the first that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,12 @@ class OtherResult:
 
     @property
     def model(self) -> str:
-        """The candidate."""
+        """Return the candidate."""
         return self.result.model
 
     @property
     def verdict(self) -> str | None:
-        """The verdict, or `pending`; None for an answer that nothing judges."""
+        """Return the verdict, or `pending`; None for an answer that nothing judges."""
         return self.result.word
 
 
@@ -83,26 +87,26 @@ class VerdictExplanation:
 
     @property
     def model(self) -> str:
-        """The candidate."""
+        """Return the candidate."""
         return self.result.model
 
     @property
     def verdict(self) -> str | None:
-        """The verdict, or `pending`; None for an answer that nothing judges."""
+        """Return the verdict, or `pending`; None for an answer that nothing judges."""
         return self.result.word
 
     @property
     def since(self) -> Run | None:
-        """The first run of those without a break that passed or failed alike."""
+        """Return the first run of those without a break that passed or failed alike."""
         return self.history.since if self.history else None
 
     @property
     def counts(self) -> VerdictCounts:
-        """The newest verdicts on this version of the case."""
+        """Return the newest verdicts on this version of the case."""
         return self.history.counts if self.history else VerdictCounts(())
 
     def document(self) -> dict[str, Json]:
-        """As JSON."""
+        """Return the fields as JSON."""
         result, answer = self.result, self.answer
         return {
             "run": self.run,
@@ -121,7 +125,7 @@ class VerdictExplanation:
         }
 
     def document_of_history(self) -> dict[str, Json]:
-        """As JSON: what the page of the answer does not have."""
+        """Return as JSON what the page of the answer does not have."""
         return {
             "failedChecks": [_describe_check(check) for check in self.failed_checks],
             "history": _describe_history(self.history) if self.history else None,
@@ -217,7 +221,7 @@ def explain_result(
 
 
 def _newest_run_with(store: Store, result: Result) -> Run | None:
-    """The newest run, if it has this very result; then the workspace need not be read."""
+    """Return the newest run, if it has this very result; then the workspace need not be read."""
     for run in store.find_recent_runs(limit=1):
         if result in read_results(store, run, only=result.file):
             return run
@@ -308,7 +312,7 @@ def _read_view(
 
 
 def _urgent_session(store: Store, result: Result) -> str | None:
-    """The first session that was judged and did not pass; else the first one."""
+    """Return the first session that was judged and did not pass; else the first one."""
     if len(result.sessions) > 1:
         evaluations = store.find_evaluations(result.evaluations)
         for id in result.evaluations:
@@ -318,7 +322,7 @@ def _urgent_session(store: Store, result: Result) -> str | None:
 
 
 def _prompt_names(location: Location, cells: Iterable[Result]) -> Mapping[str | None, str]:
-    """The names of the system prompts, if there are several."""
+    """Return the names of the system prompts, if there are several."""
     prompts = list(dict.fromkeys(cell.prompt for cell in cells))
     return name_prompts(location, prompts) if len(prompts) > 1 else {}
 
@@ -338,7 +342,7 @@ def _others(
 
 
 def _failed_checks(store: Store, view: AnswerView) -> Iterator[FailedCheck]:
-    """The checks that did not pass in the judgements that count."""
+    """Yield the checks that did not pass in the judgements that count."""
     for judgement in view.opinions:
         if judgement.evaluator == CHECKS and not judgement.why_not:
             yield from _checks_of(store, judgement)
@@ -356,10 +360,10 @@ def _checks_of(store: Store, judgement: JudgementView) -> Iterator[FailedCheck]:
         for id, schema in store.load_contents("schema", schemas_of(checks)).items()
     }
     conversations = _conversations(store, judgement.sessions)
-    for number in failed:
+    for position, number in enumerate(failed):
         result = judgement.checks[number]
         difference = None
-        if len(checks) == len(judgement.checks):
+        if len(checks) == len(judgement.checks) and position < _MOST_LOCATED:
             difference = locate_difference(checks[number], conversations, schemas)
         yield FailedCheck(result.name, result.feedback, difference)
 
