@@ -144,7 +144,7 @@ def _require_one(project: Project, case: str, subjects: list[LabelSubject]) -> N
     cases = {(subject.file, subject.row) for subject in subjects}
     if len(cases) > 1:
         raise EvalstoreError(
-            f"'{case}' is {len(cases)} cases",
+            f"'{case}' has {len(cases)} cases",
             hint="name one, or add --all: " + _some(f"{file}::{row}" for file, row in cases),
         )
     models = {subject.model for subject in subjects}

@@ -11,13 +11,15 @@ from evalstore.files.fields import suggest, suggest_file
 from evalstore.planning.selection import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from evalstore.planning.options import Location
     from evalstore.values import CaseFile
     from evalstore.workspace.folder import WorkspaceFolder
 
 
+_LISTED = 4
+"""Rows that a hint names."""
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 """Matches a row as commands print it."""
 
@@ -82,6 +84,10 @@ def _with_row(
     near = [row for row in rows if target.row.casefold() in row.casefold()]
     if len(near) == 1:
         return replace(target, row=near[0])
+    if near:
+        raise NothingSelectedError(
+            f"'{text}' is a part of {len(near)} rows", hint=f"name one of them: {_listed(near)}"
+        )
     if rows == [""]:
         hint = f"'{target.path}' has one row: leave out '::{target.row}'"
     elif file is not None:
@@ -91,6 +97,12 @@ def _with_row(
     else:
         hint = "a row is a part of one test file: 'evalstore ls cases' lists them"
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
+
+
+def _listed(rows: Sequence[str]) -> str:
+    """Return the first of these rows in quotation marks, and the number of the others."""
+    more = f" … ({len(rows)} in all)" if len(rows) > _LISTED else ""
+    return ", ".join(f"'{row}'" for row in rows[:_LISTED]) + more
 
 
 def no_run_has(file: str, known: Collection[str]) -> EvalstoreError:

@@ -243,7 +243,7 @@ def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> N
 @pytest.mark.parametrize(
     ("command", "message", "hint"),
     [
-        (("tests/weather.md",), "is 2 cases", "tests/weather.md::city=Oslo, tests/weather.md::c"),
+        (("tests/weather.md",), "has 2 cases", "tests/weather.md::city=Oslo, tests/weather.md::c"),
         (("tests/none.md",), "there is no test file 'tests/none.md'", "weather"),
         (("@",), "'@' is a run", "'evalstore show' names the sessions"),
         (("abcd1234",), "there is no test file", "weather"),

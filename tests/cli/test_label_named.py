@@ -101,7 +101,7 @@ def test_a_row_and_a_system_prompt_can_be_named_as_they_are_printed(
 
 def test_several_cases_are_told_how_to_be_labelled(ran: Path, evalstore: Evalstore) -> None:
     assert evalstore("label", "tests/weather.md", "pass").stderr == (
-        "error: 'tests/weather.md' is 2 cases\n"
+        "error: 'tests/weather.md' has 2 cases\n"
         "hint: name one, or add --all: "
         "tests/weather.md::city=Oslo, tests/weather.md::city=Rome\n"
     )

@@ -110,6 +110,11 @@ NEAREST = {
         "no row is called 'tests/weather.md::city=Roma'",
         "did you mean 'city=Rome'?",
     ),
+    "label tests/weather.md::city pass": (
+        5,
+        "'tests/weather.md::city' is a part of 2 rows",
+        "name one of them: 'city=Oslo', 'city=Rome'",
+    ),
     "show @:tests/wether.md": (
         2,
         "run <short> knew no test file 'tests/wether.md'",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -126,10 +127,10 @@ def _require_one(case: str, cells: Iterable[Result]) -> None:
     """Raise `EvalstoreError` when the results belong to several cases."""
     places = dict.fromkeys((cell.file, cell.row) for cell in cells)
     if len(places) > 1:
-        listed = [f"{file}::{row}" for file, row in places]
+        listed = [shlex.quote(f"{file}::{row}") for file, row in places]
         more = ", …" if len(listed) > 3 else ""
         raise EvalstoreError(
-            f"'{case}' is {len(places)} cases", hint=f"name one: {', '.join(listed[:3])}{more}"
+            f"'{case}' has {len(places)} cases", hint=f"name one: {', '.join(listed[:3])}{more}"
         )
 
 

@@ -285,7 +285,8 @@ class CasesPage(CaseActionsPage):
         grid = self.grid
         failure = next_failure(self.listing.lines, grid.cursor, by)
         if failure is None:
-            self.notify("no case failed", markup=False)
+            is_read = self.listing.cases is not None
+            self.notify("no case failed" if is_read else "still reading the cases", markup=False)
             return
         line, failing = failure
         if failing and grid.picked not in failing:
