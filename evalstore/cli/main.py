@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import traceback
@@ -93,7 +92,6 @@ def hoist(argv: Sequence[str]) -> list[str]:
 @lru_cache(maxsize=1)
 def commands() -> Callable[..., Any]:
     """All commands, made once however often a process calls `main`."""
-    gc.set_threshold(*_GARBAGE)
     from evalstore.cli.commands import (  # noqa: F401
         authoring,
         doctor,
@@ -109,10 +107,6 @@ def commands() -> Callable[..., Any]:
     )
 
     return get_command(app)
-
-
-_GARBAGE = (50_000, 10, 10)
-"""Thousands of cases are made at once and kept: looking through them often finds nothing."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ from evalstore.execution.key_access import (
     named_variables,
     read_environment,
 )
+from evalstore.execution.missing_keys import find_missing_key, require_set
 from evalstore.execution.model_calls import Endpoint
 from evalstore.execution.rate_limiter import Account
 from evalstore.execution.refused_keys import collect_refused, combine
@@ -52,10 +53,9 @@ class ProviderPool:
         """Return the endpoint of a model; raises `EvalstoreError` when it cannot be called."""
         provider = model.provider
         access = self.find_access(provider)
-        if provider.key_variable and not self.environment.has(provider.key_variable):
-            self._note(
-                f"{provider.key_variable} is not set, so '{model.id}' is called without a key"
-            )
+        missing = find_missing_key(provider, self.environment)
+        if missing and missing.variable:
+            self._note(f"{missing.message}, so '{model.id}' is called without a key")
         if access.warning:
             self._note(access.warning)
         key = (
@@ -141,7 +141,10 @@ class EndpointPool(ProviderPool):
         self.project = project
 
     def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
-        """Raise `KeyNotAllowedError` with all keys that may not be sent to their hosts."""
+        """Raise an error with all keys that may not be sent to their hosts, or that are not set.
+
+        The former is a `KeyNotAllowedError`. A key that may not be needed does not count.
+        """
         ids = [
             *(candidate.id for candidate in used.values()),
             *(judge.id for judge in judges.values()),
@@ -149,6 +152,7 @@ class EndpointPool(ProviderPool):
         models = [self.project.find_model(id, "models") for id in dict.fromkeys(ids)]
         if refused := collect_refused(self._keys, models):
             raise combine(refused)
+        require_set(models, self.environment)
 
     def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Endpoint]:
         """Return the endpoints of candidates by display id."""

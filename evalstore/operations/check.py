@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import today
 from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
-from evalstore.operations.list import _find_refused_keys
+from evalstore.operations.model_problems import find_model_problems
 from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.open_project import open_workspace, store_path
 from evalstore.planning.path_targets import find_targets
@@ -83,7 +83,7 @@ def _check(
             for name, why in workspace.ignored
         ]
     problems += find_unknown_prices(reading, today())
-    problems += _find_refused_keys(workspace, reading)
+    problems += find_model_problems(workspace, reading)
     problems += find_untrusted(location, workspace, store, reading)
     problems += find_untrusted_models(location, workspace, store, reading)
     selection = Selection(find_targets(location, workspace, reading.tests, reading.files, paths))

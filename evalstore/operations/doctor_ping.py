@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
 from evalstore.execution.key_access import KeyNotAllowedError
+from evalstore.execution.missing_keys import NO_VARIABLE, find_missing_key, hint_to_set
 from evalstore.operations.failure_hints import hint_for
+from evalstore.operations.model_problems import describe_unknown_price
 from evalstore.operations.model_table import describe_model
 from evalstore.providers.base import ProviderError
 from evalstore.providers.kinds import SCRIPTED
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 
 QUESTION = "Answer with one word: are you there?"
 MOST_TOKENS = 16
-NO_KEY = (
-    "name the variable that holds the key in 'apiKeyEnvVar' of the provider file: it names none"
-)
 
 
 class PingTarget(NamedTuple):
@@ -138,20 +137,14 @@ async def _examine(
     facts = describe_model(model, reading, providers.day)
     checkup = Checkup(target.id, facts, model.version(target.part).code, provider.key_variable)
     checkup.key_set = providers.environment.has(provider.key_variable or "")
-    if provider.key_variable and not checkup.key_set:
-        message = f"{provider.key_variable} is not set"
-        checkup.problems.append(("warn", message, _key_hint(provider.key_variable)))
+    if missing := find_missing_key(provider, providers.environment):
+        checkup.problems.append(("warn", missing.message, missing.hint))
     checkup.problems += [("warn", message, hint) for message, hint in _doubts(checkup, model)]
     place = len(checkup.problems)
     await _call(providers, reading, target, timeout, checkup)
     if checkup.facts["price"] is None and not model.costs and not checkup.reports_cost:
-        checkup.problems.insert(place, ("warn", "its price is not known", _price_hint(model)))
+        checkup.problems.insert(place, ("warn", *describe_unknown_price(model)))
     return checkup
-
-
-def _price_hint(model: Model) -> str:
-    may_report = ", or let the application report its 'cost'" if model.application else ""
-    return f"write 'costs' into a model file; 0 is a price too{may_report}"
 
 
 async def _call(
@@ -210,17 +203,13 @@ async def _ping(checkup: Checkup, endpoint: Endpoint, timeout: float) -> None:
 def _hint(checkup: Checkup, error: ProviderError) -> str | None:
     if error.status == 401 and checkup.key_variable:
         if not checkup.key_set:
-            return _key_hint(checkup.key_variable)
+            return hint_to_set(checkup.key_variable)
         return f"check the value of {checkup.key_variable}: the server does not take it"
     if error.status == 401:
-        return NO_KEY
+        return NO_VARIABLE
     if error.kind == "timeout":
         return "look whether the server is busy, or allow more with --timeout"
     return hint_for(error.kind, error.status, error.message)
-
-
-def _key_hint(variable: str) -> str:
-    return f"set {variable} in the environment, or in the workspace's .env"
 
 
 def _doubts(checkup: Checkup, model: Model) -> list[tuple[str, str]]:

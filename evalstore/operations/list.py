@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso, today
-from evalstore.errors import EvalstoreError, Problem
-from evalstore.execution.refused_keys import combine, find_refused
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.views.case_description import CaseDescriber
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
-from evalstore.planning.participants import find_model
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.unknown_names import require_tag, tags_of
 from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.reader import Reading
-
-
-def _find_refused_keys(workspace: WorkspaceFolder, reading: Reading) -> Iterator[Problem]:
-    """Yield a warning about keys that a run with the models of the settings would not send."""
-    settings, models = workspace.settings, []
-    for candidate in (*settings.candidates, *settings.evaluators):
-        with suppress(EvalstoreError):  # already among the problems
-            models.append(find_model(reading, candidate.id, "models"))
-    if refused := find_refused(workspace.root, reading, models):
-        error = combine(refused)
-        name = workspace.config.name
-        yield Problem(name, str(error), severity="warning", hint=error.hint)
+    from evalstore.errors import Problem
 
 
 @dataclass

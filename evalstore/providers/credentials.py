@@ -29,7 +29,25 @@ KNOWN_HOSTS = {
     "integrate.api.nvidia.com": {"NVIDIA_NIM_API_KEY", "NVIDIA_API_KEY"},
     "router.huggingface.co": {"HF_TOKEN", "HUGGINGFACE_API_KEY"},
 }
-"""Hosts of services, and the variables that hold their own keys."""
+"""Hosts of services that answer no call without a key, and the variables that hold their keys."""
+
+SERVICE_HOSTS = {
+    "anthropic": "api.anthropic.com",
+    "gemini": "generativelanguage.googleapis.com",
+    "mistral": "api.mistral.ai",
+    "groq": "api.groq.com",
+    "deepseek": "api.deepseek.com",
+    "perplexity": "api.perplexity.ai",
+    "cohere": "api.cohere.com",
+    "cohere_chat": "api.cohere.com",
+    "xai": "api.x.ai",
+    "together_ai": "api.together.xyz",
+    "fireworks_ai": "api.fireworks.ai",
+    "cerebras": "api.cerebras.ai",
+    "deepinfra": "api.deepinfra.com",
+    "nvidia_nim": "integrate.api.nvidia.com",
+}
+"""The hosts that litellm calls for kinds of providers, unless there is a base URL."""
 
 _ALIASES = {
     "gemini": ("GOOGLE_API_KEY",),

@@ -46,7 +46,9 @@ def test_check_finds_nothing_wrong_with_the_examples(
 
     printed, output = capsys.readouterr()
     assert (code, output) == (0, "")
-    assert json.loads(printed)["problems"] == []
+    problems = [problem["message"] for problem in json.loads(printed)["problems"]]
+    # The examples name hosted models, whose keys no test has.
+    assert [message for message in problems if not message.endswith("_KEY is not set")] == []
 
 
 def test_every_example_is_marked() -> None:
