@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 20_000
 """The most characters of a text in which the nearest passage is searched."""
+_MOST_STEPS = 30_000_000_000
+"""The squares of the lengths of expected texts times that of the answer: about 0.3 seconds."""
 _LONGEST_WORD = 40
 """The most characters by which a passage is extended to a whole word."""
 _LEAST_SCORE = 70
@@ -39,6 +41,21 @@ def position(text: str, at: int) -> str:
     return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
 
 
+def place_in(answer: Json, text: str, at: int) -> str:
+    """The line and column in an answer of an index in its normalized text.
+
+    Empty when the normalization has moved characters in a way that is not known.
+    """
+    whole = as_text(answer)
+    if list(map(len, whole.split("\n"))) == list(map(len, text.split("\n"))):
+        return position(whole, at)
+    for form in (whole, whole.casefold()):
+        start = form.find(text)  # the ends have been stripped
+        if start >= 0 and len(form) == len(whole):
+            return position(whole, start + at)
+    return ""
+
+
 def _first_difference(expected: str, text: str) -> int:
     """The index at which two texts differ first."""
     pairs = enumerate(zip(expected, text, strict=False))
@@ -51,7 +68,7 @@ def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     expected = _nearest([subject.prepare(entry) for entry in check["expected"]], text)
     if expected is None or expected == text:
         return None
-    place = position(text, _first_difference(expected, text)) if text else ""
+    place = place_in(subject.actual, text, _first_difference(expected, text)) if text else ""
     return AnswerDifference(expected, text, place, is_text=True)
 
 
@@ -62,7 +79,7 @@ def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     expected = max(parts, key=lambda part: _first_difference(part, text), default=None)
     if expected is None or text.startswith(expected):
         return None
-    place = position(text, _first_difference(expected, text))
+    place = place_in(subject.actual, text, _first_difference(expected, text))
     return AnswerDifference(expected, text[: len(expected)], place, is_text=True)
 
 
@@ -74,7 +91,9 @@ def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifferen
     if expected is None or text.endswith(expected):
         return None
     start = max(0, len(text) - len(expected))
-    return AnswerDifference(expected, text[start:], position(text, start), is_text=True)
+    return AnswerDifference(
+        expected, text[start:], place_in(subject.actual, text, start), is_text=True
+    )
 
 
 def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
@@ -88,11 +107,15 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
         parts = parts[:1]
     if not parts:
         return None
+    if not _can_align(parts, text):
+        return AnswerDifference(parts[0], "", note=f"not in {len(text):,} characters")
     part, start, end, score = max((_align(part, text) for part in parts), key=lambda one: one[3])
     if score < _LEAST_SCORE:
         note = f"nothing like it in {len(text):,} characters" if text else "the answer is empty"
         return AnswerDifference(part, "", note=note)
-    return AnswerDifference(part, text[start:end], position(text, start), is_text=True)
+    return AnswerDifference(
+        part, text[start:end], place_in(subject.actual, text, start), is_text=True
+    )
 
 
 def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
@@ -101,7 +124,9 @@ def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDif
     for part in map(subject.prepare, check["expected"]):
         at = text.find(part)
         if at >= 0:
-            return AnswerDifference(f"not {shorten(part)}", shorten(text, at), position(text, at))
+            return AnswerDifference(
+                f"not {shorten(part)}", shorten(text, at), place_in(subject.actual, text, at)
+            )
     return None
 
 
@@ -126,7 +151,9 @@ def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
         return AnswerDifference(expected, "", note=f"no match in {len(text):,} characters")
     if not unwanted:
         expected += " at the start" if method == "match" else " with the whole answer"
-    return AnswerDifference(expected, shorten(found[0]), position(text, found.start()))
+    return AnswerDifference(
+        expected, shorten(found[0]), place_in(subject.actual, text, found.start())
+    )
 
 
 def _nearest(expected: Sequence[str], text: str) -> str | None:
@@ -138,9 +165,16 @@ def _nearest(expected: Sequence[str], text: str) -> str | None:
     return max(expected, key=lambda entry: Indel.normalized_similarity(entry, text))
 
 
+def _can_align(parts: Sequence[str], text: str) -> bool:
+    """Whether the nearest passage is found in a short time."""
+    longest = max(len(text), *map(len, parts))
+    steps = sum(len(part) ** 2 for part in parts) * len(text)
+    return longest <= _LONGEST and steps <= _MOST_STEPS
+
+
 def _align(part: str, text: str) -> tuple[str, int, int, float]:
     """A text with the start, the end and the score of the passage that is most like it."""
-    if not part or not text or max(len(part), len(text)) > _LONGEST:
+    if not part or not text:
         return part, 0, 0, 0.0
     from rapidfuzz.fuzz import partial_ratio_alignment
 
