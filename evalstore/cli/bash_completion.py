@@ -1,7 +1,8 @@
 """The completion script of bash.
 
 readline takes `:` and `=`, which occur in names of rows, for the ends of words. So the whole line
-goes to the program, and what readline takes for earlier words is removed from its answers.
+goes to the program, and what readline takes for earlier words is removed from its answers. In a
+word that begins with a quote, names are left out that would end the quote or be expanded in it.
 """
 
 SCRIPT = r"""_evalstore_completion() {
@@ -20,6 +21,8 @@ SCRIPT = r"""_evalstore_completion() {
             printf -v reply %q "$reply"
             reply=${reply//\\,/,}
             reply=${reply#"$prefix"}
+        elif [[ $word == \'* && $reply == *\'* || $word == \"* && $reply == *[\"\$\`\\!]* ]]; then
+            continue
         fi
         COMPREPLY+=("$reply")
     done
