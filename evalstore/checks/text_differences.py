@@ -42,7 +42,7 @@ def position(text: str, at: int) -> str:
 
 
 def place_in(answer: Json, text: str, at: int) -> str:
-    """The line and column in an answer of an index in its normalized text.
+    """Return the line and column in an answer of an index in its normalized text.
 
     Empty when the normalization has moved characters in a way that is not known.
     """
@@ -166,7 +166,7 @@ def _nearest(expected: Sequence[str], text: str) -> str | None:
 
 
 def _can_align(parts: Sequence[str], text: str) -> bool:
-    """Whether the nearest passage is found in a short time."""
+    """Return whether the nearest passage is found in a short time."""
     longest = max(len(text), *map(len, parts))
     steps = sum(len(part) ** 2 for part in parts) * len(text)
     return longest <= _LONGEST and steps <= _MOST_STEPS

@@ -69,7 +69,7 @@ def image_lines(data: bytes) -> list[StyledLine]:
 
 
 def _decoded(data: bytes) -> tuple[int, int, str] | None:
-    """The columns, the rows and the colours of the image; a slow decoder is ended."""
+    """Return the columns, the rows and the colours of the image; a slow decoder is ended."""
     from evalstore.processes.limited_calls import LimitReached, call
 
     if len(data) > _MOST_BYTES:
