@@ -276,7 +276,7 @@ def main(root: str, started: str) -> None:
     if root == "-":
         print(json.dumps(asyncio.run(empty(float(started)))))
         return
-    from evalstore.cli.main import _GARBAGE
+    from evalstore.__main__ import _GARBAGE
 
     gc.set_threshold(*_GARBAGE)
     print(json.dumps(asyncio.run(browse(Path(root), float(started)))))

@@ -23,6 +23,7 @@ from evalstore.checks.text_differences import (
     locate_start,
     locate_unwanted,
     locate_whole,
+    place_in,
     position,
 )
 from evalstore.checks.types.json import compiled_path, first_violation
@@ -113,7 +114,7 @@ def _locate_number(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
     number, start = last
     gap = number - Decimal(str(check["expected"]))
     note = "" if abs(gap.adjusted()) > _MOST_DIGITS else f"difference {gap:+}"
-    return AnswerDifference(expected, str(number), position(text, start), note=note)
+    return AnswerDifference(expected, str(number), place_in(subject.actual, text, start), note=note)
 
 
 # --- JSON

@@ -42,6 +42,21 @@ def position(text: str, at: int) -> str:
     return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
 
 
+def place_in(answer: Json, text: str, at: int) -> str:
+    """Return the line and column in an answer of an index in its normalized text.
+
+    Empty when the normalization has moved characters in a way that is not known.
+    """
+    whole = as_text(answer)
+    if list(map(len, whole.split("\n"))) == list(map(len, text.split("\n"))):
+        return position(whole, at)
+    for form in (whole, whole.casefold()):
+        start = form.find(text)  # the ends have been stripped
+        if start >= 0 and len(form) == len(whole):
+            return position(whole, start + at)
+    return ""
+
+
 def _first_difference(expected: str, text: str) -> int:
     """Return the index at which two texts differ first."""
     pairs = enumerate(zip(expected, text, strict=False))
@@ -54,7 +69,7 @@ def locate_whole(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     expected = _nearest([subject.prepare(entry) for entry in check["expected"]], text)
     if expected is None or expected == text:
         return None
-    place = position(text, _first_difference(expected, text)) if text else ""
+    place = place_in(subject.actual, text, _first_difference(expected, text)) if text else ""
     return AnswerDifference(expected, text, place, is_text=True)
 
 
@@ -65,7 +80,7 @@ def locate_start(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
     expected = max(parts, key=lambda part: _first_difference(part, text), default=None)
     if expected is None or text.startswith(expected):
         return None
-    place = position(text, _first_difference(expected, text))
+    place = place_in(subject.actual, text, _first_difference(expected, text))
     return AnswerDifference(expected, text[: len(expected)], place, is_text=True)
 
 
@@ -77,14 +92,16 @@ def locate_end(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifferen
     if expected is None or text.endswith(expected):
         return None
     start = max(0, len(text) - len(expected))
-    return AnswerDifference(expected, text[start:], position(text, start), is_text=True)
+    return AnswerDifference(
+        expected, text[start:], place_in(subject.actual, text, start), is_text=True
+    )
 
 
 def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the passage of the answer that is nearest to a text that it lacks.
 
-    Of `containsAll` the first missing text counts, of `containsAny` the nearest one. None when
-    the texts are long, because the search would take seconds.
+    Of `containsAll` the first missing text counts, of `containsAny` the nearest one. Without
+    a passage when the texts are long, because the search would take seconds.
     """
     text = subject.text
     parts = [part for part in map(subject.prepare, check["expected"]) if part not in text]
@@ -92,14 +109,15 @@ def locate_part(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffere
         parts = parts[:1]
     if not parts:
         return None
-    steps = sum(_steps(part, text) for part in parts)
-    if steps > _MOST_STEPS:
-        return None
+    if not _can_align(parts, text):
+        return AnswerDifference(parts[0], "", note=f"not in {len(text):,} characters")
     part, start, end, score = max((_align(part, text) for part in parts), key=itemgetter(3))
     if score < _LEAST_SCORE:
         note = f"nothing like it in {len(text):,} characters" if text else "the answer is empty"
         return AnswerDifference(part, "", note=note)
-    return AnswerDifference(part, text[start:end], position(text, start), is_text=True)
+    return AnswerDifference(
+        part, text[start:end], place_in(subject.actual, text, start), is_text=True
+    )
 
 
 def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
@@ -108,7 +126,9 @@ def locate_unwanted(check: Mapping[str, Json], subject: CheckInput) -> AnswerDif
     for part in map(subject.prepare, check["expected"]):
         at = text.find(part)
         if at >= 0:
-            return AnswerDifference(f"not {shorten(part)}", shorten(text, at), position(text, at))
+            return AnswerDifference(
+                f"not {shorten(part)}", shorten(text, at), place_in(subject.actual, text, at)
+            )
     return None
 
 
@@ -133,7 +153,9 @@ def locate_pattern(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiff
         return AnswerDifference(expected, "", note=f"no match in {len(text):,} characters")
     if not unwanted:
         expected += " at the start" if method == "match" else " with the whole answer"
-    return AnswerDifference(expected, shorten(match[0]), position(text, match.start()))
+    return AnswerDifference(
+        expected, shorten(match[0]), place_in(subject.actual, text, match.start())
+    )
 
 
 def _nearest(expected: Sequence[str], text: str) -> str | None:
@@ -145,15 +167,21 @@ def _nearest(expected: Sequence[str], text: str) -> str | None:
     return max(expected, key=lambda entry: Indel.normalized_similarity(entry, text))
 
 
+def _can_align(parts: Sequence[str], text: str) -> bool:
+    """Return whether the nearest passage is found in a short time."""
+    longest = max(len(text), *map(len, parts))
+    return longest <= _LONGEST and sum(_steps(part, text) for part in parts) <= _MOST_STEPS
+
+
 def _steps(part: str, text: str) -> int:
     """Return roughly how many steps it takes to find the passage that is most like a text."""
     shorter, longer = sorted((len(part), len(text)))
-    return 0 if longer > _LONGEST else max(shorter, 64) ** 2 * longer
+    return max(shorter, 64) ** 2 * longer
 
 
 def _align(part: str, text: str) -> tuple[str, int, int, float]:
     """Return a text with the start, the end and the score of the passage that is most like it."""
-    if not part or not text or max(len(part), len(text)) > _LONGEST:
+    if not part or not text:
         return part, 0, 0, 0.0
     from rapidfuzz.fuzz import partial_ratio_alignment
 

@@ -21,7 +21,7 @@ SCRIPT = r"""_evalstore_completion() {
         if [[ $word == \'* ]]; then
             [[ $reply == *\'* ]] && continue
         elif [[ $word == \"* ]]; then
-            [[ $reply == *[\"\$\`!]* ]] && continue
+            [[ $reply == *[\"\$\`\\!]* ]] && continue
         else
             printf -v reply %q "$reply"
             reply=${reply//\\,/,}

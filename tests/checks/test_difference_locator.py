@@ -96,6 +96,28 @@ def test_the_place_of_a_difference(
     assert difference[:3] == (expected, found, place)
 
 
+@pytest.mark.parametrize(
+    ("steps", "answer", "place"),
+    [
+        (["trim"], "\n\n  You owe 20 EUR.\n", "line 3, column 11"),
+        (["trim", "casefold"], "\n\n  You owe 20 EUR.\n", "line 3, column 11"),
+        (["quotes"], "“Well”,\nyou owe 20 EUR.", "line 2, column 9"),
+        (["spaces"], "You\nowe  20 EUR.", ""),
+        (["markdown"], "# Bill\n\n**You** owe 20 EUR.", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "check",
+    [{"contains": "20 EUROS"}, {"regex": "20", "not": True}, {"contains": "20", "not": True}],
+)
+def test_the_place_is_one_in_the_answer_as_it_is_written(
+    check: Json, steps: list[str], answer: str, place: str
+) -> None:
+    difference = located({**check, "normalize": steps}, answer)
+    assert difference
+    assert difference.place == place
+
+
 def test_the_gap_between_numbers_is_given() -> None:
     difference = located({"number": {"expected": 480, "epsilon": 10}}, "It is 2.5.")
     assert difference == ("480 ± 10", "2.5", "line 1, column 7", False, "difference -477.5")
@@ -109,6 +131,16 @@ def test_nothing_like_the_expected_text_is_said_so() -> None:
         *("a match of 'z+'", "", "", False),
         "no match in 2 characters",
     )
+
+
+@pytest.mark.parametrize(
+    "expected", ["You pay 30 euros", "".join(f"{number} euros, " for number in range(900))]
+)
+def test_a_long_answer_is_not_searched_for_the_nearest_passage(expected: str) -> None:
+    answer = "You pay 20 euros. " * (1_200 if len(expected) < 100 else 1_000)
+    difference = located({"contains": expected}, answer)
+    note = f"not in {len(answer):,} characters"
+    assert difference == AnswerDifference(expected, "", note=note)
 
 
 def test_the_argument_of_a_tool_call_that_differs_is_named() -> None:
@@ -173,5 +205,7 @@ def test_no_passage_is_searched_when_it_would_take_long(check: Json) -> None:
     """A search for ten thousand characters in twenty thousand took a minute."""
     sessions = [HeldConversation((Reply("ba c" * 4_900),))]
     with patch("rapidfuzz.fuzz.partial_ratio_alignment") as search:
-        assert locate_difference(read_check(check), sessions, {}) is None
+        difference = locate_difference(read_check(check), sessions, {})
+    assert difference is not None
+    assert difference.note == "not in 19,600 characters"
     search.assert_not_called()

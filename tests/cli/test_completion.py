@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.cli import completions
+from evalstore.cli import bash_completion, completions
 from tests.cli.test_run import edit
 
 if TYPE_CHECKING:
@@ -199,3 +199,23 @@ def test_the_script_is_valid_for_its_shell(evalstore: Evalstore, shell: str, opt
     script = evalstore("completion", shell).stdout
     done = subprocess.run([shell, option], input=script, text=True, check=False)
     assert done.returncode == 0
+
+
+HOSTILE = ("a'$(id)'.md", "b$(id).md", "c`id`.md", 'd"x.md', "e f.md")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("word", "offered"), [("'", HOSTILE[1:]), ('"', HOSTILE[4:])], ids=["single", "double"]
+)
+def test_no_name_ends_the_quote_or_is_expanded_in_it(word: str, offered: tuple[str, ...]) -> None:
+    names = shlex.join(HOSTILE)
+    line = shlex.quote(f"evalstore show {word}")
+    script = (
+        f"fake() {{ printf '%s\\n' {names}; }}\n{bash_completion.SCRIPT}\n"
+        f"COMP_LINE={line} COMP_POINT={len('evalstore show ') + 1} COMP_CWORD=2\n"
+        f"COMP_WORDS=(evalstore show {shlex.quote(word)})\n"
+        "_evalstore_completion fake\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n"
+    )
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert tuple(ran.stdout.splitlines()) == offered

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import io
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, NotRunError
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from evalstore.operations.views.answer import AnswerView
 
-_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
-"""No other decoder is tried."""
-_MOST_BYTES, _MOST_PIXELS = 20_000_000, 40_000_000
-"""The largest file and picture that are decoded."""
+_DECODER = "evalstore.tui.render.image_decoder"
+_MOST_BYTES = 20_000_000
+"""The largest file that is decoded."""
 _MOST_IMAGES = 4
 """How many images of a conversation are shown."""
 _WIDTH, _HEIGHT = 60, 20
@@ -48,16 +45,15 @@ def read_images(
 
 
 def image_lines(data: bytes) -> list[StyledLine]:
-    """Return the lines of an image; none when it is too large, damaged or of an unknown format."""
-    image = _decoded(data)
-    if image is None:
+    """Return the lines of an image; none when it is too large or slow, damaged or unknown."""
+    decoded = _decoded(data)
+    if decoded is None:
         return []
-    width, height = image.size
-    pixels = image.tobytes()
+    width, height, colours_in_hex = decoded
 
     def colour(x: int, y: int) -> str:
-        place = 3 * (y * width + x)
-        return f"#{pixels[place : place + 3].hex()}"
+        place = 6 * (y * width + x)
+        return f"#{colours_in_hex[place : place + 6]}"
 
     lines: list[StyledLine] = []
     for y in range(0, height - 1, 2):
@@ -72,22 +68,14 @@ def image_lines(data: bytes) -> list[StyledLine]:
     return lines
 
 
-def _decoded(data: bytes) -> Image | None:
-    """The image in few pixels, on white where it is transparent."""
-    from PIL import Image
+def _decoded(data: bytes) -> tuple[int, int, str] | None:
+    """Return the columns, the rows and the colours of the image; a slow decoder is ended."""
+    from evalstore.processes.limited_calls import LimitReached, call
 
     if len(data) > _MOST_BYTES:
         return None
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            if image.width * image.height > _MOST_PIXELS:
-                return None
-            # Fewer colours than needed is better than memory: JPEG is decoded smaller at once.
-            image.draft("RGB", (2 * _WIDTH, 4 * _HEIGHT))
-            image.thumbnail((_WIDTH, 2 * _HEIGHT))
-            whole = image.convert("RGBA")
-    except Exception:  # noqa: BLE001 - decoders raise anything for bytes that somebody has made up
+        decoded = call(_DECODER, "decode", base64.b64encode(data).decode(), _WIDTH, 2 * _HEIGHT)
+    except (LimitReached, NotRunError):
         return None
-    ground = Image.new("RGB", (whole.width, whole.height + whole.height % 2), "white")
-    ground.paste(whole, (0, 0), whole)
-    return ground
+    return tuple(decoded) if decoded else None

@@ -27,6 +27,8 @@ _MOST_CODE = 10_000
 """The most characters of code in a text that are coloured."""
 _WIDEST = 60
 """Columns of a table; the rows of a wider one are shown cell by cell."""
+_MOST_CELLS = 20_000
+"""The most cells that a text can have; each short row of a table gets all columns of its head."""
 _BLOCKS = frozenset(
     (
         *("heading_open", "fence", "bullet_list_open", "ordered_list_open"),
@@ -58,6 +60,9 @@ def render_text(text: str) -> RenderedText | None:
             pass
         else:
             return RenderedText(code_lines(text, "json"), is_markdown=False)
+    written = text.split("\n")
+    if len(written) * max(line.count("|") for line in written) > _MOST_CELLS:
+        return None
     tokens = _parser().parse(text)
     if not any(map(_is_sign, tokens)):
         return None

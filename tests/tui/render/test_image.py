@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from pathlib import Path
@@ -60,6 +61,16 @@ DAMAGED = {
 def test_a_file_that_is_not_a_picture_draws_nothing(data: bytes) -> None:
     pytest.importorskip("PIL")
     assert image.image_lines(data) == []
+
+
+def test_a_picture_that_takes_long_is_not_drawn() -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    file = io.BytesIO()
+    pillow.new("RGB", (2_000, 2_000)).save(file, "JPEG", progressive=True)
+    data = file.getvalue()[:-2]
+    scan = data[data.rindex(b"\xff\xda") :]
+    assert image.image_lines(data + scan + b"\xff\xd9")
+    assert image.image_lines(data + 1_500 * scan + b"\xff\xd9") == []
 
 
 @pytest.mark.parametrize("is_installed", [True, False])

@@ -101,8 +101,9 @@ def test_a_wide_table_is_shown_cell_by_cell() -> None:
         "    four blanks",
         "x" * (LONGEST + 1),
         "# x\n" * LONGEST,
+        "|a" * 700 + "|\n" + "|-" * 700 + "|\n" + "x\n" * 8_000,
     ],
-    ids=["plain", "product", "signs", "empty", "indented", "long", "long Markdown"],
+    ids=["plain", "product", "signs", "empty", "indented", "long", "long Markdown", "table"],
 )
 def test_what_is_not_markdown_or_is_too_long_is_shown_as_it_is_written(text: str) -> None:
     assert render_text(text) is None
