@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from unittest import mock
@@ -227,8 +226,6 @@ def take(walk: str) -> dict[str, str]:
                         taken[f"{theme}/{name}"] = styles_of(pilot)
                 taken[name] = text = texts[THEMES[0]]
                 assert text.count("\n") <= size[1]
-                if pilot.app.screen.is_modal and NO_COLOUR in texts:
-                    texts[NO_COLOUR] = with_page_below(texts[NO_COLOUR], text)
                 for theme, other in texts.items():
                     assert other == text, f"{name}: {theme}\n{text_differences(text, other)}"
             await resized(pilot, *FIRST_SIZE, awaits_runs=awaits_runs)
@@ -256,19 +253,6 @@ def text_of(pilot: Pilot[None]) -> str:
 def _any_duration(match: re.Match[str]) -> str:
     """The same for all durations; what stands behind it keeps its column."""
     return "# s".ljust(len(match[0])) if match[1] else "# s"
-
-
-def with_page_below(text: str, coloured: str) -> str:
-    """The text of a dialog without colours, below which the page is not drawn: filled in."""
-    lines = zip_longest(text.split("\n"), coloured.split("\n"), fillvalue="")
-    filled = (
-        "".join(
-            below if here == " " else here
-            for here, below in zip_longest(line, other, fillvalue=" ")
-        ).rstrip()
-        for line, other in lines
-    )
-    return "\n".join(filled)
 
 
 def styles_of(pilot: Pilot[None]) -> str:

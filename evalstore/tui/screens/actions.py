@@ -150,8 +150,8 @@ class CaseActionsPage(ActionsPage):
         Labelling(self, self.selected, self.session).ask(verdict, self.prompt_name)
 
     def action_unlabel(self) -> None:
-        """Take back this person's labels on the selected results."""
-        Labelling(self, self.selected, self.session).take_back()
+        """Remove this person's labels on the selected results."""
+        Labelling(self, self.selected, self.session).remove()
 
     # --- judge again, edit, copy
 

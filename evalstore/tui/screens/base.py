@@ -142,11 +142,11 @@ class TitleLine(Static):
     """The title."""
 
     def render(self) -> Content:
-        """The progress as a whole, the title in the room that is left."""
+        """Return the progress as a whole, the title in the room that is left."""
         assert isinstance(self.screen, Page)
         progress = self.screen.run_progress
         if not progress:
-            return Content(self.text)
+            return Content(clip(self.text, self.size.width))
         room = max(0, self.size.width - cell_len(progress) - 2)
         return Content(f"{pad(clip(self.text, room), room)}  {progress}")
 

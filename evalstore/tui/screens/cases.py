@@ -232,7 +232,7 @@ class CasesPage(CaseActionsPage):
 
     @property
     def selected(self) -> list[Result]:
-        """The results of the candidate in the picked column."""
+        """The results of the candidate in the selected column."""
         return self.selection.results
 
     def prompt_name(self, result: Result) -> str:

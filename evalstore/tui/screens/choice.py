@@ -35,6 +35,7 @@ class Choice(ModalScreen[str | None]):
             border: round $accent; background: $surface;
         }
         & Static { height: 1; padding: 0 1; text-style: bold; }
+        & Static { text-wrap: nowrap; text-overflow: ellipsis; }
         & Grid { height: auto; max-height: 14; }
     }
     """

@@ -37,6 +37,7 @@ class Dialog(Page, ModalScreen[None]):
     Dialog {
         align: center bottom;
         background: $background 60%;
+        &:ansi, &:nocolor { background: transparent; }
         & > #box { height: auto; }
         & > #box { border: round $primary; background: $surface; }
         & TextView { height: auto; }
@@ -85,7 +86,7 @@ class PromptDialog(ModalScreen[str | None]):
         align: center bottom;
         & > Vertical { height: auto; border: round $primary; background: $surface; }
         & Static { height: auto; padding: 0 1; }
-        & Input { padding: 0 1; }
+        & Input.-textual-compact { padding: 0 1; }
         & .title { text-style: bold; }
         & .hint { color: $faint; }
         & .problem { color: $text-error; display: none; }

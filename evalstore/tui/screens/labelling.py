@@ -57,8 +57,8 @@ class Labelling:
 
         self._page.fetch(self._read_note, fill, group="note")
 
-    def take_back(self) -> None:
-        """Take back this person's labels."""
+    def remove(self) -> None:
+        """Remove this person's labels."""
         if self._can_label:
             self._store("")
 

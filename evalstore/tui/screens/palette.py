@@ -244,6 +244,7 @@ class Palette(CommandPalette):
             color: $block-cursor-foreground;
             background: $block-cursor-background;
         }
+        &:nocolor CommandList > .option-list--option-highlighted { text-style: underline; }
         & CommandList > .option-list--option-disabled { color: $faint; }
     }
     """

@@ -28,11 +28,13 @@ class FooterHint(NamedTuple):
     first: str
     """The id of an action."""
     second: str = ""
+    others: tuple[str, ...] = ()
+    """The ids of more actions."""
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The actions."""
-        return (self.first, self.second) if self.second else (self.first,)
+        return tuple(id for id in (self.first, self.second, *self.others) if id)
 
 
 class FooterKeys(NamedTuple):

@@ -37,6 +37,8 @@ class Column:
     """How narrow it may become for others to have room; 0: as wide as it is."""
     is_saved: bool = True
     """Whether it is saved with the table."""
+    keeps_end: bool = False
+    """Whether a text that is too long is cut at its beginning, as of paths, whose ends differ."""
     heads: tuple[str, ...] = ()
     """Texts for the line at the top in place of the title: the first that fits is shown."""
 

@@ -27,8 +27,11 @@ _PARTS = (
 """The names of what has a style of its own."""
 
 
-class TextView(ScrollView, can_focus=True):
-    """Lines of text, wrapped. Never markup."""
+class TextView(ScrollView, can_focus=True, inherit_bindings=False):
+    """Lines of text, wrapped. Never markup.
+
+    It has no keys to scroll sideways: these are left to the screen.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"reader--{part}" for part in _PARTS}
     DEFAULT_CSS = """

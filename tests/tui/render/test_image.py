@@ -16,18 +16,20 @@ from evalstore.tui.widgets.text_view import TextView
 from tests.tui.driving import drive, press, screen
 
 
-def png(width: int, height: int, rows: bytes = b"") -> bytes:
-    """A picture whose upper half is red and whose lower half is blue."""
+def png(width: int, height: int, rows: bytes | None = None) -> bytes:
+    """A picture whose upper half is red and whose lower half is blue; or with these rows."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
             struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         )
 
-    half = height // 2
-    drawn = (b"\0" + b"\xff\0\0" * width) * half + (b"\0" + b"\0\0\xff" * width) * (height - half)
+    if rows is None:  # not for the sizes of bombs
+        half = height // 2
+        red, blue = b"\0" + b"\xff\0\0" * width, b"\0" + b"\0\0\xff" * width
+        rows = red * half + blue * (height - half)
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows or drawn))
+    data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows))
     return b"\x89PNG\r\n\x1a\n" + data + chunk(b"IEND", b"")
 
 
