@@ -36,7 +36,7 @@ class ListedPair(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, int, str]:
-        """The file, the row, the number of the prompt and the candidate."""
+        """Return the file, the row, the number of the prompt and the candidate."""
         result = self.pair.either
         return result.file, result.row, result.prompt_number, result.model
 

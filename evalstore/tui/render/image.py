@@ -27,7 +27,7 @@ IMAGE_WIDTH = _WIDTH + 5
 
 
 def is_available() -> bool:
-    """Whether images can be decoded: the extra `images` is installed."""
+    """Return whether images can be decoded: the extra `images` is installed."""
     from importlib.util import find_spec
 
     return find_spec("PIL") is not None
@@ -73,7 +73,7 @@ def image_lines(data: bytes) -> list[StyledLine]:
 
 
 def _decoded(data: bytes) -> Image | None:
-    """The image in few pixels, on white where it is transparent."""
+    """Return the image in few pixels, on white where it is transparent."""
     from PIL import Image
 
     if len(data) > _MOST_BYTES:

@@ -52,7 +52,7 @@ class Choice(ModalScreen[str | None]):
         self._names = names
 
     def compose(self) -> ComposeResult:
-        """The names below what they are for."""
+        """Lay out the names below what they are for."""
         with Vertical():
             yield Static(Content(safe(self._title)))
             yield Grid(id="names")

@@ -180,26 +180,26 @@ class ComparePage(CaseActionsPage):
 
     @property
     def highlighted(self) -> ListedPair | None:
-        """The highlighted pair."""
+        """Return the highlighted pair."""
         number = self.query_one("#pairs", Grid).cursor
         return self._pairs[number] if number < len(self._pairs) else None
 
     @property
     def selected(self) -> list[Result]:
-        """The newer side of the highlighted pair, when there is one."""
+        """Return the newer side of the highlighted pair, when there is one."""
         pair = self.highlighted.pair if self.highlighted else None
         return [pair.either] if pair else []
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The highlighted case, as a command line names it."""
+        """Return the highlighted case, as a command line names it."""
         if self.highlighted is None:
             return "", ""
         result = self.highlighted.pair.either
         return f"{result.file}::{result.row}" if result.row else result.file, "the case"
 
     def prompt_name(self, result: Result) -> str:
-        """The name of the system prompt, when the file has several."""
+        """Return the name of the system prompt, when the file has several."""
         prompts = self._diff.prompts if self._diff else {}
         return prompts.get(result.file, {}).get(result.prompt, "")
 

@@ -74,14 +74,14 @@ class PlanPage(Dialog):
 
     @property
     def can_do(self) -> bool:
-        """Whether there is something to do, and its price can be seen."""
+        """Return whether there is something to do, and its price can be seen."""
         if self._preview is None or self.is_small:
             return False
         return bool(self._preview.status.items)
 
     @property
     def _waits_for_price(self) -> bool:
-        """Whether the first plan is still being read: its key says so instead of being lost."""
+        """Return whether the first plan is still being read; its key then says so."""
         return self._is_planning and self._preview is None and not self.is_small
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

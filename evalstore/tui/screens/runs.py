@@ -130,7 +130,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
 
     @property
     def highlighted(self) -> str | None:
-        """The id of the highlighted run; None for the workspace."""
+        """Return the id of the highlighted run; None for the workspace."""
         number = self.query_one("#runs", Grid).cursor - 1
         return self._runs[number].id if 0 <= number < len(self._runs) else None
 
@@ -248,7 +248,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The id of the highlighted run."""
+        """Return the id of the highlighted run."""
         return self.highlighted or "", "the id of the run"
 
     @on(Grid.Chosen, "#runs")

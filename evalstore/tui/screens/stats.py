@@ -158,12 +158,12 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
 
     @property
     def stats(self) -> Stats | None:
-        """The table that is shown."""
+        """Return the table that is shown."""
         return self._data.stats[self._shown] if self._data else None
 
     @property
     def group(self) -> ResultGroup | None:
-        """The highlighted group."""
+        """Return the highlighted group."""
         number = self.query_one("#groups", Grid).cursor
         groups = self.stats.groups if self.stats else ()
         return groups[number] if number < len(groups) else None
@@ -219,7 +219,7 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The name of the highlighted group."""
+        """Return the name of the highlighted group."""
         return (self.group.name, "the name") if self.group else ("", "")
 
     def action_table(self, name: str) -> None:

@@ -205,7 +205,7 @@ price; or what is wrong with the files."""
 
     @property
     def file_and_line(self) -> tuple[str, int | None] | None:
-        """The file of the highlighted line."""
+        """Return the file of the highlighted line."""
         line = self._highlighted
         if line is None or isinstance(line, _Title):
             return None
@@ -213,7 +213,7 @@ price; or what is wrong with the files."""
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The place of the highlighted line, as a command line names it."""
+        """Return the place of the highlighted line, as a command line names it."""
         line = self._highlighted
         if line is None or isinstance(line, _Title):
             return "", ""

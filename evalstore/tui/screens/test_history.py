@@ -109,7 +109,7 @@ the case in that run."""
 
     @property
     def highlighted(self) -> Version | None:
-        """The highlighted version."""
+        """Return the highlighted version."""
         number = self.query_one(Grid).cursor
         return self._versions[number] if number < len(self._versions) else None
 
@@ -188,7 +188,7 @@ the case in that run."""
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The id of the run that first had the version."""
+        """Return the id of the run that first had the version."""
         return (self.highlighted and self.highlighted.run) or "", "the id of the run"
 
     @on(Grid.Chosen, "#versions")

@@ -103,7 +103,7 @@ def _share(
 
 
 def picked_column(columns: Sequence[Column], picked: int) -> int | None:
-    """The number of the column that the cursor is in; None unless there are several to pick."""
+    """Return the number of the cursor's column; None unless there are several to select."""
     picks = [number for number, column in enumerate(columns) if column.picks]
     return picks[picked] if len(picks) > 1 and picked < len(picks) else None
 
@@ -115,13 +115,13 @@ def _head(column: Column, reserved: int) -> str:
 
 
 def _narrow(column: Column) -> int:
-    """How narrow it may become."""
+    """Return how narrow it may become."""
     width = column.least or column.width
     return min(width, _wide(column, width)) if column.grows else width
 
 
 def _wide(column: Column, room: int) -> int:
-    """How wide it wants to be."""
+    """Return how wide it wants to be."""
     if not column.grows:
         return column.width
     return max(column.most, len(column.title)) if column.most else room

@@ -29,7 +29,7 @@ class StyledCell(NamedTuple):
 
     @property
     def drawn(self) -> str:
-        """The text that is drawn."""
+        """Return the text that is drawn."""
         return "".join(part.text for part in self.parts) if self.parts else self.text
 
 
@@ -45,7 +45,7 @@ class LineStyle(NamedTuple):
 
 
 def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
-    """Whether there is one text, for the whole width."""
+    """Return whether there is one text, for the whole width."""
     return len(cells) == 1 < len(columns)
 
 

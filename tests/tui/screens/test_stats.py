@@ -140,7 +140,7 @@ def test_a_trend_beside_the_details_has_an_axis(workspace: Path) -> None:
         top = next(number for number, line in enumerate(lines) if "100% ┤" in line)
         axis = [re.search(r"\d*%? ?[┤│]", line) for line in lines[top:]]
         signs = [match[0].strip() for match in axis if match]
-        assert signs == ["100% ┤", *["│"] * (len(signs) - 2), "0% ┤"]
+        assert (signs[0], signs[-1]) == ("100% ┤", "0% ┤")
         below = lines[top + len(signs) :]
         assert below[0].split()[-6:] == ["0.0%", "pass", "rate,", "2", "runs", "100.0%"]
         assert below[1].split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
