@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, cast
 from unittest import mock
 
 import pytest
-from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -25,6 +24,7 @@ from evalstore.planning.options import Location
 from evalstore.tui.app import PAGES, Browser
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.dialogs import PromptDialog
+from evalstore.tui.screens.palette import Palette
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from tests.tui.conftest import prepare
@@ -318,7 +318,7 @@ def test_no_snapshot_is_left_over() -> None:
 def test_every_screen_has_a_snapshot() -> None:
     kept = (FOLDER / THEMES[0]).iterdir()
     names = {path.read_text(encoding="utf-8").partition("\n")[0] for path in kept}
-    screens: tuple[type[Screen[Any]], ...] = (*PAGES, PromptDialog, CommandPalette)
+    screens: tuple[type[Screen[Any]], ...] = (*PAGES, PromptDialog, Palette)
     assert {screen.__name__ for screen in screens} <= names
 
 
