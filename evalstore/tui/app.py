@@ -175,7 +175,7 @@ class Browser(App[None]):
                 screen.is_stale = True
 
     def get_css_variables(self) -> dict[str, str]:
-        """The colours of the theme, with texts that can be read."""
+        """Return the colours of the theme, with texts that can be read."""
         self.theme_variables = readable_variables(super().get_css_variables())
         return self.theme_variables
 
@@ -185,7 +185,7 @@ class Browser(App[None]):
             await super().action_quit()
 
     def _fatal_error(self) -> None:
-        """A bug: where it is, without the values of variables, which may hold keys and answers."""
+        """Show where a bug is, without the values of variables, which may hold keys and answers."""
         from rich.console import Group
         from rich.traceback import Traceback
 
@@ -198,7 +198,7 @@ class Browser(App[None]):
     # --- keys and commands
 
     def key_of(self, id: str) -> str:
-        """The first key of an action, as people read it."""
+        """Return the first key of an action, as people read it."""
         keys = self.appearance.keys.get(id)
         return key_name(keys.split(",")[0] if keys else REGISTRY.actions[id].keys[0])
 
@@ -236,61 +236,61 @@ class Browser(App[None]):
 
     @property
     def pages(self) -> Sequence[type[Page]]:
-        """All screens that help tells about, the first one first."""
+        """Return all screens that help tells about, the first one first."""
         return PAGES
 
     @property
     def registry(self) -> KeyRegistry:
-        """The actions of all screens and widgets."""
+        """Return the actions of all screens and widgets."""
         return REGISTRY
 
     def show_cases(
         self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
     ) -> None:
-        """The cases of a run, or of the workspace; with a filter as typed, at a row of a file."""
+        """Open the cases of a run, or of the workspace; with a filter, at a row of a file."""
         self.push_screen(CasesPage(revision, typed, place))
 
     def is_above_run(self, page: Page) -> bool:
-        """Whether the screen below a page has the cases of a run."""
+        """Return whether the screen below a page has the cases of a run."""
         below = self.screen_stack[self.screen_stack.index(page) - 1]
         return isinstance(below, CasesPage) and below.revision is not None
 
     def show_new_run(self, run: str) -> None:
-        """The cases of a run that has just ended, in place of those of an older run."""
+        """Open the cases of a run that has just ended, in place of those of an older run."""
         if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
             self.pop_screen()
         self.show_cases(run)
 
     def show_status(self) -> None:
-        """The pending work."""
+        """Open the pending work."""
         self.push_screen(StatusPage())
 
     def show_answer(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
-        """The answer of a candidate to a case, among those that are listed."""
+        """Open the answer of a candidate to a case, among those that are listed."""
         self.push_screen(AnswerPage(cases, listed, number, model))
 
     def show_test_history(self, file: str, row: str) -> None:
-        """The runs at which a test changed."""
+        """Open the runs at which a test changed."""
         self.push_screen(TestHistoryPage(file, row))
 
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None
     ) -> None:
-        """A run beside a run or the workspace (None), or two candidates of one of them."""
+        """Open a run beside a run or the workspace (None), or two candidates of one of them."""
         self.push_screen(ComparePage(was, now, models))
 
     def show_stats(self, run: str) -> None:
-        """The statistics of a run."""
+        """Open the statistics of a run."""
         self.push_screen(StatsPage(run))
 
     def show_plan(
         self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None
     ) -> None:
-        """The plan of a run; `edit` opens the file that was edited, at a line."""
+        """Open the plan of a run; `edit` opens the file that was edited, at a line."""
         self.push_screen(PlanPage(read, edit=edit))
 
     def can_leave(self, page: Page) -> bool:
-        """Whether there is a screen below."""
+        """Return whether there is a screen below."""
         return page not in self.screen_stack[:2]
 
     def go_back(self) -> None:

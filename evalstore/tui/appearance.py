@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_appearance(location: Location, theme: str | None, keys: Sequence[str]) -> Appearance:
-    """The settings, and over them a person's own theme and keys (`ID=KEYS`).
+    """Return the settings, and over them a person's own theme and keys (`ID=KEYS`).
 
     Settings that cannot be read are left out here: the screens show what is wrong with them.
     Raises `EvalstoreError` when the theme or a key is unknown, or a key has two meanings.

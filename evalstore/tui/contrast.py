@@ -39,13 +39,13 @@ _THUMB = "scroll-thumb"
 
 
 def contrast(text: Color, ground: Color) -> float:
-    """The ratio of their luminances, from 1 to 21; the text may be transparent."""
+    """Return the ratio of their luminances, from 1 to 21; the text may be transparent."""
     light, dark = sorted(map(_luminance, (ground + text, ground)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 def readable(text: Color, grounds: Sequence[Color], least: float = TEXT_CONTRAST) -> Color:
-    """The nearest colour with enough contrast, on the way to black or to white."""
+    """Return the nearest colour with enough contrast, on the way to black or to white."""
     first = grounds[0]
     colour = first + (first.get_contrast_text(text.a) if text.auto else text)
     targets = sorted((BLACK, WHITE), key=lambda end: contrast(end, first), reverse=True)
@@ -57,7 +57,7 @@ def readable(text: Color, grounds: Sequence[Color], least: float = TEXT_CONTRAST
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a theme, with readable texts; a terminal's own colours stay as they are."""
+    """Return the variables of a theme, with readable texts; a terminal's own colours stay."""
     texts = {name: (name, grounds) for name, grounds in _TEXTS.items() if name in variables}
     changed = dict(variables)
     for name, (source, grounds) in (texts | _MADE).items():
@@ -80,7 +80,7 @@ def _made_readable(
 
 
 def _parse(text: str) -> Color:
-    """A colour as themes write it: `#1e1e1e`, `auto 60%`, `ansi_default 50%`."""
+    """Return a colour as themes write it: `#1e1e1e`, `auto 60%`, `ansi_default 50%`."""
     name, _, percent = text.partition(" ")
     alpha = float(percent.rstrip("%")) if percent else 100.0
     return (

@@ -27,7 +27,7 @@ _GOTO = ("code", "codium", "cursor")
 
 
 def editor_command(environment: Mapping[str, str], path: Path, line: int | None) -> list[str]:
-    """What opens the file; raises `EvalstoreError` when there is no editor."""
+    """Return the command that opens the file; raises `EvalstoreError` without an editor."""
     hint = "set VISUAL or EDITOR, for example: export EDITOR=nano"
     for variable in ("VISUAL", "EDITOR"):
         if text := environment.get(variable, "").strip():

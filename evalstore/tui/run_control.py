@@ -41,12 +41,12 @@ class BrowserRuns:
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is in progress."""
+        """Return whether a run is in progress."""
         return self.runner is not None and not self.runner.is_over
 
     @property
     def progress_text(self) -> str:
-        """The progress in few characters; empty without a run."""
+        """Return the progress in few characters; empty without a run."""
         if self.runner is None or self.runner.is_over:
             return ""
         done, total = self.runner.progress
@@ -62,7 +62,7 @@ class BrowserRuns:
                     line.refresh()
 
     def refuse_second(self) -> bool:
-        """Whether another run cannot begin now; with a message."""
+        """Return whether another run cannot begin now; with a message."""
         if self.is_running:
             key = self._key_of("page.run")
             text = f"A run is already in progress: {key} shows its progress."
@@ -116,7 +116,7 @@ class BrowserRuns:
     # --- leaving
 
     def may_leave(self) -> bool:
-        """Whether the browser may end; during a run the user is asked, then the run awaited."""
+        """Return whether the browser may end; during a run, ask the user, then await the run."""
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
         questions = [page for page in self._app.screen_stack if isinstance(page, QuitConfirmation)]

@@ -95,7 +95,7 @@ class Site:
         self._processes: set[Process] = set()
 
     def application(self) -> web.Application:
-        """The page, its files and its socket, all below the token."""
+        """Return the page, its files and its socket, all below the token."""
         import textual_serve
         from aiohttp import web
 
@@ -138,13 +138,13 @@ class Site:
             response.headers[name] = value.format(socket=f"ws://{request.host}" if known else "")
 
     async def add_slash(self, request: web.Request) -> web.Response:
-        """The files of the page are beside it."""
+        """Redirect to the address with a slash, as the files of the page are beside it."""
         from aiohttp import web
 
         raise web.HTTPFound(f"{request.path}/")
 
     async def page(self, request: web.Request) -> web.Response:
-        """The page with the terminal in it."""
+        """Return the page with the terminal in it."""
         from aiohttp import web
 
         text = Path(__file__).with_name("web.html").read_text(encoding="utf-8")
@@ -152,7 +152,7 @@ class Site:
         return web.Response(text=text.replace("{socket}", address), content_type="text/html")
 
     async def script(self, _request: web.Request) -> web.FileResponse:
-        """The page's own script."""
+        """Return the page's own script."""
         from aiohttp import web
 
         return web.FileResponse(Path(__file__).with_name("web.js"))

@@ -46,7 +46,7 @@ NOUN_FIRST = re.compile(
 """Beginnings of the docstring of a function that lack the verb, such as "Return" or "Yield"."""
 VERB_FIRST = (
     *("checks", "execution", "operations", "planning", "processes", "providers", "reports"),
-    *("store", "display.py"),
+    *("store", "tui", "display.py"),
 )
 """The packages and modules in which the docstring of a function begins with a verb."""
 DOCUMENTS = [

@@ -72,7 +72,7 @@ def test_the_footer_begins_with_what_one_came_for_and_ends_with_the_ways_out(
         await resized(pilot, 120, 30)
         await press(pilot, "enter")
         assert screen(pilot).splitlines()[-1] == (
-            " p f Label  e Edit  J Judge  n N Failure  [ ] Case  h l Candidate  b Side by side"
+            " p f Label  e Edit  J Judge  n N Failure  [ ] Case  ← → Candidate  b Side by side"
             "  m Markdown  esc Back  ? Help  q Quit"
         )
 

@@ -11,13 +11,11 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from unittest import mock
 
 import pytest
-from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -26,6 +24,7 @@ from evalstore.planning.options import Location
 from evalstore.tui.app import PAGES, Browser
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.dialogs import PromptDialog
+from evalstore.tui.screens.palette import Palette
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from tests.tui.conftest import prepare
@@ -227,8 +226,6 @@ def take(walk: str) -> dict[str, str]:
                         taken[f"{theme}/{name}"] = styles_of(pilot)
                 taken[name] = text = texts[THEMES[0]]
                 assert text.count("\n") <= size[1]
-                if pilot.app.screen.is_modal and NO_COLOUR in texts:
-                    texts[NO_COLOUR] = with_page_below(texts[NO_COLOUR], text)
                 for theme, other in texts.items():
                     assert other == text, f"{name}: {theme}\n{text_differences(text, other)}"
             await resized(pilot, *FIRST_SIZE, awaits_runs=awaits_runs)
@@ -256,19 +253,6 @@ def text_of(pilot: Pilot[None]) -> str:
 def _any_duration(match: re.Match[str]) -> str:
     """The same for all durations; what stands behind it keeps its column."""
     return "# s".ljust(len(match[0])) if match[1] else "# s"
-
-
-def with_page_below(text: str, coloured: str) -> str:
-    """The text of a dialog without colours, below which the page is not drawn: filled in."""
-    lines = zip_longest(text.split("\n"), coloured.split("\n"), fillvalue="")
-    filled = (
-        "".join(
-            below if here == " " else here
-            for here, below in zip_longest(line, other, fillvalue=" ")
-        ).rstrip()
-        for line, other in lines
-    )
-    return "\n".join(filled)
 
 
 def styles_of(pilot: Pilot[None]) -> str:
@@ -334,7 +318,7 @@ def test_no_snapshot_is_left_over() -> None:
 def test_every_screen_has_a_snapshot() -> None:
     kept = (FOLDER / THEMES[0]).iterdir()
     names = {path.read_text(encoding="utf-8").partition("\n")[0] for path in kept}
-    screens: tuple[type[Screen[Any]], ...] = (*PAGES, PromptDialog, CommandPalette)
+    screens: tuple[type[Screen[Any]], ...] = (*PAGES, PromptDialog, Palette)
     assert {screen.__name__ for screen in screens} <= names
 
 

@@ -24,6 +24,7 @@ async def set_theme(pilot: Pilot[None], theme: str, *, awaits_runs: bool = True)
             app._filters.append(NoColor())
         app.ansi_color = True if is_plain else None
         app.refresh_css(animate=False)
+        app.stylesheet.update(app.screen)  # lists keep styles that are made before this
     if not is_plain:
         app.theme = theme
     await settled(pilot, awaits_runs=awaits_runs)

@@ -29,7 +29,7 @@ class Action:
 
 
 def own_actions(owner: Owner) -> list[Action]:
-    """The actions of a class, without those that it inherits."""
+    """Return the actions of a class, without those that it inherits."""
     actions: dict[str, Action] = {}
     for binding in Binding.make_bindings(owner.__dict__.get("BINDINGS", ())):
         if binding.id:
@@ -41,7 +41,7 @@ def own_actions(owner: Owner) -> list[Action]:
 
 
 def owners_of(node: Owner) -> list[Owner]:
-    """The class and those it inherits from that have bindings of their own, the general first."""
+    """Return the class and its bases that have bindings of their own, the general first."""
     return [
         parent
         for parent in reversed(node.__mro__)
@@ -59,14 +59,14 @@ class KeyRegistry:
 
     @cached_property
     def owners(self) -> tuple[Owner, ...]:
-        """All classes that have bindings of their own, the general ones first."""
+        """Return all classes that have bindings of their own, the general ones first."""
         classes = (self._program, *self._pages, *self._widgets)
         owners = dict.fromkeys(owner for node in classes for owner in owners_of(node))
         return tuple(sorted(owners, key=lambda owner: len(owner.__mro__)))
 
     @cached_property
     def actions(self) -> dict[str, Action]:
-        """All that can be given other keys, by id."""
+        """Return all that can be given other keys, by id."""
         actions: dict[str, Action] = {}
         for action in (action for owner in self.owners for action in own_actions(owner)):
             actions.setdefault(action.id, action)

@@ -43,7 +43,7 @@ _INDENT = 2
 
 
 def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledLine]:
-    """The case, and the verdict on a candidate; `attempt` is the number of the answer, from 0."""
+    """Yield the case, and the verdict on a candidate; `attempt` is the answer's number, from 0."""
     yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     cell = verdict_cell(result.word)
     yield StyledLine(
@@ -58,7 +58,7 @@ def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledL
 
 
 def result_facts(result: Result, attempt: int) -> list[str]:
-    """The score, and which of several answers this is."""
+    """Return the score, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]
     if result.wanted > 1 or len(result.sessions) > 1:
         have = len(result.sessions)
@@ -110,7 +110,7 @@ def block_lines(
 
 
 def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
-    """The judgements on an answer; a `hint` when the answer or a judgement is missing."""
+    """Yield the judgements on an answer; a `hint` when the answer or a judgement is missing."""
     if missing := list(missing_lines(view, is_judged=bool(result.evaluation))):
         yield BLANK
         yield from missing

@@ -28,12 +28,12 @@ class AnswerTexts:
 
     @property
     def is_rendered(self) -> bool:
-        """Whether something is not shown as it is written."""
+        """Return whether something is not shown as it is written."""
         return self.rendered != self.lines
 
     @property
     def why_not_rendered(self) -> str:
-        """The reason why an answer is shown as it is written."""
+        """Return the reason why an answer is shown as it is written."""
         is_long = len(self.view.answer) > LONGEST
         return f"the answer {'is too long to be rendered' if is_long else 'is not Markdown'}"
 
@@ -56,7 +56,7 @@ def answer_texts(
 def compared_texts(
     position: Position, results: tuple[Result, Result], views: tuple[AnswerView, AnswerView]
 ) -> AnswerTexts:
-    """The answers of two candidates, with their differences marked."""
+    """Return the answers of two candidates, with their differences marked."""
     left, right = compared_lines(*views)
     lines = [*place_lines(position.case, results[0], position.attempt), *left]
     return AnswerTexts(

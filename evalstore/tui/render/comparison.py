@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.reports.comparison import Pair
 
+_VERDICT = 11
+"""The most columns of the name of a side."""
 _CHANGE = 20
 """The most columns of the name of a change."""
 
@@ -34,7 +36,7 @@ class ListedPair(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, int, str]:
-        """The file, the row, the number of the prompt and the candidate."""
+        """Return the file, the row, the number of the prompt and the candidate."""
         result = self.pair.either
         return result.file, result.row, result.prompt_number, result.model
 
@@ -53,16 +55,25 @@ def pair_columns(
     """Return the columns: the change, the case, the candidate unless two are compared, verdicts."""
     was, now = short_names(side_names(diff))
     changes = {change_name(diff, listed.change) for listed in pairs}
-    candidate = [] if diff.models else [Column("candidate", 16, since=78)]
-    files = {listed.place[0] for listed in pairs}
-    rows = (_row_label(diff, listed) for listed in pairs)
+    models = widest({listed.place[3] for listed in pairs})
+    candidate = (
+        []
+        if diff.models
+        else [Column("candidate", 16, grows=True, most=models, least=6, keeps_end=True)]
+    )
+    words = {side.word for _, pair in pairs for side in (pair.was, pair.now) if side}
+    verdicts = (verdict_cell(word).text for word in words)
+    width = max(widest(verdicts), min(_VERDICT, widest((was, now))))
+    files = widest({listed.place[0] for listed in pairs})
+    rows = widest({_row_label(diff, listed) for listed in pairs})
     return [
-        Column("change", max(9, min(_CHANGE, widest(changes))), since=46),
-        Column("file", 10, grows=True, most=widest(files)),
-        Column("row", 8, grows=True, most=widest(rows), since=60),
+        Column("change", max(9, min(_CHANGE, widest(changes))), since=56),
+        Column("file", 10, grows=True, most=files, least=8, keeps_end=True),
+        Column(
+            "row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, keeps_end=True
+        ),
         *candidate,
-        Column(was, 11),
-        Column(now, 11),
+        *(Column(name, width) for name in (was, now)),
         Column("last runs", 9, since=96 if with_history else NEVER, is_saved=False),
     ]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def explained_lines(explanation: VerdictExplanation) -> Iterator[StyledLine]:
-    """The sections in the words of the command line, each behind a blank line."""
+    """Yield the sections in the words of the command line, each behind a blank line."""
     now = time.time_ns() // 1000
     for title, lines in explanation_sections(explanation, now, signs=SIGNS):
         yield BLANK

@@ -47,7 +47,7 @@ Exported = ExportedTable | ExportedAnswer | str
 
 
 def suffixes(exported: Exported) -> Sequence[str]:
-    """The endings that a file of it can have, the usual one first."""
+    """Return the endings that a file of it can have, the usual one first."""
     tables, texts, answers = SUFFIXES
     return (
         tables
@@ -59,7 +59,7 @@ def suffixes(exported: Exported) -> Sequence[str]:
 
 
 def default_name(name: str, exported: Exported) -> str:
-    """The name of a file unless the user chooses another."""
+    """Return the name of a file unless the user chooses another."""
     return f"evalstore-{name}-{time.strftime('%Y%m%d-%H%M%S')}{suffixes(exported)[0]}"
 
 
@@ -84,7 +84,7 @@ def save(folder: Path, name: str, exported: Exported) -> Path:
 
 
 def as_text(suffix: str, exported: Exported) -> str:
-    """The content of a file with this suffix."""
+    """Return the content of a file with this suffix."""
     if not isinstance(exported, ExportedTable):
         text = exported if isinstance(exported, str) else exported.text
         if isinstance(exported, ExportedAnswer) and suffix == ".md":
@@ -123,7 +123,7 @@ def _as_csv(table: ExportedTable) -> str:
 
 
 def _plain(text: str) -> str:
-    """A verdict without its sign; the sign of a label is replaced by words."""
+    """Return a verdict without its sign; the sign of a label is replaced by words."""
     match = _VERDICT.fullmatch(text)
     if not match:
         return text
@@ -137,5 +137,5 @@ def _padded(line: Sequence[str], table: ExportedTable) -> list[str]:
 
 
 def _as_plain_text(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """Return a text that no spreadsheet takes for a formula."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

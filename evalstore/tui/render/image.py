@@ -24,7 +24,7 @@ IMAGE_WIDTH = _WIDTH + 5
 
 
 def is_available() -> bool:
-    """Whether images can be decoded: the extra `images` is installed."""
+    """Return whether images can be decoded: the extra `images` is installed."""
     from importlib.util import find_spec
 
     return find_spec("PIL") is not None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def as_markdown(case: CaseRow, result: Result, number: int, view: AnswerView) -> str:
-    """All of it; `number` is that of the answer, from 0."""
+    """Return the answer with its verdicts; `number` is that of the answer, from 0."""
     return "\n".join(_lines(case, result, number, view)).rstrip() + "\n"
 
 
@@ -51,7 +51,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
 
 
 def _judgement(judgement: JudgementView) -> Iterator[str]:
-    """A list of what the page shows of a judgement, without its age and its ids."""
+    """Yield a list of what the page shows of a judgement, without its age and its ids."""
     for line in judgement_lines(judgement, 0, signs=SIGNS):
         text = "".join(span.text for span in line.spans if span.colour != "faint")
         yield f"{'  ' if line.indent else ''}- {markdown_line(text)}"

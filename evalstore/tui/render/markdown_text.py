@@ -88,7 +88,7 @@ def _is_sign(token: Token) -> bool:
 
 
 def _has_all(text: str, lines: Iterable[StyledLine]) -> bool:
-    """Whether every letter and digit of the source is shown, such as in cells that have no head."""
+    """Return whether all letters and digits are shown, such as in cells that have no head."""
     shown = Counter(filter(str.isalnum, "".join(line.text for line in lines)))
     written = Counter(filter(str.isalnum, "".join(safe(part) for part in text.split("\n"))))
     return all(shown[letter] >= count for letter, count in written.items())
@@ -222,7 +222,7 @@ def _closing(tokens: Sequence[Token], opening: int) -> int:
 
 
 def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledSpan]]:
-    """The lines of a paragraph: line breaks stay as they are written."""
+    """Yield the lines of a paragraph: line breaks stay as they are written."""
     line: list[StyledSpan] = []
     colours = [colour]
     links: list[str] = []
@@ -249,7 +249,7 @@ def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledS
 
 
 def _target(token: Token, name: str) -> str:
-    """The address of a link or an image with its title."""
+    """Return the address of a link or an image with its title."""
     title = token.attrGet("title")
     return f"{token.attrGet(name) or ''}" + (f' "{title}"' if title else "")
 
@@ -263,7 +263,7 @@ def _blanks(count: int) -> StyledSpan:
 
 
 def _joined(cells: Iterable[Sequence[StyledSpan]]) -> list[StyledSpan]:
-    """The cells of a row with lines between them."""
+    """Return the cells of a row with lines between them."""
     spans: list[StyledSpan] = []
     for number, cell in enumerate(cells):
         spans += [StyledSpan(" │ ", "faint")] if number else ()

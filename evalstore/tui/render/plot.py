@@ -44,7 +44,7 @@ class Series(NamedTuple):
 
     @property
     def shares(self) -> list[float | None]:
-        """The numbers as shares of the axis, 0 to 1."""
+        """Return the numbers as shares of the axis, 0 to 1."""
         return [None if value is None else value / self.most for value in self.values]
 
 

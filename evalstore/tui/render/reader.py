@@ -91,7 +91,7 @@ def reader_texts(
 
 
 def _exchange(view: AnswerView) -> list[TextBlock]:
-    """The last message of the user and the last answer, as far as there are such."""
+    """Return the last message of the user and the last answer, as far as there are such."""
     blocks = list(zip(conversation(view), view.said, strict=True))
     users = [block for block, turn in blocks if turn.role == "user" and turn.answer is None]
     answers = [block for block, turn in blocks[-1:] if turn.answer]
@@ -104,7 +104,7 @@ def _shortened(
     cut_note: str,
     rendered: bool,
 ) -> Iterator[StyledLine]:
-    """The beginning of a block; a note says how much is left out."""
+    """Yield the beginning of a block; a note says how much is left out."""
     most = _ANSWER if block.by_candidate else _USER
     start = "\n".join(block.text[: most.characters].split("\n")[: most.lines])
     yield BLANK

@@ -11,7 +11,7 @@ _LISTED = 5
 
 
 def problem_text(problem: EvalstoreError) -> str:
-    """A problem as the command line shows it."""
+    """Return a problem as the command line shows it."""
     if isinstance(problem, WorkspaceError):
         problems = sorted(problem.problems, key=lambda item: item.severity != "error")
         lines = [

@@ -55,7 +55,7 @@ _WIDTH = 70
 
 
 def plan_lines(request: RunRequest, preview: PlanPreview) -> Iterator[StyledLine]:
-    """What a run would do, with which models, why, and its price."""
+    """Yield the work of a run, with which models, why, and its price."""
     status = preview.status
     if not status.items:
         yield from _nothing_lines(request, status)
@@ -115,7 +115,7 @@ def _nothing_lines(request: RunRequest, status: Status) -> Iterator[StyledLine]:
 
 
 def left_lines(status: Status) -> Iterator[StyledLine]:
-    """What a run would leave undone, and warnings."""
+    """Yield the work that a run would leave undone, and warnings."""
     if left := left_text(status):
         yield from text_lines(left, "pending")
     if status.untrusted:
@@ -137,7 +137,7 @@ def _untrusted_lines(files: Iterable[Untrusted]) -> Iterator[StyledLine]:
 
 
 def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
-    """The progress of a run."""
+    """Yield the progress of a run."""
     if not runner.is_planned:
         yield from text_lines("reading and planning …", "faint")
     for kind, label in (("asked", "asking "), ("judged", "judging")):
@@ -175,14 +175,14 @@ def _minutes(seconds: float) -> str:
 
 
 def end_summary(runner: BackgroundRun) -> str:
-    """How a run ended, in one line."""
+    """Return how a run ended, in one line."""
     if runner.end is None:
         return problem_text(runner.problem) if runner.problem else ""
     return summary_text(runner.end.summary)
 
 
 def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator[StyledLine]:
-    """How a run ended, and how many verdicts changed since the run before."""
+    """Yield how a run ended, and how many verdicts changed since the run before."""
     summary = end.summary
     yield heading(summary_text(summary))
     yield from text_lines(f"{summary.seconds:.1f} s", "faint")
@@ -205,14 +205,14 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
 
 
 def _since_line(changes: VerdictChanges) -> StyledLine:
-    """How many verdicts changed, and since which run."""
+    """Return how many verdicts changed, and since which run."""
     line = changes_line(changes)
     run = f"  (run {changes.since[:8]}, {when(changes.started)})"
     return StyledLine((*line.spans, StyledSpan(run, "faint")))
 
 
 def _repeat_lines(end: RunEnd) -> Iterator[StyledLine]:
-    """The verdicts that judging again has changed, and how many it has not."""
+    """Yield the verdicts that judging again has changed, and how many it has not."""
     if not end.repeated:
         return
     yield BLANK

@@ -56,7 +56,7 @@ class ActionsPage(PanelPage):
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The text that `y` copies for the highlighted line, and a name for it."""
+        """Return the text that `y` copies for the highlighted line, and a name for it."""
         return "", ""
 
     def action_copy(self) -> None:
@@ -84,7 +84,7 @@ class ActionsPage(PanelPage):
 
     @property
     def exported(self) -> Exported:
-        """The text that has the focus, else the table, else all texts."""
+        """Return the text that has the focus, else the table, else all texts."""
         if isinstance(self.focused, TextView):
             return self.focused.indented_text
         grids = [grid for grid in self.query(Grid) if grid.display]
@@ -125,7 +125,7 @@ class CaseActionsPage(ActionsPage):
 
     @property
     def selected(self) -> list[Result]:
-        """The results that are labelled or judged again: marked ones, or that under the cursor."""
+        """Return the results that actions are about: marked ones, or that under the cursor."""
         return []
 
     @property
@@ -134,12 +134,12 @@ class CaseActionsPage(ActionsPage):
         return None
 
     def prompt_name(self, _result: Result) -> str:
-        """The name of the system prompt of a selected result, when its case has several."""
+        """Return the name of the system prompt of a selected result, when its case has several."""
         return ""
 
     @property
     def file_and_line(self) -> tuple[str, int | None] | None:
-        """The highlighted file, and the line of it if that is known."""
+        """Return the highlighted file, and the line of it if that is known."""
         selected = self.selected
         return (selected[0].file, None) if selected else None
 
@@ -150,8 +150,8 @@ class CaseActionsPage(ActionsPage):
         Labelling(self, self.selected, self.session).ask(verdict, self.prompt_name)
 
     def action_unlabel(self) -> None:
-        """Take back this person's labels on the selected results."""
-        Labelling(self, self.selected, self.session).take_back()
+        """Remove this person's labels on the selected results."""
+        Labelling(self, self.selected, self.session).remove()
 
     # --- judge again, edit, copy
 

@@ -115,31 +115,31 @@ class AnswerPage(CaseActionsPage):
 
     @property
     def case(self) -> CaseRow:
-        """The case that is shown."""
+        """Return the case that is shown."""
         return self.navigator.case
 
     @property
     def model(self) -> str:
-        """The candidate that is shown."""
+        """Return the candidate that is shown."""
         return self.navigator.model
 
     @property
     def result(self) -> Result:
-        """What the candidate came to."""
+        """Return the result of the candidate."""
         return self.navigator.result
 
     @property
     def selected(self) -> list[Result]:
-        """What actions are about."""
+        """Return the result that actions are about."""
         return [self.navigator.result]
 
     def prompt_name(self, _result: Result) -> str:
-        """The name of the system prompt, when the case has several."""
+        """Return the name of the system prompt, when the case has several."""
         return self.case.prompt
 
     @property
     def session(self) -> str | None:
-        """The id of the answer that is shown; None when there is none."""
+        """Return the id of the answer that is shown; None when there is none."""
         return self.navigator.session
 
     # --- reading
@@ -220,7 +220,7 @@ class AnswerPage(CaseActionsPage):
 
     @property
     def panel_titles(self) -> Mapping[str, str]:
-        """The candidates side by side."""
+        """Return the names of the candidates side by side."""
         other = self.navigator.other
         return {"text": safe(self.model), "other": safe(other)} if other else {}
 
@@ -288,12 +288,12 @@ class AnswerPage(CaseActionsPage):
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The answer as it is written."""
+        """Return the answer as it is written."""
         return self._texts.view.answer if self._texts else "", "the answer"
 
     @property
     def exported(self) -> Exported:
-        """The answer; with another one beside it both texts."""
+        """Return the answer; with another one beside it both texts."""
         text = self.query_one("#text", TextView).indented_text
         if self.navigator.other or self._texts is None:
             return f"{text}\n\n{self.query_one('#other', TextView).indented_text}".rstrip()

@@ -43,17 +43,17 @@ class RunControl(Protocol):
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is in progress."""
+        """Return whether a run is in progress."""
 
     @property
     def progress_text(self) -> str:
-        """The progress in few characters; empty without a run."""
+        """Return the progress in few characters; empty without a run."""
 
     def show(self) -> None:
         """Show the progress on a screen of its own."""
 
     def refuse_second(self) -> bool:
-        """Whether another run cannot begin now; then a message says so."""
+        """Return whether another run cannot begin now; then a message says so."""
 
     def begin(self, request: RunRequest, preview: PlanPreview) -> None:
         """Start what was planned, and show its progress."""
@@ -72,28 +72,28 @@ class BrowserApp(Protocol):
 
     @property
     def source(self) -> WorkspaceSource:
-        """Where screens get their data."""
+        """Return the source of the data."""
 
     @property
     def runs(self) -> RunControl:
-        """The run that is in progress."""
+        """Return the run that is in progress."""
 
     @property
     def pages(self) -> Sequence[type[Page]]:
-        """All screens that help tells about, the first one first."""
+        """Return all screens that help tells about, the first one first."""
 
     @property
     def registry(self) -> KeyRegistry:
-        """The actions of all screens and widgets."""
+        """Return the actions of all screens and widgets."""
 
     def key_of(self, id: str) -> str:
-        """The first key of an action, as people read it."""
+        """Return the first key of an action, as people read it."""
 
     def mark_stale(self, page: Page) -> None:
         """Let all other pages read again when they are shown again."""
 
     def can_leave(self, page: Page) -> bool:
-        """Whether there is a screen below."""
+        """Return whether there is a screen below."""
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""
@@ -110,7 +110,7 @@ class BrowserApp(Protocol):
         """Open the cases of a run that has just ended, in place of those of an older run."""
 
     def is_above_run(self, page: Page) -> bool:
-        """Whether the screen below a page has the cases of a run."""
+        """Return whether the screen below a page has the cases of a run."""
 
     def show_status(self) -> None:
         """Open the pending work."""
@@ -142,11 +142,11 @@ class TitleLine(Static):
     """The title."""
 
     def render(self) -> Content:
-        """The progress as a whole, the title in the room that is left."""
+        """Return the progress as a whole, the title in the room that is left."""
         assert isinstance(self.screen, Page)
         progress = self.screen.run_progress
         if not progress:
-            return Content(self.text)
+            return Content(clip(self.text, self.size.width))
         room = max(0, self.size.width - cell_len(progress) - 2)
         return Content(f"{pad(clip(self.text, room), room)}  {progress}")
 
@@ -215,12 +215,12 @@ class Page(Screen[None]):
 
     @property
     def source(self) -> WorkspaceSource:
-        """The data of the page."""
+        """Return the source of the data."""
         return self.browser.source
 
     @property
     def browser(self) -> BrowserApp:
-        """The program."""
+        """Return the program."""
         return cast("BrowserApp", self.app)
 
     def on_mount(self) -> None:
@@ -231,22 +231,22 @@ class Page(Screen[None]):
 
     @staticmethod
     def title_line() -> TitleLine:
-        """A line at the top."""
+        """Return a line at the top."""
         return TitleLine(classes="title", markup=False)
 
     @property
     def run_progress(self) -> str:
-        """The progress of a run for the right end of the title; empty without one."""
+        """Return the progress of a run for the right end of the title; empty without one."""
         return self.browser.runs.progress_text
 
     @staticmethod
     def problem_line() -> Static:
-        """A line for a problem."""
+        """Return a line for a problem."""
         return Static(classes="problem", markup=False)
 
     @staticmethod
     def empty_state() -> Static:
-        """A text in place of an empty list."""
+        """Return a text in place of an empty list."""
         return Static(classes="empty", markup=False)
 
     def set_title(self, *parts: str) -> None:
@@ -263,7 +263,7 @@ class Page(Screen[None]):
         line.display = bool(text)
 
     def with_keys(self, text: str) -> str:
-        """The text with the ids of actions in braces replaced by their keys."""
+        """Return the text with the ids of actions in braces replaced by their keys."""
         return _ACTION_ID.sub(lambda match: self.browser.key_of(match[1]), text)
 
     # --- reading
@@ -307,7 +307,7 @@ class Page(Screen[None]):
 
     @property
     def is_reading(self) -> bool:
-        """Whether what the page shows is being read."""
+        """Return whether what the page shows is being read."""
         return any(
             worker.is_running and worker.group == "read" and worker.node is self
             for worker in self.workers
@@ -341,7 +341,7 @@ class Page(Screen[None]):
 
     @on(Worker.StateChanged)
     def report_bug(self, message: Worker.StateChanged) -> None:
-        """A reading that ends in any other way is a bug: say so and stay alive."""
+        """Report a reading that ends in any other way as a bug, and stay alive."""
         if message.state is WorkerState.ERROR:
             problem = message.worker.error
             self.report_problem(
@@ -363,14 +363,14 @@ class Page(Screen[None]):
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The first screen cannot be left; a page that is too small to be seen does nothing."""
+        """Return whether an action is available; few are on the first or on a small screen."""
         if self.is_small and action in _NEED_ROOM:
             return False
         return action != "back" or self.browser.can_leave(self)
 
     @property
     def is_small(self) -> bool:
-        """Whether the terminal is too small to show the page."""
+        """Return whether the terminal is too small to show the page."""
         return self.has_class("-tiny") or self.has_class("-slim")
 
     def reload(self, *, stay: bool = True) -> None:

@@ -62,7 +62,7 @@ class CaseFigures:
     # --- the table
 
     def columns(self) -> list[Column]:
-        """The columns of the table."""
+        """Return the columns of the table."""
         listing = self._listing
         if listing.cases is None or listing.filtered is None:
             return []
@@ -75,7 +75,7 @@ class CaseFigures:
         )
 
     def cells(self, row: int) -> Sequence[StyledCell]:
-        """The cells of a line."""
+        """Return the cells of a line."""
         listing, grid = self._listing, self._grid
         assert listing.cases is not None
         line, width = listing.lines[row], grid.scrollable_content_region.width

@@ -45,7 +45,7 @@ class CaseReader:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a reading begins when the cursor stays."""
+        """Return whether a reading begins when the cursor stays."""
         return self._pause is not None
 
     @property

@@ -116,7 +116,7 @@ class CasesPage(CaseActionsPage):
         self._typed = typed
 
     def compose(self) -> ComposeResult:
-        """The table, and below it or at its right the answer to the highlighted case."""
+        """Lay out the table, and below it or at its right the answer to the highlighted case."""
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
@@ -136,7 +136,7 @@ class CasesPage(CaseActionsPage):
 
     @property
     def grid(self) -> Grid:
-        """The table."""
+        """Return the table."""
         return self.query_one("#cases", Grid)
 
     def reload(self, *, stay: bool = True) -> None:
@@ -192,7 +192,7 @@ class CasesPage(CaseActionsPage):
 
     @on(Grid.Marked, "#cases")
     def mark_everywhere(self, message: Grid.Marked) -> None:
-        """A case with several tags is marked in all its groups, or in none."""
+        """Mark a case with several tags in all its groups, or in none."""
         message.grid.marked = self.listing.spread_mark(message.grid.marked, message.row)
         message.grid.refresh()
 
@@ -221,32 +221,32 @@ class CasesPage(CaseActionsPage):
 
     @property
     def selection(self) -> CaseSelection:
-        """The cases and results under the cursor, or marked."""
+        """Return the cases and results under the cursor, or marked."""
         grid = self.grid
         return CaseSelection(self.listing.lines, grid.cursor, grid.picked, grid.marked)
 
     @property
     def case(self) -> CaseRow | None:
-        """The highlighted case."""
+        """Return the highlighted case."""
         return self.selection.case
 
     @property
     def selected(self) -> list[Result]:
-        """The results of the candidate in the picked column."""
+        """Return the results of the candidate in the selected column."""
         return self.selection.results
 
     def prompt_name(self, result: Result) -> str:
-        """The name of the system prompt, when the case has several."""
+        """Return the name of the system prompt, when the case has several."""
         return self.selection.prompt_name(result)
 
     @property
     def file_and_line(self) -> tuple[str, int | None] | None:
-        """The file of the highlighted case."""
+        """Return the file of the highlighted case."""
         return (self.case.file, None) if self.case else None
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The sessions of the candidate under the cursor; without one, the case."""
+        """Return the sessions of the candidate under the cursor; without one, the case."""
         return self.selection.copy_text
 
     @on(Grid.Moved, "#cases")

@@ -35,6 +35,7 @@ class Choice(ModalScreen[str | None]):
             border: round $accent; background: $surface;
         }
         & Static { height: 1; padding: 0 1; text-style: bold; }
+        & Static { text-wrap: nowrap; text-overflow: ellipsis; }
         & Grid { height: auto; max-height: 14; }
     }
     """
@@ -51,7 +52,7 @@ class Choice(ModalScreen[str | None]):
         self._names = names
 
     def compose(self) -> ComposeResult:
-        """The names below what they are for."""
+        """Lay out the names below what they are for."""
         with Vertical():
             yield Static(Content(safe(self._title)))
             yield Grid(id="names")

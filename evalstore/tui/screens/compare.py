@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 
 from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
@@ -20,6 +21,7 @@ from evalstore.tui.render.pair import answers_to_compare, pair_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
+from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.tui.widgets.grid_columns import Column
     from evalstore.tui.widgets.grid_lines import StyledCell
+
+_HELP = """\
+The differences between two runs, between a run and the workspace, or between two candidates. Cases
+that broke come first, then those that were fixed, then the rest; of two candidates, those that are
+worse or better with the second. Below, or at the right in a wide terminal, are both answers to the
+case under the cursor."""
 
 
 class ComparePage(CaseActionsPage):
@@ -56,16 +64,14 @@ class ComparePage(CaseActionsPage):
         FooterHint("", "page.save"),
     )
     TITLE = "Comparison"
+    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
+    PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
     WAY = "{history.compare} on two marked runs, {cases.compare_models} on the cases"
-    HELP = """\
-The differences between two runs, between a run and the workspace, or between two candidates. Cases
-that broke come first, then those that were fixed, then the rest; of two candidates, those that are
-worse or better with the second. Below are both answers to the case under the cursor."""
+    HELP = _HELP
     DEFAULT_CSS = """
     ComparePage {
         & > #rates { height: 4; background: $panel; }
         & > #rates.-noted { height: 5; }
-        & > #pair { height: 45%; border-top: solid $panel; }
         &.-short > #rates { height: 2; }
     }
     """
@@ -95,8 +101,9 @@ worse or better with the second. Below are both answers to the case under the cu
         rates.can_focus = False
         yield rates
         yield self.empty_state()
-        yield Grid(id="pairs")
-        yield TextView(id="pair").add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="pairs")
+            yield TextView(id="pair").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -116,9 +123,8 @@ worse or better with the second. Below are both answers to the case under the cu
 
     def _compare(self) -> Diff:
         was, now = self._sides
-        if self._models:
-            return self.source.workspace.diff_models(*self._models, run=now)
-        return self.source.workspace.diff(was, now)
+        workspace, models = self.source.workspace, self._models
+        return workspace.diff_models(*models, run=now) if models else workspace.diff(was, now)
 
     def show_diff(self, diff: Diff) -> None:
         """Show a comparison, with the sides swapped if the user has swapped them."""
@@ -153,7 +159,7 @@ worse or better with the second. Below are both answers to the case under the cu
         rates.show(comparison_lines(diff, hint))
         self.set_empty("" if self._pairs else self.with_keys(_EMPTY))
         grid = self.query_one("#pairs", Grid)
-        grid.display = bool(self._pairs)
+        self.query_one("#panels").display = bool(self._pairs)
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
         if not self._pairs:
             self.query_one("#pair", TextView).show(())
@@ -174,26 +180,26 @@ worse or better with the second. Below are both answers to the case under the cu
 
     @property
     def highlighted(self) -> ListedPair | None:
-        """The highlighted pair."""
+        """Return the highlighted pair."""
         number = self.query_one("#pairs", Grid).cursor
         return self._pairs[number] if number < len(self._pairs) else None
 
     @property
     def selected(self) -> list[Result]:
-        """The newer side of the highlighted pair, when there is one."""
+        """Return the newer side of the highlighted pair, when there is one."""
         pair = self.highlighted.pair if self.highlighted else None
         return [pair.either] if pair else []
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The highlighted case, as a command line names it."""
+        """Return the highlighted case, as a command line names it."""
         if self.highlighted is None:
             return "", ""
         result = self.highlighted.pair.either
         return f"{result.file}::{result.row}" if result.row else result.file, "the case"
 
     def prompt_name(self, result: Result) -> str:
-        """The name of the system prompt, when the file has several."""
+        """Return the name of the system prompt, when the file has several."""
         prompts = self._diff.prompts if self._diff else {}
         return prompts.get(result.file, {}).get(result.prompt, "")
 

@@ -47,7 +47,7 @@ class DashboardReader:
 
     @property
     def is_due(self) -> bool:
-        """Whether a reading begins by itself."""
+        """Return whether a reading begins by itself."""
         return self._timer is not None
 
     def follow(self, runs: Sequence[RunLine]) -> None:

@@ -37,6 +37,7 @@ class Dialog(Page, ModalScreen[None]):
     Dialog {
         align: center bottom;
         background: $background 60%;
+        &:ansi, &:nocolor { background: transparent; }
         & > #box { height: auto; }
         & > #box { border: round $primary; background: $surface; }
         & TextView { height: auto; }
@@ -49,7 +50,7 @@ class Dialog(Page, ModalScreen[None]):
     """
 
     def compose(self) -> ComposeResult:
-        """A title, a line for problems, and the text."""
+        """Lay out a title, a line for problems, and the text."""
         with Vertical(id="box"):
             yield self.title_line()
             yield self.problem_line()
@@ -57,14 +58,14 @@ class Dialog(Page, ModalScreen[None]):
             yield KeyFooter()
 
     def on_resize(self) -> None:
-        """The window is as high as its text, but the page below it can be seen."""
+        """Make the window as high as its text, but leave some of the page below it."""
         height = self.size.height
         is_short = height < self.VERTICAL_BREAKPOINTS[-1][0]
         self.body.styles.max_height = None if is_short else height * 6 // 10 - _FRAME_LINES
 
     @property
     def body(self) -> TextView:
-        """The text of the window."""
+        """Return the text of the window."""
         return self.query_one("#body", TextView)
 
 
@@ -85,7 +86,7 @@ class PromptDialog(ModalScreen[str | None]):
         align: center bottom;
         & > Vertical { height: auto; border: round $primary; background: $surface; }
         & Static { height: auto; padding: 0 1; }
-        & Input { padding: 0 1; }
+        & Input.-textual-compact { padding: 0 1; }
         & .title { text-style: bold; }
         & .hint { color: $faint; }
         & .problem { color: $text-error; display: none; }
@@ -114,7 +115,7 @@ class PromptDialog(ModalScreen[str | None]):
         self._waits, self._is_entered = waits, False
 
     def compose(self) -> ComposeResult:
-        """The question, the line, and what the keys do."""
+        """Lay out the question, the line, and what the keys do."""
         with Vertical():
             yield Static(Content(safe(self._title)), classes="title", markup=False)
             yield Input(

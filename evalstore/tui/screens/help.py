@@ -134,7 +134,7 @@ class HelpPage(Page):
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """The lines of a text, those that belong together as one; indented ones stay as they are."""
+    """Yield the lines of a text, those that belong together as one; indented ones stay."""
     waiting: list[str] = []
     for line in (*text.split("\n"), ""):
         if line and not line.startswith(" "):

@@ -34,12 +34,12 @@ class HistoryReader:
 
     @property
     def is_due(self) -> bool:
-        """Whether a reading begins by itself."""
+        """Return whether a reading begins by itself."""
         return self._timer is not None
 
     @property
     def has_several(self) -> bool:
-        """Whether a case is known to have been judged in several runs."""
+        """Return whether a case is known to have been judged in several runs."""
         return any(len(words) > 1 for words in self._words.values())
 
     def of(self, result: Result) -> Sequence[str]:

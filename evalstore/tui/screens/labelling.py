@@ -35,7 +35,7 @@ class Labelling:
 
     @property
     def _can_label(self) -> bool:
-        """Whether anything can be labelled; otherwise a message says so."""
+        """Return whether anything can be labelled; otherwise a message says so."""
         if not self._results:
             self._page.warn(
                 "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
@@ -57,8 +57,8 @@ class Labelling:
 
         self._page.fetch(self._read_note, fill, group="note")
 
-    def take_back(self) -> None:
-        """Take back this person's labels."""
+    def remove(self) -> None:
+        """Remove this person's labels."""
         if self._can_label:
             self._store("")
 
@@ -86,7 +86,7 @@ class Labelling:
         return window
 
     def _read_note(self) -> str:
-        """The note of the person's label; empty on a problem, which storing then shows."""
+        """Return the note of the person's label; empty on a problem, which storing then shows."""
         try:
             return self._page.source.note(self._results[0], self._session)
         except EvalstoreError:
@@ -127,7 +127,7 @@ class Labelling:
 
 
 def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
-    """The labels that were stored, and the verdicts of their cases by now."""
+    """Return the labels that were stored, and the verdicts of their cases by now."""
     first = labels[0]
     name = "label removed" if first.verdict == "none" else first.verdict
     count = sum(len(label.subject.sessions) for label in labels)

@@ -68,16 +68,16 @@ class _ListedCommands(Provider):
 
     @property
     def browser(self) -> BrowserApp:
-        """The program."""
+        """Return the program."""
         return cast("BrowserApp", self.app)
 
     async def discover(self) -> Hits:
-        """What is listed before anything is typed."""
+        """Yield the commands that are listed before anything is typed."""
         for command in self.commands[: self.shown_first]:
             yield DiscoveryHit(Content(_plain(command)), command.run, _plain(command), command.hint)
 
     async def search(self, query: str) -> Hits:
-        """The commands that match best."""
+        """Yield the commands that match best."""
         matcher = self.matcher(query)
         commands = _with_words(self.commands, query)
         scored = [(matcher.match(_plain(command)), command) for command in commands]
@@ -171,7 +171,7 @@ class PlaceCommands(_ListedCommands):
         ]
 
     def _cases(self) -> list[Command]:
-        """The cases of the page, else those of the workspace, with their models and tags."""
+        """Return the cases of the page, else those of the workspace, with their models and tags."""
         cases = _cases_of(self.screen) or self.browser.source.cases(None)
         tags = dict.fromkeys(tag for case in cases.rows for tag in case.tags)
         return [
@@ -244,6 +244,7 @@ class Palette(CommandPalette):
             color: $block-cursor-foreground;
             background: $block-cursor-background;
         }
+        &:nocolor CommandList > .option-list--option-highlighted { text-style: underline; }
         & CommandList > .option-list--option-disabled { color: $faint; }
     }
     """

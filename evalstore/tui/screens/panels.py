@@ -44,7 +44,7 @@ class PanelPage(Page):
 
     @property
     def panel_titles(self) -> Mapping[str, str]:
-        """The titles of the panels by the ids of their widgets; `PANELS` unless they change."""
+        """Return the titles of the panels by the ids of widgets; `PANELS` unless they change."""
         return self.PANELS
 
     def on_mount(self) -> None:

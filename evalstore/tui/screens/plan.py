@@ -21,7 +21,7 @@ class PlanPage(Dialog):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "do", "Run", id="plan.do"),
         Binding("escape,backspace", "back", "Cancel", id="page.back"),
-        Binding("e", "edit", "Edit again", id="plan.edit"),
+        Binding("e", "edit", "Edit the file", id="plan.edit"),
     ]
     TITLE = "Plan of a run"
     WAY = "{page.run} where something is missing, {case.judge} on an answer"
@@ -37,6 +37,7 @@ class PlanPage(Dialog):
         self._request: RunRequest | None = None
         self._preview: PlanPreview | None = None
         self._line: int | None = None
+        self._is_planning = True
 
     def on_mount(self) -> None:
         """Plan."""
@@ -46,6 +47,7 @@ class PlanPage(Dialog):
 
     def reload(self, *, stay: bool = True) -> None:
         """Plan again."""
+        self._is_planning = True
         self.fetch(self._plan, self._show)
 
     def _plan(self) -> tuple[RunRequest, PlanPreview]:
@@ -54,6 +56,7 @@ class PlanPage(Dialog):
 
     def _show(self, plan: tuple[RunRequest, PlanPreview]) -> None:
         self._request, self._preview = plan
+        self._is_planning = False
         self.set_title(self._request.title)
         self.body.show(plan_lines(self._request, self._preview))
         self.refresh_bindings()
@@ -61,6 +64,7 @@ class PlanPage(Dialog):
     def show_problem(self, problem: EvalstoreError) -> None:
         """Show the problem; nothing can be done then."""
         self._preview = None
+        self._is_planning = False
         self.body.show(())
         self.set_title("what would be done", "nothing, until this is fixed")
         if isinstance(problem, WorkspaceError):
@@ -70,22 +74,30 @@ class PlanPage(Dialog):
 
     @property
     def can_do(self) -> bool:
-        """Whether there is something to do, and its price can be seen."""
+        """Return whether there is something to do, and its price can be seen."""
         if self._preview is None or self.is_small:
             return False
         return bool(self._preview.status.items)
 
+    @property
+    def _waits_for_price(self) -> bool:
+        """Return whether the first plan is still being read; its key then says so."""
+        return self._is_planning and self._preview is None and not self.is_small
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense is offered."""
         if action == "do":
-            return self.can_do
+            return self.can_do or self._waits_for_price
         if action == "edit":
             return self._edit is not None
         return True
 
     def action_do(self) -> None:
-        """Do it."""
-        if self._request is not None and self._preview is not None and self.can_do:
+        """Begin the run, unless its price is not known yet."""
+        if self._waits_for_price:
+            text = "still reading: press {plan.do} again when the plan and its price are shown"
+            self.notify(self.with_keys(text), markup=False)
+        elif self._request is not None and self._preview is not None and self.can_do:
             self.app.pop_screen()
             self.browser.runs.begin(self._request, self._preview)
 

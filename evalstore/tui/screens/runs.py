@@ -39,6 +39,8 @@ _STATE = 11
 """The width of a state."""
 _STRIP = 10
 """Cells of the strip of verdicts."""
+_AGE_SECONDS = 60.0
+"""How often the ages of the runs are drawn again."""
 _TREND = 70
 """The width of the trend below the list."""
 _PARTIAL = "~"
@@ -92,7 +94,7 @@ cases. Below is what the run under the cursor did.
 run under the cursor with the previous run, and the workspace with the newest run."""
     DEFAULT_CSS = """
     RunsPage {
-        & > #details { height: 9; border-top: solid $panel; }
+        & > #details { height: 35%; min-height: 9; border-top: solid $panel; }
         & > #dashboard { height: 4; }
         &.-short > #dashboard { height: 1; }
         &.-tiny > #dashboard { display: none; }
@@ -118,6 +120,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
     def on_mount(self) -> None:
         """Read the runs."""
         self.set_title("evalstore", "runs")
+        self.set_interval(_AGE_SECONDS, self.refresh_ages)
         self.reload(stay=False)
 
     def reload(self, *, stay: bool = True) -> None:
@@ -127,7 +130,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
 
     @property
     def highlighted(self) -> str | None:
-        """The id of the highlighted run; None for the workspace."""
+        """Return the id of the highlighted run; None for the workspace."""
         number = self.query_one("#runs", Grid).cursor - 1
         return self._runs[number].id if 0 <= number < len(self._runs) else None
 
@@ -152,6 +155,11 @@ run under the cursor with the previous run, and the workspace with the newest ru
     def on_screen_resume(self) -> None:
         """Read the state of the workspace again; Textual calls the base class's method, too."""
         self.dashboard.resume()
+        self.refresh_ages()
+
+    def refresh_ages(self) -> None:
+        """Draw the list again: how long ago the runs were is worked out as it is drawn."""
+        self.query_one("#runs", Grid).refresh()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
@@ -240,7 +248,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The id of the highlighted run."""
+        """Return the id of the highlighted run."""
         return self.highlighted or "", "the id of the run"
 
     @on(Grid.Chosen, "#runs")

@@ -41,7 +41,8 @@ _RESULTS = 40_000
 _SEPARATORS = re.compile(r'["\s,]+')
 _DIMENSIONS = ("model", "prompt", "tag", "file")
 _NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
-_TITLES = {name: f"{word}s" for name, word in _NAMES.items()}
+_TABLE_IDS = tuple(f"stats.{name}" for name in _DIMENSIONS)
+"""The ids of the actions that show each table."""
 
 
 class _PageData(NamedTuple):
@@ -61,13 +62,17 @@ class StatsPage(ActionsPage):
             "left_square_bracket", "turn(-1)", "Previous table", show=False, id="stats.last_table"
         ),
         *(
-            Binding(str(number), f"table('{name}')", _TITLES[name], show=False, id=f"stats.{name}")
-            for number, name in enumerate(_DIMENSIONS, 1)
+            Binding(str(number), f"table('{name}')", f"By {_NAMES[name]}", show=False, id=id)
+            for number, (name, id) in enumerate(zip(_DIMENSIONS, _TABLE_IDS, strict=True), 1)
         ),
     ]
     FOOTER = (
         FooterHint("", "list.open"),
         FooterHint("Table", "stats.last_table", "stats.next_table"),
+        FooterHint("Group by", _TABLE_IDS[0], others=_TABLE_IDS[1:]),
+        FooterHint("Run", "page.run"),
+        FooterHint("", "history.status"),
+        FooterHint("", "page.copy"),
         FooterHint("", "page.save"),
     )
     TITLE = "Statistics"
@@ -79,7 +84,7 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
     DEFAULT_CSS = """
     StatsPage {
         & > #tables { height: 1; padding: 0 1; background: $panel; }
-        & > #facts { height: 30%; min-height: 11; border-top: solid $panel; }
+        & > #facts { height: 35%; min-height: 11; border-top: solid $panel; }
     }
     """
 
@@ -153,12 +158,12 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
 
     @property
     def stats(self) -> Stats | None:
-        """The table that is shown."""
+        """Return the table that is shown."""
         return self._data.stats[self._shown] if self._data else None
 
     @property
     def group(self) -> ResultGroup | None:
-        """The highlighted group."""
+        """Return the highlighted group."""
         number = self.query_one("#groups", Grid).cursor
         groups = self.stats.groups if self.stats else ()
         return groups[number] if number < len(groups) else None
@@ -184,7 +189,7 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
         return StyledLine(
             tuple(
                 StyledSpan(
-                    f"{number + 1} {_TITLES[name]}   ",
+                    f"{number + 1} {_NAMES[name]}   ",
                     "heading" if number == self._shown else "faint",
                 )
                 for number, name in enumerate(_DIMENSIONS)
@@ -214,7 +219,7 @@ latency in the runs of all cases until this one. {list.open} shows the cases of 
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The name of the highlighted group."""
+        """Return the name of the highlighted group."""
         return (self.group.name, "the name") if self.group else ("", "")
 
     def action_table(self, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import likely_price, plural, safe
+from evalstore.display import likely_price, plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.views.status_text import change_text, nothing_text, work_text
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
@@ -19,7 +19,7 @@ from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 from evalstore.tui.widgets.text_view import TextView
 
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import FileChange, Status
     from evalstore.planning.plan import PlanItem
 
-_COLUMNS = (
-    Column("what", 7),
-    Column("file", 14, grows=True),
-    Column("row", 10, grows=True),
-    Column("candidate", 14, grows=True, since=90),
-    Column("by", 12, grows=True, since=110),
-    Column("why", 18, grows=True, since=50),
-)
+_TITLES = ("what", "file", "row", "candidate", "by", "why")
+_LEAST = (0, 10, 6, 9, 9, 10)
+"""How narrow each column may become."""
+_SINCE = (46, 0, 0, 0, 110, 46)
+"""The widths of the table from which on there is room for each column, when texts are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +42,11 @@ class _Title:
 
     name: str
     rest: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return both on one line."""
+        return f"{self.name} {self.rest}".strip()
 
 
 class StatusPage(CaseActionsPage):
@@ -60,7 +62,7 @@ class StatusPage(CaseActionsPage):
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files."""
     DEFAULT_CSS = """
-    StatusPage > TextView { height: 8; border-top: solid $panel; }
+    StatusPage > TextView { height: 35%; min-height: 8; border-top: solid $panel; }
     """
     export_name = "status"
 
@@ -71,7 +73,7 @@ price; or what is wrong with the files."""
         """Of test files with several system prompts, what to call each."""
 
     def compose(self) -> ComposeResult:
-        """The list above what the highlighted line is about."""
+        """Lay out the list above what the highlighted line is about."""
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
@@ -99,7 +101,7 @@ price; or what is wrong with the files."""
     def _show(self, status: Status | list[Problem]) -> None:
         before = self._highlighted
         if isinstance(status, list):
-            self._lines = [_Title("wrong", plural(len(status), "problem") + " in the files")]
+            self._lines = [_Title(plural(len(status), "problem"), "in the files")]
             self._lines += status
             self.set_title("pending work", "nothing, until the files are fixed")
             self.set_empty("")
@@ -114,7 +116,8 @@ price; or what is wrong with the files."""
         grid.display = bool(self._lines)
         self.query_one("#details", TextView).set_class(not self._lines, "gone")
         cursor = self._lines.index(before) if before in self._lines else 1
-        grid.show(_COLUMNS, len(self._lines), self._cells, cursor=cursor)
+        texts = [self._texts(line) for line in self._lines if not isinstance(line, _Title)]
+        grid.show(_columns(texts), len(self._lines), self._cells, cursor=cursor)
 
     @property
     def _highlighted(self) -> _Title | FileChange | PlanItem | Problem | None:
@@ -122,44 +125,40 @@ price; or what is wrong with the files."""
         return self._lines[number] if number < len(self._lines) else None
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
-        from evalstore.operations.status_report import FileChange
-
         item = self._lines[row]
         if isinstance(item, _Title):
-            return (StyledCell(item.name, "group"), StyledCell(item.rest, "group"))
+            return (StyledCell(item.text, "group"),)
+        kind = ""
         if isinstance(item, Problem):
             kind = "error" if item.severity == "error" else "pending"
+        colours = (kind, "", "", "faint", "faint", "")
+        return [StyledCell(*cell) for cell in zip(self._texts(item), colours, strict=True)]
+
+    def _texts(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
+        """Return the texts of a line, one for each column."""
+        from evalstore.operations.status_report import FileChange
+
+        if isinstance(item, Problem):
             place = "" if item.line is None else f"line {item.line}"
-            return (
-                StyledCell(item.severity, kind),
-                StyledCell(item.file),
-                StyledCell(place),
-                *[StyledCell("")] * 2,
-                StyledCell(item.message),
-            )
+            return item.severity, item.file, place, "", "", item.message
         if isinstance(item, FileChange):
-            return (
-                StyledCell(item.code),
-                StyledCell(item.file),
-                *[StyledCell("")] * 3,
-                StyledCell(change_text(item)),
-            )
+            return item.code, item.file, "", "", "", change_text(item)
         count = f" ({item.count}x)" if item.count > 1 else ""
         return (
-            StyledCell(item.kind),
-            StyledCell(item.file),
-            StyledCell(self._row_of(item)),
-            StyledCell(item.model, "faint"),
-            StyledCell(item.evaluator or "", "faint"),
-            StyledCell(item.reason + count),
+            *(item.kind, item.file, self._row_of(item), item.model),
+            *(item.evaluator or "", item.reason + count),
         )
 
     def _row_of(self, item: PlanItem) -> str:
-        """The row, and the system prompt where the file has several."""
+        """Return the row, and the system prompt where the file has several."""
         prompt = self._prompts.get(item.file, {}).get(item.prompt)
         return f"{item.row} ({prompt})".lstrip() if prompt else item.row
 
     # --- the highlighted line
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether the action is available; those on answers are not, as there are none."""
+        return action not in _ON_ANSWERS and super().check_action(action, parameters)
 
     @on(Grid.Moved, "#items")
     def follow_cursor(self) -> None:
@@ -179,7 +178,7 @@ price; or what is wrong with the files."""
                 yield from text_lines(f"hint: {line.hint}")
             yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
         elif isinstance(line, _Title):
-            yield heading(f"{line.name} {line.rest}")
+            yield heading(line.text)
             yield from text_lines(
                 self.with_keys("{page.run} does it, after it has shown the price."), "faint"
             )
@@ -206,7 +205,7 @@ price; or what is wrong with the files."""
 
     @property
     def file_and_line(self) -> tuple[str, int | None] | None:
-        """The file of the highlighted line."""
+        """Return the file of the highlighted line."""
         line = self._highlighted
         if line is None or isinstance(line, _Title):
             return None
@@ -214,7 +213,7 @@ price; or what is wrong with the files."""
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The place of the highlighted line, as a command line names it."""
+        """Return the place of the highlighted line, as a command line names it."""
         line = self._highlighted
         if line is None or isinstance(line, _Title):
             return "", ""
@@ -222,6 +221,26 @@ price; or what is wrong with the files."""
             return line.place, "the place"
         row = getattr(line, "row", "")
         return f"{line.file}::{row}" if row else line.file, "the case"
+
+
+def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:
+    """Return the columns, each as wide as what is in it; there is none without a text."""
+    widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
+    needed = [max(width, len(title)) for width, title in zip(widths, _TITLES, strict=True)]
+    room = MARGIN + sum(width + GAP for width in needed) - GAP
+    columns = zip(_TITLES, widths, needed, _LEAST, _SINCE, strict=True)
+    return [
+        Column(
+            title,
+            need,
+            grows=True,
+            most=need,
+            least=min(least or need, need),
+            since=min(since, room) if width else NEVER,
+            keeps_end=title in ("file", "row", "candidate"),
+        )
+        for title, width, need, least, since in columns
+    ]
 
 
 def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
@@ -244,6 +263,8 @@ def _status_lines(status: Status) -> Iterator[_Title | FileChange | PlanItem]:
             yield _Title("", text)
 
 
+_ON_ANSWERS = ("label", "unlabel", "judge_again", "copy_answer")
+"""Actions on answers, which the lines of this page do not have."""
 _UNITS = {"ask": "answer", "judge": "judgement"}
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 
 from evalstore.display import plural, safe, short
 from evalstore.operations.views.styled_text import (
@@ -20,6 +21,7 @@ from evalstore.tui.render.pair import history_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.verdicts import verdict_cell, when
 from evalstore.tui.screens.actions import ActionsPage
+from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import Column
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from evalstore.operations.views.test_history import Edit, Version
     from evalstore.operations.views.verdict_history import VerdictHistory
 
+_FRAME_LINES = 2
+"""Lines of the list that are not versions: its title, and those of the columns."""
 _COLOURS = {"-": "old", "+": "new"}
 _EMPTY = """\
 No run knows this test.
@@ -47,17 +51,21 @@ class TestHistoryPage(ActionsPage):
         Binding("z", "widen", "Full-width difference", id="versions.widen"),
     ]
     TITLE = "Versions"
+    HORIZONTAL_BREAKPOINTS = TWO_COLUMNS
+    PANELS: ClassVar[Mapping[str, str]] = {"versions": "Versions", "edits": "Edits"}
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
     HELP = """\
-The runs at which a test changed, the newest first; below are its edits and the verdicts of its last
-eight runs, the oldest first. With several system prompts, `fail 1/3` says that it failed with one
-of three, which are named below. {list.open} shows the case in that run."""
+The runs at which a test changed, the newest first; below, or at the right in a wide terminal, are
+its edits and the verdicts of its last eight runs, the oldest first. With several system prompts,
+`fail 1/3` says that it failed with one of three, which are named in the edits. {list.open} shows
+the case in that run."""
     DEFAULT_CSS = """
-    TestHistoryPage > Grid { height: 1fr; }
-    TestHistoryPage > TextView { height: 2fr; border-top: solid $panel; }
-    TestHistoryPage.-wide-text > Grid { display: none; }
-    TestHistoryPage.-none > Grid, TestHistoryPage.-none > TextView { display: none; }
-    TestHistoryPage.-short.-wide-text > TextView { display: block; }
+    TestHistoryPage {
+        & > #panels > #edits { height: 2fr; }
+        &.-broad > #panels > #edits { height: 1fr; }
+        &.-wide-text #versions, &.-none > #panels { display: none; }
+        &.-short.-wide-text #edits { display: block; }
+    }
     """
 
     def __init__(self, file: str, row: str) -> None:
@@ -73,8 +81,9 @@ of three, which are named below. {list.open} shows the case in that run."""
         yield self.title_line()
         yield self.problem_line()
         yield self.empty_state()
-        yield Grid(id="versions")
-        yield TextView(id="edits").add_class("detail")
+        with Container(id="panels"):
+            yield Grid(id="versions")
+            yield TextView(id="edits").add_class("detail")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -100,7 +109,7 @@ of three, which are named below. {list.open} shows the case in that run."""
 
     @property
     def highlighted(self) -> Version | None:
-        """The highlighted version."""
+        """Return the highlighted version."""
         number = self.query_one(Grid).cursor
         return self._versions[number] if number < len(self._versions) else None
 
@@ -114,7 +123,7 @@ of three, which are named below. {list.open} shows the case in that run."""
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.query_one(Grid)
         self.set_class(not versions, "-none")
-        self.query_one(Grid).styles.max_height = len(versions) + 1
+        grid.styles.max_height = len(versions) + _FRAME_LINES
         cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
 
@@ -179,7 +188,7 @@ of three, which are named below. {list.open} shows the case in that run."""
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The id of the run that first had the version."""
+        """Return the id of the run that first had the version."""
         return (self.highlighted and self.highlighted.run) or "", "the id of the run"
 
     @on(Grid.Chosen, "#versions")

@@ -52,7 +52,7 @@ class TextFilter:
 
     @staticmethod
     def input_line() -> Input:
-        """The line in which the filter is typed."""
+        """Return the line in which the filter is typed."""
         hint = "words  verdict:fail,error  tag:…  model:…  file:…  -not"
         return Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 

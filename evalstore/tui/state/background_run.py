@@ -40,7 +40,7 @@ class BackgroundRun(ProgressListener):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many answers and judgements are done or have failed, and of how many."""
+        """Return how many answers and judgements are done or have failed, and of how many."""
         return sum(self.done.values()), sum(self.totals.values())
 
     def start(self, asks: int, judgements: int) -> None:

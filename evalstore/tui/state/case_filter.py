@@ -73,13 +73,13 @@ class FilteredCases:
         """By the address of a set of sessions: the set, and which rows have one of them."""
 
     def rows(self, numbers: Iterable[int]) -> list[CaseRow]:
-        """The rows with these numbers."""
+        """Return the rows with these numbers."""
         return list(map(self._rows.__getitem__, numbers))
 
     # --- which rows
 
     def select(self, query: Query, order: str, matches: Found) -> Sequence[int]:
-        """The rows that match, in order."""
+        """Return the rows that match, in order."""
         numbers = self._ordered(order)
         named = [
             condition
@@ -95,7 +95,7 @@ class FilteredCases:
         return numbers
 
     def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
-        """How many results of these rows have each verdict, of the candidates in the filter."""
+        """Return how many results of these rows have each verdict, of the filter's candidates."""
         named = [field for field in query.fields if field.name == "model"] if query else []
         meant = [
             all(matches_any(model, field.values) != field.is_negated for field in named)
@@ -162,7 +162,7 @@ class FilteredCases:
         return [number for number in numbers if kinds[kind_of_row[number]]]
 
     def _has_verdict(self, kind: _Verdicts, words: Words, among: Sequence[QueryField]) -> bool:
-        """Whether one of the candidates in the filter has a verdict that begins so."""
+        """Return whether one of the candidates in the filter has a verdict that begins so."""
         return any(
             word is not None
             and word.startswith(words)
@@ -239,7 +239,7 @@ class FilteredCases:
         )
 
     def _folded(self) -> list[str]:
-        """The row and the prompt of each case; a text that is needed twice is there once."""
+        """Return the row and the prompt of each case; a text that is needed twice is there once."""
         if self._places is None:
             texts = (f"{row.row} {row.prompt}" if row.prompt else row.row for row in self._rows)
             self._places = [folded if (folded := _fold(text)) != text else text for text in texts]
@@ -248,7 +248,7 @@ class FilteredCases:
     # --- what cannot match
 
     def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
-        """The values of a filter that match nothing, and those that there are."""
+        """Yield the values of a filter that match nothing, and those that there are."""
         for name, values, _ in query.fields:
             for value in () if name == "prompt" else values:  # of these there may be very many
                 if name == "verdict":
@@ -264,7 +264,7 @@ class FilteredCases:
                     yield f"no {kind} {relation}", ", ".join(listed) or "there are none"
 
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
-        """Why no case matches."""
+        """Return why no case matches."""
         if query.is_empty:
             return "There are no cases here.\n'evalstore check' reads the test files."
         wrong = list(self.complaints(query))
@@ -282,7 +282,7 @@ class FilteredCases:
 
 
 def _words_of(words: Words, marks: int) -> Words:
-    """The words whose bits are set."""
+    """Return the words whose bits are set."""
     return tuple(word for place, word in enumerate(words) if marks >> place & 1)
 
 
@@ -302,7 +302,7 @@ def row_label(case: CaseRow) -> str:
 
 
 def _prompt_of(case: CaseRow) -> str:
-    """The name of the system prompt, where there is one, and its id."""
+    """Return the name of the system prompt, where there is one, and its id."""
     id = next(result.prompt for result in case.results if result)
     return f"{case.prompt} {id or 'no prompt'}".casefold()
 
@@ -339,7 +339,7 @@ def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
 
 
 def _sessions(matches: Found, words: Words) -> frozenset[str]:
-    """The sessions with these words; until they are searched, those with the words typed before."""
+    """Return the sessions with these words; until then, those with the words typed before."""
     if words in matches:
         return matches[words]
     text = " ".join(words)

@@ -25,7 +25,7 @@ class CaseGroup:
     """Whether its cases are not listed."""
 
     def text(self, width: int) -> str:
-        """The text of the line; in a narrow terminal verdicts are signs alone."""
+        """Return the text of the line; in a narrow terminal verdicts are signs alone."""
         head = f"{'▸' if self.is_folded else '▾'} {self.name}: {plural(self.count, 'case')}"
         text = f"{head}, {verdict_counts(self.verdicts)}"
         if columns_of(text) <= width:
@@ -34,7 +34,7 @@ class CaseGroup:
 
 
 def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:
-    """The key of a line, by which it is found after all were read again."""
+    """Return the key of a line, by which it is found after all were read again."""
     if isinstance(line, CaseGroup):
         return (line.name,)
     return line.file, line.row, line.prompt
@@ -43,7 +43,7 @@ def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:
 def find_line(
     lines: Sequence[CaseRow | CaseGroup], line: CaseRow | CaseGroup | None, *, is_new: bool
 ) -> int | None:
-    """The number of a line; when the cases were read again, of the line with its key."""
+    """Return the number of a line; when the cases were read again, of the line with its key."""
     if line is None:
         return None
     if is_new or isinstance(line, CaseGroup):
@@ -77,7 +77,7 @@ def group_cases(
 def next_failure(
     lines: Sequence[CaseRow | CaseGroup], cursor: int, by: int
 ) -> tuple[int, list[int]] | None:
-    """The next line that did not pass, around the end, and which of its candidates did not.
+    """Return the next line that did not pass, around the end, and which of its candidates did not.
 
     A folded group is one when a case of it is.
     """

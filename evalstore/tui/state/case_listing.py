@@ -65,7 +65,7 @@ class CaseListing:
 
     @property
     def marked(self) -> set[int]:
-        """The numbers of the lines that are marked."""
+        """Return the numbers of the lines that are marked."""
         if not self._marked:
             return set()
         return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
@@ -93,18 +93,18 @@ class CaseListing:
         return cursor
 
     def small_files(self, lines: Iterable[CaseRow | CaseGroup]) -> list[str]:
-        """The files of these lines, without very large ones."""
+        """Return the files of these lines, without very large ones."""
         sizes = self.filtered.file_sizes if self.filtered else {}
         files = dict.fromkeys(line.file for line in lines if not isinstance(line, CaseGroup))
         return [file for file in files if sizes.get(file, 0) <= _LARGE_FILE]
 
     @property
     def rows(self) -> list[CaseRow]:
-        """The listed cases, without the lines of groups."""
+        """Return the listed cases, without the lines of groups."""
         return [line for line in self.lines if not isinstance(line, CaseGroup)]
 
     def spread_mark(self, marked: set[int], number: int) -> set[int]:
-        """The marks after a line was marked or unmarked: with groups by tag, all its lines are."""
+        """Return the marks after a line was marked or not; grouped by tag, all its lines are."""
         if self.grouping != "tag":
             return marked
         key = line_key(self.lines[number])
@@ -112,7 +112,7 @@ class CaseListing:
         return marked | same if number in marked else marked - same
 
     def line_of(self, case: CaseRow) -> int | None:
-        """The first line of a case."""
+        """Return the first line of a case."""
         key = line_key(case)
         return next(
             (
@@ -124,7 +124,7 @@ class CaseListing:
         )
 
     def other_candidates(self, picked: int) -> tuple[str, list[str]]:
-        """A candidate by its number, and the others; those that can be compared with it first."""
+        """Return a candidate by its number, and the others; comparable ones first."""
         if self.cases is None or self.filtered is None or len(self.cases.models) < 2:
             return "", []
         models = self.cases.models

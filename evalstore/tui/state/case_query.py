@@ -38,7 +38,7 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything matches."""
+        """Return whether everything matches."""
         return not (self.words or self.without or self.fields)
 
 
@@ -49,7 +49,7 @@ def _value(name: str, typed: str) -> str:
 
 
 def matches_any(text: str, values: Iterable[str]) -> bool:
-    """Whether one of the values matches: as a part of the text, or behind `=` as the whole."""
+    """Return whether a value matches: as a part of the text, or behind `=` as the whole."""
     return any(
         value[1:] == text if value.startswith("=") and len(value) > 1 else value in text
         for value in values
@@ -57,7 +57,7 @@ def matches_any(text: str, values: Iterable[str]) -> bool:
 
 
 def read_query(text: str) -> Query:
-    """What was typed as a filter; nothing that is typed is an error."""
+    """Return the filter that was typed; nothing that is typed is an error."""
     words: list[str] = []
     without: list[str] = []
     fields: list[QueryField] = []

@@ -27,41 +27,41 @@ class CaseSelection:
 
     @property
     def line(self) -> CaseRow | CaseGroup | None:
-        """The highlighted line."""
+        """Return the highlighted line."""
         return self.lines[self.cursor] if self.cursor < len(self.lines) else None
 
     @property
     def case(self) -> CaseRow | None:
-        """The highlighted case."""
+        """Return the highlighted case."""
         return None if isinstance(self.line, CaseGroup) else self.line
 
     @property
     def result(self) -> Result | None:
-        """The result of the candidate under the cursor."""
+        """Return the result of the candidate under the cursor."""
         case = self.case
         return case.results[self.picked] if case and self.picked < len(case.results) else None
 
     @property
     def cases(self) -> list[CaseRow]:
-        """The marked cases, or the one under the cursor."""
+        """Return the marked cases, or the one under the cursor."""
         lines = (self.lines[number] for number in sorted(self.marked))
         marked = list(dict.fromkeys(line for line in lines if not isinstance(line, CaseGroup)))
         return marked or ([self.case] if self.case else [])
 
     @property
     def results(self) -> list[Result]:
-        """The results of the picked candidate in these cases."""
+        """Return the results of the selected candidate in these cases."""
         picked = (case.results[self.picked : self.picked + 1] for case in self.cases)
         return [result for results in picked for result in results if result]
 
     def prompt_name(self, result: Result) -> str:
-        """The name of the system prompt of a result, when its case has several."""
+        """Return the name of the system prompt of a result, when its case has several."""
         cases = (case for case in self.cases if any(it is result for it in case.results))
         return next((case.prompt for case in cases), "")
 
     @property
     def copy_text(self) -> tuple[str, str]:
-        """The ids of the sessions under the cursor, or else the case; and a name for them."""
+        """Return the ids of the sessions under the cursor, or the case; and a name for them."""
         if self.result and self.result.sessions:
             sessions = self.result.sessions
             name = "the id of the session" if len(sessions) == 1 else "the ids of the sessions"

@@ -44,77 +44,77 @@ class WorkspaceSource:
 
     @property
     def location(self) -> Location:
-        """The location of the workspace; after its store was seen, no other is made instead."""
+        """Return the location of the workspace; once its store was seen, no other is made."""
         return self.workspace.location
 
     def runs(self) -> list[RunLine]:
-        """All runs, newest first."""
+        """Return all runs, newest first."""
         from evalstore.operations.views import cases
 
         return cases.runs(self.location)
 
     def cases(self, revision: str | None) -> Cases:
-        """The cases of a run, or of the workspace as it is now."""
+        """Return the cases of a run, or of the workspace as it is now."""
         from evalstore.operations.views import cases
 
         return cases.cases(self.location, revision)
 
     def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
-        """The state of the workspace; reading ends early once `go_on` returns False."""
+        """Return the state of the workspace; reading ends early once `go_on` returns False."""
         from evalstore.operations.views.dashboard import read_dashboard
 
         return read_dashboard(self.location, go_on)
 
     def history(self, files: Collection[str], run: str | None) -> VerdictHistory:
-        """The last verdicts of the cases of these files, up to a run."""
+        """Return the last verdicts of the cases of these files, up to a run."""
         from evalstore.operations.views.verdict_history import read_history
 
         return read_history(self.location, files, run)
 
     def candidate_rates(self, cases: Cases) -> tuple[Rate, ...]:
-        """The pass rate of each candidate, in the order of `Cases.models`."""
+        """Return the pass rate of each candidate, in the order of `Cases.models`."""
         from evalstore.operations.views.candidate_rates import candidate_rates
 
         return candidate_rates(cases)
 
     def files(self) -> list[str]:
-        """The test files of the workspace."""
+        """Return the test files of the workspace."""
         from evalstore.operations.views import cases
 
         return cases.test_files(self.location)
 
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
-        """The feedback of these judgements by id."""
+        """Return the feedback of these judgements by id."""
         from evalstore.operations.views import cases
 
         return cases.feedback(self.location, evaluations)
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
-        """The last answers of these sessions by id."""
+        """Return the last answers of these sessions by id."""
         from evalstore.operations import diff
 
         return diff.read_answers(self.location, sessions)
 
     def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
-        """The last user message of each of these test versions."""
+        """Return the last user message of each of these test versions."""
         from evalstore.operations.views import answer
 
         return answer.last_asked(self.location, tests)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
-        """The statistics of a run for each of these groupings."""
+        """Return the statistics of a run for each of these groupings."""
         from evalstore.operations.stats import read_stats
 
         return read_stats(self.location, run, [(name,) for name in groupings])
 
     def session(self, id: str, result: Result) -> AnswerView:
-        """An answer of a case with all that belongs to it."""
+        """Return an answer of a case with all that belongs to it."""
         from evalstore.operations.views import answer
 
         return answer.session_of(self.location, id, result)
 
     def question(self, result: Result, run: str | None) -> AnswerView:
-        """The question to a candidate that has not answered."""
+        """Return the question to a candidate that has not answered."""
         from evalstore.operations.views import answer
 
         return answer.question_of(self.location, result, run)
@@ -122,7 +122,7 @@ class WorkspaceSource:
     def explanation(
         self, result: Result, run: str | None, view: AnswerView
     ) -> VerdictExplanation | None:
-        """Why a result has its verdict; None when what that takes cannot be read."""
+        """Return why a result has its verdict; None when what that takes cannot be read."""
         from evalstore.operations.views import verdict_explanation
 
         with suppress(EvalstoreError):  # the page of the answer is shown without it
@@ -130,13 +130,13 @@ class WorkspaceSource:
         return None
 
     def images(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """The bytes of the images of a test by id."""
+        """Return the bytes of the images of a test by id."""
         from evalstore.operations.views import answer
 
         return answer.read_images(self.location, ids)
 
     def versions(self, file: str, row: str) -> list[Version]:
-        """The versions of a test, newest first."""
+        """Return the versions of a test, newest first."""
         from evalstore.operations.views import test_history
 
         return test_history.versions_of(self.location, file, row)
@@ -144,7 +144,7 @@ class WorkspaceSource:
     def search(
         self, words: Sequence[str], report: Callable[[int, int], bool]
     ) -> frozenset[str] | None:
-        """The sessions in whose answer, feedback or test all words are, the last as a beginning.
+        """Return the sessions with all words in answer, feedback or test, the last as a beginning.
 
         `report` is called with the number of indexed texts and of all texts, and returns whether
         to go on. None when it returned False.
@@ -155,7 +155,7 @@ class WorkspaceSource:
         return self._searcher.search(words, report)
 
     def note(self, result: Result, session: str | None) -> str:
-        """The note of this person's label; or empty."""
+        """Return the note of this person's label; or empty."""
         from evalstore.operations import label
 
         return label.read_note(self.location, result, session)
@@ -163,19 +163,19 @@ class WorkspaceSource:
     # --- runs
 
     def missing(self, file: str | None = None) -> RunRequest:
-        """The request to run what is missing, of a test file or of all."""
+        """Return the request to run what is missing, of a test file or of all."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.of_file(self.location, file) if file else interactive_run.ALL
 
     def again(self, results: Sequence[Result]) -> RunRequest:
-        """The request to judge these results again."""
+        """Return the request to judge these results again."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.again(self.location, results)
 
     def plan(self, request: RunRequest) -> PlanPreview:
-        """What a run would do, why, and its price."""
+        """Return the plan of a run, with the reasons and the price."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.plan(
@@ -193,7 +193,7 @@ class WorkspaceSource:
         )
 
     def flips(self, run: str) -> VerdictChanges | None:
-        """The number of verdicts that broke or were fixed since the run before, if there is one."""
+        """Return how many verdicts broke or were fixed since the previous run, if there is one."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.flips(self.location, run)

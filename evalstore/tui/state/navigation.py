@@ -36,32 +36,32 @@ class CaseNavigator:
 
     @property
     def position(self) -> Position:
-        """The case, the candidate, the answer and the candidate beside."""
+        """Return the case, the candidate, the answer and the candidate beside."""
         return Position(self.case, self.model, self.attempt, self.other)
 
     @property
     def case(self) -> CaseRow:
-        """The case."""
+        """Return the case."""
         return self.listed[self.number]
 
     @property
     def models(self) -> list[str]:
-        """The candidates of the case."""
+        """Return the candidates of the case."""
         return [model for model, _ in self._results(self.case)]
 
     @property
     def result(self) -> Result:
-        """The result of the candidate."""
+        """Return the result of the candidate."""
         return dict(self._results(self.case))[self.model]
 
     @property
     def beside(self) -> Result | None:
-        """The result of the candidate beside it."""
+        """Return the result of the candidate beside it."""
         return dict(self._results(self.case)).get(self.other or "")
 
     @property
     def session(self) -> str | None:
-        """The id of the answer; None when there is none."""
+        """Return the id of the answer; None when there is none."""
         sessions = self.result.sessions
         return sessions[self.attempt] if self.attempt < len(sessions) else None
 

@@ -28,11 +28,13 @@ class FooterHint(NamedTuple):
     first: str
     """The id of an action."""
     second: str = ""
+    others: tuple[str, ...] = ()
+    """The ids of more actions."""
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The actions."""
-        return (self.first, self.second) if self.second else (self.first,)
+        """Return the actions."""
+        return tuple(id for id in (self.first, self.second, *self.others) if id)
 
 
 class FooterKeys(NamedTuple):
@@ -45,7 +47,7 @@ class FooterKeys(NamedTuple):
 
     @classmethod
     def of(cls, hint: FooterHint, active: Mapping[str, ActiveBinding]) -> FooterKeys | None:
-        """The keys of those of its actions that can be used now; None: of no one."""
+        """Return the keys of those of its actions that can be used now; None: of no one."""
         bindings = [active[id] for id in hint.ids if id in active]
         if not bindings:
             return None
@@ -81,7 +83,7 @@ class KeyFooter(Static):
 
     @property
     def keys(self) -> list[FooterKeys]:
-        """The keys that are named: first what one comes to the page for, last the ways out."""
+        """Return the keys that are named: first the purpose of the page, last the ways out."""
         active: dict[str, ActiveBinding] = {}
         bindings = self.screen.active_bindings.values()
         for binding in sorted(bindings, key=lambda it: not it.binding.show):
@@ -95,7 +97,7 @@ class KeyFooter(Static):
         return _fit([key for key in keys if key], self.size.width)
 
     def render(self) -> Content:
-        """All on one line; what cannot be done at the moment is dim."""
+        """Return all keys on one line; actions that are not available are dim."""
         return Content("").join(part for keys in self.keys for part in self._parts(keys))
 
     def _parts(self, keys: FooterKeys) -> Iterator[Content]:

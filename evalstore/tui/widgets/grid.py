@@ -66,7 +66,7 @@ class _RowMessage(Message):
 
     @property
     def control(self) -> Grid:
-        """The grid."""
+        """Return the grid."""
         return self.grid
 
 
@@ -149,12 +149,12 @@ class Grid(ScrollView, can_focus=True):
 
     @property
     def seen_rows(self) -> slice:
-        """The rows that can be seen."""
+        """Return the rows that can be seen."""
         return slice(self.scroll_offset.y, self.scroll_offset.y + self._height)
 
     @property
     def picked(self) -> int:
-        """Which of the columns that can be picked the cursor is in."""
+        """Return the number of the cursor's column, among those that can be selected."""
         return self._picked
 
     @picked.setter
@@ -165,16 +165,16 @@ class Grid(ScrollView, can_focus=True):
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
+        """Return how many rows there are."""
         return self._count
 
     @property
     def titles(self) -> list[str]:
-        """The titles of the columns that are saved, also of those that there is no room for."""
+        """Return the titles of the columns that are saved, also of those without room."""
         return [column.title for column in self._columns if column.is_saved]
 
     def texts(self, row: int) -> list[str]:
-        """The texts of a row without signs, one for each title; none for a heading."""
+        """Return the texts of a row without signs, one for each title; none for a heading."""
         cells = self._cells(row)
         if is_heading(cells, self._columns):
             return []
@@ -187,7 +187,7 @@ class Grid(ScrollView, can_focus=True):
         self.virtual_size = Size(width, self._count + 1)
 
     def watch_show_vertical_scrollbar(self) -> None:
-        """The scrollbar, which comes when there are too many rows, takes room from the columns."""
+        """Fit the text again: the scrollbar takes room from it."""
         self._measure()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -245,7 +245,7 @@ class Grid(ScrollView, can_focus=True):
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A row without anything to open is not opened."""
+        """Return whether an action is available; a row without anything to open is not opened."""
         return action != "choose" or self._can_open
 
     def _scroll_to_cursor(self) -> None:
@@ -310,7 +310,7 @@ class Grid(ScrollView, can_focus=True):
                 self.action_choose()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The wheel moves what is seen; the cursor stays within it."""
+        """Keep the cursor within what is seen when the wheel moves it."""
         super().watch_scroll_y(old_value, new_value)
         top = round(new_value)
         if self._count and not top <= self.cursor < top + self._height:

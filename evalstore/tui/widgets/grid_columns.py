@@ -37,6 +37,8 @@ class Column:
     """How narrow it may become for others to have room; 0: as wide as it is."""
     is_saved: bool = True
     """Whether it is saved with the table."""
+    keeps_end: bool = False
+    """Whether a text that is too long is cut at its beginning, as of paths, whose ends differ."""
     heads: tuple[str, ...] = ()
     """Texts for the line at the top in place of the title: the first that fits is shown."""
 
@@ -101,7 +103,7 @@ def _share(
 
 
 def picked_column(columns: Sequence[Column], picked: int) -> int | None:
-    """The number of the column that the cursor is in; None unless there are several to pick."""
+    """Return the number of the cursor's column; None unless there are several to select."""
     picks = [number for number, column in enumerate(columns) if column.picks]
     return picks[picked] if len(picks) > 1 and picked < len(picks) else None
 
@@ -113,13 +115,13 @@ def _head(column: Column, reserved: int) -> str:
 
 
 def _narrow(column: Column) -> int:
-    """How narrow it may become."""
+    """Return how narrow it may become."""
     width = column.least or column.width
     return min(width, _wide(column, width)) if column.grows else width
 
 
 def _wide(column: Column, room: int) -> int:
-    """How wide it wants to be."""
+    """Return how wide it wants to be."""
     if not column.grows:
         return column.width
     return max(column.most, len(column.title)) if column.most else room

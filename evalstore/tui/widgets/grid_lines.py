@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.segment import Segment
 from textual.strip import Strip
 
-from evalstore.display import clip, columns_of
+from evalstore.display import clip, columns_of, safe
 from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class StyledCell(NamedTuple):
 
     @property
     def drawn(self) -> str:
-        """The text that is drawn."""
+        """Return the text that is drawn."""
         return "".join(part.text for part in self.parts) if self.parts else self.text
 
 
@@ -45,7 +45,7 @@ class LineStyle(NamedTuple):
 
 
 def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
-    """Whether there is one text, for the whole width."""
+    """Return whether there is one text, for the whole width."""
     return len(cells) == 1 < len(columns)
 
 
@@ -68,7 +68,7 @@ def draw_line(
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = cells[number] if number < len(cells) else StyledCell("")
-        text = clip(cell.drawn, column.width)
+        text = _cut(cell.drawn, column.width, keeps_end=column.keeps_end and bool(style.colours))
         blank = " " * (column.width - columns_of(text))
         full = style.base
         if style.colours and not style.is_highlighted:
@@ -83,6 +83,11 @@ def draw_line(
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
     return _strip(segments, style.base, width)
+
+
+def _cut(text: str, width: int, *, keeps_end: bool) -> str:
+    """Return a text of at most this width; with `keeps_end` it is cut at its beginning."""
+    return clip(safe(text)[::-1], width)[::-1] if keeps_end else clip(text, width)
 
 
 def _parts(

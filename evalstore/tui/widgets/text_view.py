@@ -27,8 +27,11 @@ _PARTS = (
 """The names of what has a style of its own."""
 
 
-class TextView(ScrollView, can_focus=True):
-    """Lines of text, wrapped. Never markup."""
+class TextView(ScrollView, can_focus=True, inherit_bindings=False):
+    """Lines of text, wrapped. Never markup.
+
+    It has no keys to scroll sideways: these are left to the screen.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"reader--{part}" for part in _PARTS}
     DEFAULT_CSS = """
@@ -92,12 +95,12 @@ class TextView(ScrollView, can_focus=True):
 
     @property
     def text(self) -> str:
-        """All that is shown, unwrapped and as it is written."""
+        """Return all that is shown, unwrapped and as it is written."""
         return "\n".join(line.text for line in self._written)
 
     @property
     def indented_text(self) -> str:
-        """The same with each line as far to the right as it is shown."""
+        """Return the same with each line as far to the right as it is shown."""
         return "\n".join((" " * line.indent + line.text).rstrip() for line in self._written)
 
     def _wrap(self) -> None:
@@ -106,7 +109,7 @@ class TextView(ScrollView, can_focus=True):
         self.virtual_size = Size(width, len(self._wrapped))
 
     def watch_show_vertical_scrollbar(self) -> None:
-        """The scrollbar, which comes when there are too many lines, takes room from them."""
+        """Fit the text again: the scrollbar takes room from it."""
         self._wrap()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -114,7 +117,7 @@ class TextView(ScrollView, can_focus=True):
         self._wrap()
 
     def _style(self, colour: str) -> Style:
-        """The style of a name, or of the two colours of a piece of an image."""
+        """Return the style of a name, or of the two colours of a piece of an image."""
         if colour.startswith("#"):
             return Style.parse(colour)
         return self.get_component_rich_style(f"reader--{colour}", partial=True)
@@ -137,7 +140,7 @@ class TextView(ScrollView, can_focus=True):
 
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
-    """The parts of a line that fit; broken between words where there are any."""
+    """Yield the parts of a line that fit; broken between words where there are any."""
     room = max(10, width - line.indent - line.hang)
     pad = _pad(line.indent)
     text = line.spans[0].text if len(line.spans) == 1 else "".join(span.text for span in line.spans)
@@ -167,12 +170,12 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
 
 
 def _pad(blanks: int) -> tuple[StyledSpan, ...]:
-    """The blanks in front of a row."""
+    """Return the blanks in front of a row."""
     return (StyledSpan(" " * blanks),) if blanks else ()
 
 
 def _rows(text: str, room: int) -> Iterator[tuple[int, int]]:
-    """Where each row of a text starts and ends; looks at no more of it than a row at a time."""
+    """Yield where each row of a text starts and ends; look at a row of it at a time."""
     start, size = 0, len(text)
     while start < size:
         part = text[start : start + room]

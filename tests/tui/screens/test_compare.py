@@ -53,7 +53,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert lines[3] == (
             " +0.0 points (95% interval -65.8 to +65.8); no file moved: not significant"
         )
-        assert lines[6].split() == [
+        assert lines[7].split() == [
             *("broke", "tests/weather.md", "city=Oslo", "scripted/two"),
             *("✓", "pass", "✗", "fail", "✓✗"),
         ]
@@ -148,8 +148,8 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
         text = screen(pilot)
         assert " compare › run ######## › scripted/one -> scripted/two" in text
         assert " scripted/two: 1 better, 2 equal" in text
-        assert text.splitlines()[5].split() == ["change", "file", "row", "one", "two"]
-        assert text.splitlines()[6].split()[0] == "better"
+        assert text.splitlines()[6].split() == ["change", "file", "row", "one", "two"]
+        assert text.splitlines()[7].split()[0] == "better"
         assert "answer of scripted/one\nCold.\nanswer of scripted/two\nNot warm." in told(pilot)
         await press(pilot, "i")
         assert " scripted/one: 1 worse, 2 equal" in screen(pilot)
@@ -257,7 +257,27 @@ def test_every_size_of_the_terminal_will_do(two_runs: Path, size: tuple[int, int
         if size == (40, 12):
             lines = screen(pilot).splitlines()
             assert lines[1].startswith(" 1 broke, 1 fixed")
-            assert "✓ pass       ✗ fail" in "\n".join(lines)
+            assert "✓ pass  ✗ fail" in "\n".join(lines)
         await pilot.resize_terminal(30, 8)
 
     drive(scenario, size=size)
+
+
+def test_a_narrow_comparison_has_the_ends_of_names(two_runs: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        changed = [line.split() for line in screen(pilot).splitlines() if "slo" in line]
+        assert any("/one" in " ".join(words) for words in changed)
+        assert any("/two" in " ".join(words) for words in changed)
+
+    drive(scenario, size=(40, 12))
+
+
+def test_a_wide_comparison_has_its_answers_at_the_right(two_runs: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        pairs, pair = (pilot.app.screen.query_one(f"#{id}") for id in ("pairs", "pair"))
+        assert pairs.region.y == pair.region.y
+        assert pairs.region.right < pair.region.x
+
+    drive(scenario, size=(160, 40))

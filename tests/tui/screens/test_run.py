@@ -18,7 +18,14 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
 from evalstore.operations.views.cases import runs
-from evalstore.operations.views.interactive_run import ALL, carry_out, flips, plan
+from evalstore.operations.views.interactive_run import (
+    ALL,
+    PlanPreview,
+    RunRequest,
+    carry_out,
+    flips,
+    plan,
+)
 from evalstore.operations.views.styled_text import text_lines
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.tui.app import Browser
@@ -44,6 +51,37 @@ def slow(folder: Path, seconds: float = 30.0) -> None:
         model = folder / f"models/{name}.yaml"
         model.write_text(model.read_text().replace("- {", f"- {{latency: {seconds}, "))
     (folder / "tests/new.md").write_text(NEW)
+
+
+def test_enter_before_the_price_is_shown_says_so_and_runs_nothing(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    may_plan = threading.Event()
+    plan_now = WorkspaceSource.plan
+
+    def plan_later(source: WorkspaceSource, request: RunRequest) -> PlanPreview:
+        may_plan.wait(60)
+        return plan_now(source, request)
+
+    monkeypatch.setattr(WorkspaceSource, "plan", plan_later)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PlanPage))
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(notified(pilot)))
+        assert notified(pilot) == (
+            "still reading: press enter again when the plan and its price are shown"
+        )
+        may_plan.set()
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, PlanPage)
+        assert "new test" in screen(pilot)
+        await press(pilot, "enter")
+        assert "complete: 2 asked" in screen(pilot)
+
+    drive(scenario)
 
 
 class Waiting:

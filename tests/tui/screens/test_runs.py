@@ -62,6 +62,48 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
     drive(scenario, size=(80, 24))
 
 
+def test_ages_are_drawn_again_when_the_runs_are_shown_again_and_each_minute(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def now_is(age: str) -> None:
+        monkeypatch.setattr("evalstore.tui.render.verdicts.ago", lambda *_: age)
+
+    now_is("1 minute ago")
+
+    async def show_again(pilot: Pilot[None]) -> None:
+        assert "1 minute ago" in screen(pilot)
+        await press(pilot, "question_mark")
+        now_is("7 minutes ago")
+        await press(pilot, "escape")
+        assert "7 minutes ago" in screen(pilot)
+
+    async def wait(pilot: Pilot[None]) -> None:
+        now_is("8 minutes ago")
+        await until(pilot, lambda: "8 minutes ago" in screen(pilot))
+
+    drive(show_again)
+    monkeypatch.setattr("evalstore.tui.screens.runs._AGE_SECONDS", 0.01)
+    drive(wait)
+
+
+@pytest.mark.parametrize("keys", [("enter",), ("w",), ("down", "S"), ("down", "enter", "v")])
+def test_the_text_below_a_list_grows_with_the_terminal(
+    workspace: Path, keys: tuple[str, ...]
+) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nHow is Lima?\n\n---\n\nWarm.\n")
+    heights: list[int] = []
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for opened in ((), keys):
+            await press(pilot, *opened)
+            for height in (24, 60):
+                await resized(pilot, 100, height)
+                heights.append(pilot.app.screen.query_one(".detail").size.height)
+
+    drive(scenario)
+    assert all(tall >= low + 8 for low, tall in zip(heights[::2], heights[1::2], strict=True))
+
+
 def test_statistics_have_the_same_key_on_the_runs_and_on_the_cases(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         for keys in (("S",), ("down", "enter", "S")):
@@ -217,8 +259,8 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
         for size, line in (
             ((200, 60), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
             ((100, 30), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((40, 12), "  tests/weath…  city=Oslo  ✗ fail"),
-            ((30, 8), "  tests/weath…  ✗ fail"),
+            ((40, 12), "  tests/weather…  city=Oslo  ✗ fail"),
+            ((30, 8), "  tests/weather.…  ✗ fail"),
         ):
             await resized(pilot, *size)
             shown = screen(pilot).splitlines()

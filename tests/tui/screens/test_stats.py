@@ -136,13 +136,14 @@ def test_a_trend_beside_the_details_has_an_axis(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "S", "3")
-        lines = screen(pilot).splitlines()[-12:]
-        axis = [re.search(r"\d*%? ?[┤│]", line) for line in lines[1:10]]
-        assert [found and found[0].strip() for found in axis] == [
-            *("100% ┤", "│", "│", "│", "│", "│", "│", "0% ┤", None),
-        ]
-        assert lines[9].split()[-6:] == ["0.0%", "pass", "rate,", "2", "runs", "100.0%"]
-        assert lines[10].split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
+        lines = screen(pilot).splitlines()
+        top = next(number for number, line in enumerate(lines) if "100% ┤" in line)
+        axis = [re.search(r"\d*%? ?[┤│]", line) for line in lines[top:]]
+        signs = [match[0].strip() for match in axis if match]
+        assert (signs[0], signs[-1]) == ("100% ┤", "0% ┤")
+        below = lines[top + len(signs) :]
+        assert below[0].split()[-6:] == ["0.0%", "pass", "rate,", "2", "runs", "100.0%"]
+        assert below[1].split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
 
     drive(scenario, size=(120, 36))
 

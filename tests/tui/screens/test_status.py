@@ -15,7 +15,7 @@ from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.status import StatusPage
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen
+from tests.tui.driving import drive, press, resized, screen, until
 from tests.tui.screens.test_actions import notified
 
 
@@ -28,7 +28,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
         await press(pilot, "w")
         text = screen(pilot)
         assert "pending work › ask for 6 answers and make 6 judgements: up to $" in text
-        assert "changed  since run ########" in text
+        assert "changed since run ########" in text
         assert "1 case new" in text
         assert "enter Open" in text
         await press(pilot, "up", "enter")
@@ -69,6 +69,55 @@ def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
         await press(pilot, "e", "enter", "p", "J", "y", "R")
 
     drive(scenario)
+
+
+def test_keys_that_are_about_answers_are_not_offered(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w", "down")
+        offered = {
+            active.binding.id
+            for active in pilot.app.screen.active_bindings.values()
+            if active.binding.description
+        }
+        assert not offered & {"case.pass", "case.fail", "case.unlabel", "case.judge"}
+        assert offered >= {"case.edit", "page.run", "page.save"}
+        await press(pilot, "ctrl+p", *"label")
+        await until(pilot, lambda: "No matches" in screen(pilot))
+
+    drive(scenario)
+
+
+def test_lines_are_as_wide_as_their_texts_and_can_be_told_apart(workspace: Path) -> None:
+    name = "tests/a-folder-with-a-long-name/one-more-folder/new.md"
+    (workspace / name).parent.mkdir(parents=True)
+    (workspace / name).write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        await resized(pilot, 120, 36)
+        assert name in screen(pilot)
+        await resized(pilot, 40, 12)
+        lines = screen(pilot).splitlines()
+        asked = [line for line in lines if "new.md" in line]
+        assert {line.split()[-1] for line in asked} >= {"scripted/one", "scripted/two"}
+        assert lines[2].startswith("changed since run ######## (")
+
+    drive(scenario)
+
+
+def test_the_pending_work_can_be_saved(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w", "o")
+        await press(pilot, *["backspace"] * 60, *"work.csv", "enter")
+
+    drive(scenario)
+    lines = (workspace / "work.csv").read_text().splitlines()
+    assert lines[0] == "what,file,row,candidate,by,why"
+    assert "ask,tests/new.md,,scripted/one,,new test" in lines
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4)])

@@ -116,7 +116,7 @@ def test_the_page_tells_the_difference_and_opens_the_run(workspace: Path) -> Non
         assert isinstance(page, TestHistoryPage)
         text = screen(pilot)
         assert "versions › 2 versions › tests/weather.md › city=Oslo" in text
-        assert "test text" in text.splitlines()[2]
+        assert "test text" in text.splitlines()[3]
         spans = [
             (span.text, span.colour)
             for line in page.query_one(TextView)._lines
