@@ -230,6 +230,7 @@ def test_every_field_is_printed(
         show("ls", kind)
     show("ls", "cases", "--full")
     show("new", "tests/template.md")
+    _ask_without_a_price(workspace, show, evalstore)
     _import(workspace, show)
     _trust(workspace, show, evalstore)
     tree(workspace, {"tests/bad.md": "---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n"})
@@ -241,6 +242,16 @@ def test_every_field_is_printed(
         f"{path}.{name}" for path, schema in _all_objects() for name in schema["properties"]
     }
     assert sorted(everything - seen) == []
+
+
+def _ask_without_a_price(workspace: Path, show: Callable[..., Any], evalstore: Evalstore) -> None:
+    """Nothing is known of what an application costs."""
+    answer = 'def answer(messages, **options):\n    return \'{"pass": true, "feedback": ""}\'\n'
+    model = "id: free\nprovider: python\ncode: apps/free.py\n"
+    tree(workspace, {"apps/free.py": answer, "models/free.yaml": model})
+    evalstore("trust", "models/free.yaml")
+    for command in ("run", "judge"):
+        show(command, "--yes", "-m", "free", "-J", "free", "--refresh", "tests/new.md")
 
 
 def _import(workspace: Path, show: Callable[..., Any]) -> None:

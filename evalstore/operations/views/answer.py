@@ -18,6 +18,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
+from evalstore.operations.views.last_messages import find_last_asked
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
@@ -48,7 +49,7 @@ class TurnView:
     """The ids of the images in the message, in their order."""
 
 
-class WrittenCheck(NamedTuple):
+class CheckText(NamedTuple):
     """A check of an evaluation version."""
 
     name: str
@@ -62,7 +63,7 @@ class Criteria:
     """The instructions and checks of an evaluation version."""
 
     instructions: str
-    checks: tuple[WrittenCheck, ...]
+    checks: tuple[CheckText, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,22 +243,6 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
         )
 
 
-def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
-    """Return the last user message of each of these test versions that the store has, by id."""
-    with open_store(location) as store:
-        return _last_asked(store, tests)
-
-
-def _last_asked(store: Store, tests: Collection[str]) -> dict[str, str]:
-    contents = store.load_contents("test", tests)
-    asked: dict[str, str] = {}
-    for id, content in contents.items():
-        for message in deserialize.restore_messages(content.get("messages", ())):
-            if message.role == "user" and not message.filled:
-                asked[id] = text_of(message.parts)
-    return asked
-
-
 def _read_workspace(location: Location) -> Fresh:
     """Return the versions of the workspace, which may not be stored yet; empty if it has errors."""
     with suppress(EvalstoreError), open_project(location) as project:
@@ -311,7 +296,7 @@ def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
         id: Criteria(
             text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
             tuple(
-                WrittenCheck(str(check.get("name") or check.get("type") or ""), check_yaml(check))
+                CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check))
                 for check in loaded[id].get("checks", ())
             ),
         )
@@ -322,7 +307,7 @@ def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
     stored = store.find_sessions(sessions)
-    asked = _last_asked(store, {session.question.test for session in stored.values()})
+    asked = find_last_asked(store, {session.question.test for session in stored.values()})
     return tuple(
         MemberAnswer(id, answer_text(stored[id].answer), asked.get(stored[id].question.test, ""))
         if id in stored

@@ -22,9 +22,9 @@ from evalstore.values import RECORDED
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import (
         AnswerView,
+        CheckText,
         SessionFacts,
         TurnView,
-        WrittenCheck,
     )
     from evalstore.operations.views.judgements import CheckResult, JudgementView
 
@@ -121,7 +121,7 @@ def criteria(view: AnswerView, signs: Mapping[str, str] | None = None) -> Iterat
 
 
 def _check_lines(
-    checks: Sequence[WrittenCheck],
+    checks: Sequence[CheckText],
     results: Sequence[CheckResult],
     colour: str,
     signs: Mapping[str, str],

@@ -97,9 +97,9 @@ class WorkspaceSource:
 
     def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""
-        from evalstore.operations.views import answer
+        from evalstore.operations.views import last_messages
 
-        return answer.last_asked(self.location, tests)
+        return last_messages.last_asked(self.location, tests)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """Return the statistics of a run for each of these groupings."""

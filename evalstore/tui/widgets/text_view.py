@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from textual import events
 
 
-_PARTS = (
+_PARTS = [
     *("heading", "faint", "pass", "fail", "error", "undecided", "pending", "old", "new"),
     *("strong", "emphasis", "link"),
     *("code", "code-keyword", "code-string", "code-number", "code-name"),
-)
+]
 """The names of what has a style of its own."""
 
 

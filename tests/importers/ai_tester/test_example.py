@@ -182,10 +182,11 @@ def test_the_example_has_one_error_of_its_own(project: Path) -> None:
 
 
 def test_check_of_the_example_ends_with_that_error_alone(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main(["init", "--from", "."])
     capsys.readouterr()
+    monkeypatch.setenv("OPENROUTER_API_KEY", "a key")
     assert main(["check"]) == 2
     output = capsys.readouterr()
     assert output.err.count("error: ") == 1

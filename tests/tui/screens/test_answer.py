@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from textual.pilot import Pilot
@@ -24,7 +25,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, resized, screen, settled, show_changes
+from tests.tui.driving import drive, press, resized, screen, settled, show_changes, until
 
 
 def page_of(pilot: Pilot[None]) -> AnswerPage:
@@ -521,7 +522,9 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
         view["now"] = replace(small, said=said, answer=text)
         assert await seconds_to_open() < 10 * opened + 1
         assert await seconds_to_scroll() < 3 * scrolled + 0.1
-        await press(pilot, "m")
-        assert "too long to be rendered" in str([*pilot.app._notifications][-1].message)
+        with mock.patch.object(pilot.app.screen, "notify") as notify:
+            await press(pilot, "m")
+            await until(pilot, lambda: notify.called)
+        assert "too long to be rendered" in notify.call_args.args[0]
 
     drive(scenario, source=Given(where), revision="@")

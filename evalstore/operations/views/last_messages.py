@@ -1,0 +1,31 @@
+"""Reads the last messages of users, for lists of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore import deserialize
+from evalstore.operations.rendering import text_of
+from evalstore.planning.open_project import open_store
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.store import Store
+
+
+def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
+    """Return the last user message of each of these test versions that the store has, by id."""
+    with open_store(location) as store:
+        return find_last_asked(store, tests)
+
+
+def find_last_asked(store: Store, tests: Collection[str]) -> dict[str, str]:
+    """Return the same from an open store."""
+    contents = store.load_contents("test", tests)
+    asked: dict[str, str] = {}
+    for id, content in contents.items():
+        for message in deserialize.restore_messages(content.get("messages", ())):
+            if message.role == "user" and not message.filled:
+                asked[id] = text_of(message.parts)
+    return asked
