@@ -17,7 +17,7 @@ from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen
+from tests.tui.driving import drive, press, screen, until
 
 
 @pytest.fixture
@@ -209,8 +209,8 @@ def test_sides_without_a_difference_say_so(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "d", "n")
         assert "Nothing differs." in screen(pilot)
-        for label in ("Label", "Edit", "Judge", "Change", "Open"):
-            assert label not in screen(pilot).splitlines()[-1]
+        labels = ("Label", "Edit", "Judge", "Change", "Open")
+        await until(pilot, lambda: not any(it in screen(pilot).splitlines()[-1] for it in labels))
         assert "6 unchanged (= shows them)" in screen(pilot)
         await press(pilot, "=")
         assert page_of(pilot).query_one(Grid).row_count == 6
