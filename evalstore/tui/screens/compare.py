@@ -155,14 +155,16 @@ class ComparePage(CaseActionsPage):
         rates = self.query_one("#rates", TextView)
         rates.set_class(bool(diff.notes), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
-        hint = self.with_keys(" ({compare.unchanged} shows them)") if has_hint else ""
-        rates.show(comparison_lines(diff, hint))
+        rates.show(comparison_lines(diff, self.with_keys(_UNCHANGED_HINT) if has_hint else ""))
         self.set_empty("" if self._pairs else self.with_keys(_EMPTY))
-        grid = self.query_one("#pairs", Grid)
         self.query_one("#panels").display = bool(self._pairs)
+        grid = self.query_one("#pairs", Grid)
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
         if not self._pairs:
             self.query_one("#pair", TextView).show(())
+            self.call_after_refresh(self.set_focus, None)  # also when it comes only now
+        elif self.focused is None:
+            grid.focus()
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -295,6 +297,7 @@ class ComparePage(CaseActionsPage):
 
 
 _NEED_PAIR = ("label", "unlabel", "judge_again", "edit", "copy_answer", "flip")
+_UNCHANGED_HINT = " ({compare.unchanged} shows them)"
 _EMPTY = """\
 Nothing differs.
 
