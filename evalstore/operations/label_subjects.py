@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.prompt_names import find_prompt, list_names, prompt_label
+from evalstore.operations.views.case_reference import WITH_PROMPT
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
@@ -17,16 +17,9 @@ from evalstore.store.revisions import resolve
 from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.values import Verdict
-
-_WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
-"""Matches a case with several system prompts as commands print it."""
-_FEWEST_DIGITS = 4
-"""The least number of digits of a shortened id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +110,7 @@ def _without_prompt(project: Project, case: str) -> tuple[str, str]:
     try:
         project.targets((case,))
     except EvalstoreError:
-        printed = _WITH_PROMPT.fullmatch(case)
+        printed = WITH_PROMPT.fullmatch(case)
         if printed is None:
             raise
         project.targets((printed["case"],))
@@ -128,15 +121,8 @@ def _without_prompt(project: Project, case: str) -> tuple[str, str]:
 def _of_prompt(project: Project, subjects: list[LabelSubject], named: str) -> list[LabelSubject]:
     """Return the subjects with a system prompt, given by its name or the first digits of its id."""
     names = {subject.prompt: prompt_label(project, subject.prompt) for subject in subjects}
-    meant = [id for id, name in names.items() if name == named]
-    if not meant and len(named) >= _FEWEST_DIGITS:
-        meant = [id for id in names if id and id.startswith(named)]
-    if len(meant) != 1:
-        raise EvalstoreError(
-            f"no system prompt is called '{named}'",
-            hint="name one with --prompt: " + _some(names.values()),
-        )
-    return [subject for subject in subjects if subject.prompt == meant[0]]
+    id = find_prompt(names, named)
+    return [subject for subject in subjects if subject.prompt == id]
 
 
 def _require_one(project: Project, case: str, subjects: list[LabelSubject]) -> None:
@@ -145,26 +131,21 @@ def _require_one(project: Project, case: str, subjects: list[LabelSubject]) -> N
     if len(cases) > 1:
         raise EvalstoreError(
             f"'{case}' has {len(cases)} cases",
-            hint="name one, or add --all: " + _some(f"{file}::{row}" for file, row in cases),
+            hint="name one, or add --all: " + list_names(f"{file}::{row}" for file, row in cases),
         )
     models = {subject.model for subject in subjects}
     if len(models) > 1:
         raise EvalstoreError(
             f"{len(models)} candidates have answered '{case}'",
-            hint="name one with --model, or add --all: " + _some(models),
+            hint="name one with --model, or add --all: " + list_names(models),
         )
     prompts = {subject.prompt for subject in subjects}
     if len(prompts) > 1:
-        names = _some(prompt_label(project, prompt) for prompt in prompts)
+        names = list_names(prompt_label(project, prompt) for prompt in prompts)
         raise EvalstoreError(
             f"'{case}' was answered with {len(prompts)} system prompts",
             hint=f"name one with --prompt, or add --all: {names}",
         )
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = sorted(set(names))
-    return ", ".join(listed[:5]) + (", …" if len(listed) > 5 else "")
 
 
 def _session(project: Project, text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.plan import PlanItem
     from evalstore.planning.project import Project
+
+_FEWEST_DIGITS = 4
+"""The least number of digits of a shortened id."""
+_LISTED = 5
+"""The most names in a hint."""
 
 
 def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | None, str]:
@@ -54,3 +59,25 @@ def prompt_label(project: Project, prompt: str | None) -> str:
         return prompt[:8]
     name, number = place
     return name if len(project.reading.names["prompts"][name]) == 1 else f"{name} {number + 1}"
+
+
+def find_prompt(names: Mapping[str | None, str], named: str) -> str | None:
+    """Return the id of the system prompt with a name, or with the first digits of its id.
+
+    `names` is by id; the id None is that of no prompt. Raises `EvalstoreError`.
+    """
+    ids = [id for id, name in names.items() if name == named]
+    if not ids and len(named) >= _FEWEST_DIGITS:
+        ids = [id for id in names if id and id.startswith(named)]
+    if len(ids) != 1:
+        raise EvalstoreError(
+            f"no system prompt is called '{named}'",
+            hint=f"name one with --prompt: {list_names(names.values())}",
+        )
+    return ids[0]
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return the first of the names in their order, for a hint."""
+    listed = sorted(set(names))
+    return ", ".join(listed[:_LISTED]) + (", …" if len(listed) > _LISTED else "")

@@ -74,8 +74,8 @@ def test_what_is_missing_is_installed_without_a_question(system: System) -> None
         "quietly",
         *(
             line
-            for one in ("chromium", "postgresql", "tmux")
-            for line in (f"{install} {one}", "quietly")
+            for package in ("chromium", "postgresql", "tmux", "jq")
+            for line in (f"{install} {package}", "quietly")
         ),
         "make lint",
         "make test",
@@ -98,7 +98,11 @@ def test_without_packages_of_the_system_the_checks_are_made(system: System) -> N
 
 
 @pytest.mark.parametrize(
-    "names", [("chromium", "pg_ctl", "tmux"), ("chromium-browser", "pg_ctlcluster", "tmux")]
+    "names",
+    [
+        ("chromium", "pg_ctl", "tmux", "jq"),
+        ("chromium-browser", "pg_ctlcluster", "tmux", "jq"),
+    ],
 )
 def test_what_is_there_is_not_installed(system: System, names: tuple[str, ...]) -> None:
     for name in ("apt-get", *names):

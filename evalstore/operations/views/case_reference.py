@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from evalstore.results import Result
 
-_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
-"""How commands print a case with several system prompts."""
+WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
+"""Matches a case with several system prompts as commands print it."""
 _REVISION = re.compile(r"(?P<revision>@(?:work|~\d+)?|[0-9a-f]{4,32}):(?!:)(?P<case>.+)", re.DOTALL)
 
 
@@ -28,7 +28,7 @@ def read_reference(text: str) -> CaseReference | None:
     """Return the case that a text names; None when it names something else, such as a run."""
     match = _REVISION.fullmatch(text)
     revision, case = (match["revision"], match["case"]) if match else (None, text)
-    printed = _PROMPT.fullmatch(case)
+    printed = WITH_PROMPT.fullmatch(case)
     if printed:
         return CaseReference(printed["case"], revision, printed["prompt"])
     if "::" in case or (" [" in case and case.endswith("]")):

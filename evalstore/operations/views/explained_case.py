@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import find_prompt, name_prompts
 from evalstore.operations.show import find_file
 from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-
-_FEWEST_DIGITS = 4
-"""The least number of digits of a shortened id of a system prompt."""
 
 
 def explain_case(
@@ -148,15 +145,8 @@ def _choose(
             )
     if prompt is not None:
         names = name_prompts(location, list(dict.fromkeys(cell.prompt for cell in left)))
-        ids = [id for id, name in names.items() if name == prompt]
-        if not ids and len(prompt) >= _FEWEST_DIGITS:
-            ids = [id for id in names if id and id.startswith(prompt)]
-        if len(ids) != 1:
-            raise EvalstoreError(
-                f"no system prompt is called '{prompt}'",
-                hint=f"name one with --prompt: {', '.join(sorted(names.values()))}",
-            )
-        left = [cell for cell in left if cell.prompt == ids[0]]
+        id = find_prompt(names, prompt)
+        left = [cell for cell in left if cell.prompt == id]
     if not left:
         raise EvalstoreError(f"'{case}' has no result", hint="'evalstore run' asks for answers")
     return min(left, key=lambda cell: URGENCY.index(cell.word or "answered"))
