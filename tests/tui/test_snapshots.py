@@ -1,4 +1,4 @@
-"""What each screen looks like: its text in three sizes, its colours in two of them and three themes.
+"""What each screen looks like: its text in three sizes, its colours in two sizes and three themes.
 
 `python -m tests.tui.test_snapshots` writes the snapshots again; look at what it changed.
 """
