@@ -14,7 +14,7 @@ import pytest
 from evalstore.display import columns_of
 from evalstore.operations.views import result_history
 from tests.builders import tree
-from tests.cli.conftest import JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
+from tests.cli.conftest import GROUP, JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
 
@@ -336,24 +336,6 @@ def test_a_run_is_named_before_the_case(echo: Echo, evalstore: Evalstore) -> Non
 
 
 # --- groups and several system prompts
-
-
-GROUP = """\
----
-replacements:
-  city: [Oslo, Rome]
----
-
-# 👤
-
-How is {{city}}?
-
----
-
-~~~checks
-- {allEqual: , scope: group}
-~~~
-"""
 
 
 def test_the_page_of_a_group_shows_every_member_and_what_was_expected(

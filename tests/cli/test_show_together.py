@@ -12,6 +12,7 @@ from evalstore.operations.views.shown_item import show_to_people
 from evalstore.operations.views.verdict_explanation import VerdictExplanation
 from evalstore.planning.options import Location
 from tests.builders import tree
+from tests.cli import conftest
 from tests.cli.conftest import Evalstore
 
 RUNS = """\
@@ -33,22 +34,7 @@ How is Rome?
 - {expr: 'north[0] == south[0]', scope: case, name: steady}
 ~~~
 """
-GROUP = """\
----
-replacements:
-  city: [Oslo, Rome, Cairo, Delhi, Lima]
----
-
-# 👤
-
-How is {{city}}?
-
----
-
-~~~checks
-- {allEqual: , scope: group}
-~~~
-"""
+GROUP = conftest.GROUP.replace("Rome", "Rome, Cairo, Delhi, Lima")
 TURNS = """\
 # 👤
 

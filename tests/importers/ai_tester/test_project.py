@@ -57,7 +57,7 @@ PROJECT = {
 
 WRITTEN = """\
 candidates:
-  - {id: "local/a:free", temperature: 0.7, requiredTags: [Yes, "007"]}
+  - {id: 'local/a:free', temperature: 0.7, requiredTags: ['Yes', '007']}
 candidatesTemperature: 0.3
 attempts: 2
 requiredTags1: []
@@ -70,7 +70,7 @@ evaluationsPerEvaluator: 3
 maxTestOutputTokens: 4000
 maxEvaluationOutputTokens: 2500
 analysisQueries:
-  - {description: "in dollars", currency: USD}
+  - {description: in dollars, currency: USD}
 paths:
   tests: data/tests
   prompts: data/prompts

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from evalstore.cli.main import main
 from evalstore.store import Store
 from evalstore.values import Json
 from tests.builders import tree
 from tests.importers.lve.repository import SAFE, definition, instance
+from tests.importers.running import CommandRunner
 
 MODEL = "openai/gpt-4"
 RIGHT: dict[str, Json] = {
@@ -38,7 +38,7 @@ def of(a: int, b: int, answer: Json, **fields: Json) -> str:
     return instance({**args, **fields.pop("more", {})}, answer, **fields)
 
 
-class Imported:
+class Imported(CommandRunner):
     """A workspace that a small repository is imported into."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Imported:
         *instances: str,
         settings: str = "",
     ) -> None:
-        self.capsys = capsys
+        super().__init__(path / "workspace", capsys)
         folder = "source/repository/math/sum/m"
         files = {
             f"{folder}/test.json": json.dumps(test),
@@ -57,20 +57,12 @@ class Imported:
             "workspace/evalstore.yaml": settings,
         }
         tree(path, files)
-        self.root = path / "workspace"
         self.source = path / "source"
         self.test = self.root / "tests/in/math/sum/m.md"
         self.document = self.again()
 
     def again(self) -> Any:
         return self.json("import", "lve", str(self.source), "--into", "in", "--sessions")
-
-    def call(self, *command: str) -> tuple[int, str]:
-        code = main(["-C", str(self.root), *command])
-        return code, self.capsys.readouterr().out
-
-    def json(self, *command: str) -> Any:
-        return json.loads(self.call(*command, "--json")[1])
 
     def judge(self) -> Any:
         return self.json("judge", "-m", MODEL)
@@ -309,7 +301,7 @@ def test_one_answer_of_several_runs_is_told_in_the_singular(
 def test_a_dry_run_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
     (imported.root / ".evalstore/store.db").unlink()
-    imported.call("import", "lve", str(imported.source), "--into", "in", "--sessions", "-n")
+    imported.run("import", "lve", str(imported.source), "--into", "in", "--sessions", "-n")
     assert not (imported.root / ".evalstore/store.db").exists()
 
 
