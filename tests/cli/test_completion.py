@@ -39,11 +39,11 @@ def test_it_wants_a_shell_it_knows(evalstore: Evalstore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "names"),
     [("evalstore st", {"status", "stats"}), ("evalstore run --keep", {"--keep-going"})],
 )
 def test_the_script_is_answered(
-    monkeypatch: pytest.MonkeyPatch, words: str, found: set[str]
+    monkeypatch: pytest.MonkeyPatch, words: str, names: set[str]
 ) -> None:
     monkeypatch.setenv("_EVALSTORE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
@@ -51,7 +51,7 @@ def test_the_script_is_answered(
     done = subprocess.run(
         [sys.executable, "-m", "evalstore"], capture_output=True, text=True, check=False
     )
-    assert set(done.stdout.split()) == found
+    assert set(done.stdout.split()) == names
 
 
 SCRIPT = """\

@@ -34,14 +34,14 @@ def days_later(monkeypatch: pytest.MonkeyPatch) -> Any:
     return put
 
 
-def counts(found: Any) -> tuple[int, int]:
+def counts(document: Any) -> tuple[int, int]:
     """How much a run has asked and judged."""
-    return found["asked"], found["judged"]
+    return document["asked"], document["judged"]
 
 
-def plan(found: Any) -> tuple[int, int]:
+def plan(document: Any) -> tuple[int, int]:
     """How much a run would ask and judge."""
-    return found["ask"], found["judge"]
+    return document["ask"], document["judge"]
 
 
 # --- refresh

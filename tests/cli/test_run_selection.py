@@ -29,18 +29,18 @@ def cities(workspace: Path) -> Path:
         workspace,
         {
             "tests/weather.md": test_file(
-                rows, shown="How is {{city}}?", told="The answer must be warm."
+                rows, shown="How is {{city}}?", evaluation="The answer must be warm."
             ),
             "tests/more.md": test_file(
-                rows, shown="And {{city}}?", told="The answer must be warm."
+                rows, shown="And {{city}}?", evaluation="The answer must be warm."
             ),
         },
     )
 
 
-def rows_of(found: Any) -> list[tuple[str, str]]:
+def rows_of(document: Any) -> list[tuple[str, str]]:
     """File and row of what a dry run would ask."""
-    return [(item["file"], item["row"]) for item in found["items"] if item["kind"] == "ask"]
+    return [(item["file"], item["row"]) for item in document["items"] if item["kind"] == "ask"]
 
 
 # --- limit, sample, shard

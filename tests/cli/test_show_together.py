@@ -111,7 +111,7 @@ def test_a_check_is_shown_as_its_author_has_written_it(written: Path, evalstore:
     assert "instructions: The answer must be warm, unlike [answer 1]\n" in shown
 
 
-def test_an_edit_of_a_check_of_a_turn_is_told_in_the_words_of_its_author(
+def test_an_edit_of_a_check_of_a_turn_is_shown_as_written(
     written: Path, evalstore: Evalstore
 ) -> None:
     write(written, TURNS)
@@ -120,7 +120,7 @@ def test_an_edit_of_a_check_of_a_turn_is_told_in_the_words_of_its_author(
     assert "check 1 changed: contains: Cold -> Cool\n" in evalstore("status").stdout
 
 
-def test_another_number_of_runs_is_told_without_the_places_of_answers(
+def test_another_number_of_runs_is_reported_without_the_places_of_answers(
     written: Path, evalstore: Evalstore
 ) -> None:
     write(written, RUNS)

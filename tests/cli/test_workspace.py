@@ -278,7 +278,9 @@ def test_reading_the_store_loads_nothing_slow(
     assert ran.stderr.splitlines()[-1] == "[]"
 
 
-def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: Evalstore) -> None:
+def test_every_problem_of_one_file_is_reported_at_once(
+    workspace: Path, evalstore: Evalstore
+) -> None:
     (workspace / "tests/weather.md").write_text(
         "---\ntag: [x]\navailableTools: [order]\nattempts: three\nreplacements: {unused: 1}\n---\n"
         "# 👤\n\nHow is {{city}}?\n\n---\n\nE\n"
@@ -298,7 +300,7 @@ def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: E
     )
 
 
-def test_every_problem_of_the_settings_is_told_at_once(
+def test_every_problem_of_the_settings_is_reported_at_once(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     (workspace / "evalstore.yaml").write_text("candidates: 5\nattempts: x\n")
@@ -333,9 +335,7 @@ def test_a_file_without_a_cut_has_one_problem(workspace: Path, evalstore: Evalst
     )
 
 
-def test_of_checks_that_cannot_be_read_nothing_else_is_said(
-    workspace: Path, evalstore: Evalstore
-) -> None:
+def test_unreadable_checks_are_reported_once(workspace: Path, evalstore: Evalstore) -> None:
     wrong = "~~~checks\n- contans: '{{ sample.output_text }} {{city}}'\n~~~"
     edit(workspace / "tests/weather.md", "The answer must be warm.", wrong)
     assert evalstore("check").stderr == (

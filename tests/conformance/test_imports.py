@@ -22,9 +22,9 @@ def cases(part: str) -> pytest.MarkDecorator:
 
 def registry(kind: str, rows_: str, **args: Any) -> dict[str, str]:
     """A registry with one eval."""
-    given = json.dumps({"samples_jsonl": "s.jsonl", **args})
+    arguments = json.dumps({"samples_jsonl": "s.jsonl", **args})
     return {
-        "evals/e.yaml": f"e.dev.v0:\n  class: evals:{kind}\n  args: {given}\n",
+        "evals/e.yaml": f"e.dev.v0:\n  class: evals:{kind}\n  args: {arguments}\n",
         "data/s.jsonl": rows_,
     }
 

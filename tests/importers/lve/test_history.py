@@ -125,7 +125,7 @@ def test_a_diff_with_the_import_shows_what_the_check_sees_in_another_way(
     assert diff["unchanged"] == 1
 
 
-def test_an_import_tells_that_its_older_answers_count(
+def test_an_import_reports_that_its_older_answers_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
@@ -151,7 +151,7 @@ def test_a_store_with_history_is_sound(tmp_path: Path, capsys: pytest.CaptureFix
     assert imported.json("fsck")["problems"] == []
 
 
-def test_recorded_verdicts_are_no_verdicts_of_the_checks_of_today(
+def test_recorded_verdicts_are_not_verdicts_of_current_checks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
@@ -198,7 +198,7 @@ def test_several_answers_to_one_row_are_attempts(
     assert imported.json("diff", imported.history["run"], run["run"])["unchanged"] == 1
 
 
-def test_more_answers_than_attempts_are_told(
+def test_more_answers_than_attempts_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(1, 2, "4", passed=False))
@@ -280,7 +280,7 @@ def test_answers_to_a_test_that_was_edited_since_are_not_stored(
     assert imported.history["sessions"] == 0
 
 
-def test_a_wrong_number_of_answers_is_told_with_its_line(
+def test_a_wrong_number_of_answers_is_reported_with_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(2, 2, ["4", "4"]))
@@ -288,7 +288,7 @@ def test_a_wrong_number_of_answers_is_told_with_its_line(
     assert imported.history["sessions"] == 1
 
 
-def test_one_answer_of_several_runs_is_told_in_the_singular(
+def test_one_answer_of_several_runs_is_reported_in_the_singular(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [{"prompt": [{"content": "{a} + {b}"}], "repetitions": 2}]
@@ -321,7 +321,7 @@ def test_values_that_no_text_mentions_do_not_hide_a_row(
     assert (imported.left, imported.history["sessions"]) == ([], 2)
 
 
-def test_text_that_cannot_be_stored_is_told(
+def test_text_that_cannot_be_stored_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(2, 2, "\ud83d"))
@@ -352,7 +352,7 @@ def test_lines_that_say_the_same_are_stored_and_counted_once(
     )
 
 
-def test_lines_that_say_the_same_are_told_with_the_first_of_them(
+def test_equal_lines_are_reported_with_the_first_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = of(1, 2, "3")

@@ -236,7 +236,7 @@ def test_the_versions_that_no_test_has_today_are_counted(
     assert words in repository.bring_in_words()
 
 
-def test_options_that_differ_with_older_prompts_only_are_told_as_such(
+def test_options_that_differ_with_older_prompts_only_are_reported_as_such(
     repository: Repository,
 ) -> None:
     lines = [
@@ -324,7 +324,7 @@ def test_temperatures_of_older_prompts_are_not_asked_for(
     assert (done["history"]["sessions"], plan["ask"], plan["reuse"]) == (2, 0, 1)
 
 
-def test_an_importer_that_suggests_no_candidates_is_told_their_temperatures(
+def test_an_importer_without_candidates_gets_their_temperatures(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without_settings(paths: list[Path], options: ImportOptions) -> Imported:
