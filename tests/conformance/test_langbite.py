@@ -257,15 +257,3 @@ def test_templates_may_be_a_list_in_json(case: Case, tmp_path: Path) -> None:
     (expected,) = case["expected"]["prompts"]
     place = f"tests/{expected['language']}/{expected['concern']}/{expected['id']:03}.md"
     assert list(result.files) == [place]
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
-    assert len(ids) == len(set(ids))
-
-
-def test_every_kind_has_a_test() -> None:
-    source = Path(__file__).read_text("utf-8")
-    assert [
-        case["kind"] for case in FACTS["cases"] if f'cases("{case["kind"]}"' not in source
-    ] == []

@@ -310,15 +310,3 @@ def test_a_test_that_could_not_run_is_reported(case: Case, tmp_path: Path) -> No
     files = {f"checker/{name}": text for name, text in value.get("checker", {}).items()}
     result = imported(tmp_path, value["test"], instance(value["args"]), files=files)
     assert case["expected"]["left"] in reasons(result)
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
-    assert len(ids) == len(set(ids))
-
-
-def test_every_kind_has_a_test() -> None:
-    source = Path(__file__).read_text("utf-8")
-    assert [
-        case["kind"] for case in FACTS["cases"] if f'cases("{case["kind"]}"' not in source
-    ] == []

@@ -195,11 +195,6 @@ def test_a_reply_that_its_server_did_not_hold_to_the_schema_is_known(
     assert caught.value.is_structured is is_structured
 
 
-@pytest.mark.parametrize("finish_reason", ["stop_on_length", "errors", "length of it", "aborted"])
-def test_other_finish_reasons_are_those_of_whole_replies(finish_reason: str) -> None:
-    assert read_opinion(Reply(GOOD, finish_reason=finish_reason)) == YES
-
-
 @pytest.mark.parametrize(
     ("text", "opinion"),
     [

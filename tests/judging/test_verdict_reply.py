@@ -325,7 +325,13 @@ def test_a_reply_that_its_model_did_not_end_is_not_a_verdict(finish_reason: str,
             read_opinion(Reply(text, finish_reason=finish_reason), code)
 
 
-@pytest.mark.parametrize("finish_reason", [None, "stop", "end_turn", "eos", "tool_calls"])
+@pytest.mark.parametrize(
+    "finish_reason",
+    [
+        *(None, "stop", "end_turn", "eos", "tool_calls"),
+        *("stop_on_length", "errors", "length of it", "aborted"),
+    ],
+)
 def test_a_reply_that_its_model_ended_is_a_verdict(finish_reason: str | None) -> None:
     assert read_opinion(Reply(GOOD, finish_reason=finish_reason)) == YES
 

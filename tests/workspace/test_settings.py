@@ -66,6 +66,12 @@ def test_the_same_model_at_the_same_temperature_is_listed_twice(text: str) -> No
         ("-1d", None),
         ("1D", None),
         ("9999999999d", None),
+        ("1y", None),
+        ("0s", None),
+        ("1d12h", None),
+        ("", None),
+        ("1e3d", None),
+        ("٣d", None),
     ],
 )
 def test_an_age_is_a_number_with_a_unit(text: str, seconds: float | None) -> None:
