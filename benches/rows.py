@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from benches.workspaces import settle
+from tests.importers.langbite.library import model, requirement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,26 +66,11 @@ def make_library(folder: Path) -> list[Path]:
     table = "".join(
         "\t".join(row) + "\n" for row in [_COLUMNS, *(_template(n) for n in range(TEMPLATES))]
     )
-    requirement = {
-        "name": "R",
-        "rationale": "r",
-        "languages": ["en_us"],
-        "tolerance": 0.9,
-        "delta": 0.02,
-        "concern": "petism",
-        "markup": "PET",
-        "communities": {"en_us": _COMMUNITIES},
-        "inputs": ["constrained"],
-        "reflections": ["observational"],
-    }
-    model = {
-        "timestamp": 1,
-        "nTemplates": TEMPLATES,
-        "useLLMEval": False,
-        "requirements": [requirement],
-    }
+    petism = requirement(
+        communities={"en_us": _COMMUNITIES}, inputs=["constrained"], reflections=["observational"]
+    )
     _write(folder, "prompts_en_us.csv", table)
-    _write(folder, "model.json", json.dumps(model))
+    _write(folder, "model.json", json.dumps(model(petism, nTemplates=TEMPLATES)))
     return [folder / "prompts_en_us.csv", folder / "model.json"]
 
 

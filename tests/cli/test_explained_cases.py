@@ -14,7 +14,7 @@ import pytest
 from evalstore.display import columns_of
 from evalstore.operations.views import result_history
 from tests.builders import tree
-from tests.cli.conftest import JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
+from tests.cli.conftest import GROUP, JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
 
@@ -101,7 +101,7 @@ def test_a_run_ends_with_the_command_that_shows_the_first_failure(
     assert "\nfail  tests/weather.md [city=Oslo in the snow]  scripted/one\n" in shown
 
 
-def test_the_author_and_the_commit_of_the_first_failing_run_are_told(
+def test_the_author_and_the_commit_of_the_first_failing_run_are_reported(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write()
@@ -195,7 +195,7 @@ Hi
 """
 
 
-def test_another_number_of_repetitions_is_told(echo: Echo, evalstore: Evalstore) -> None:
+def test_another_number_of_repetitions_is_reported(echo: Echo, evalstore: Evalstore) -> None:
     tree(Path(), {"tests/t.md": REPEATED})
     evalstore("run", "-q")
     edit(Path("tests/t.md"), "repetitions: 3", "repetitions: 2")
@@ -215,7 +215,7 @@ def flipping(echo: Echo, *words: str) -> None:
     echo.reply = lambda _text: next(answers)
 
 
-def test_another_answer_to_the_same_question_is_told_with_the_flip_rate(
+def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write("How?", "warm")
@@ -270,7 +270,7 @@ def test_attempts_count_one_by_one(echo: Echo, evalstore: Evalstore, documents: 
     assert shown["answer"] == "cold"
 
 
-def test_a_label_is_told_and_makes_no_other_sample(echo: Echo, evalstore: Evalstore) -> None:
+def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Evalstore) -> None:
     write("20 euros")
     evalstore("run", "-q")
     evalstore("label", "tests/t.md", "pass", "--as", "Ada")
@@ -336,24 +336,6 @@ def test_a_run_is_named_before_the_case(echo: Echo, evalstore: Evalstore) -> Non
 
 
 # --- groups and several system prompts
-
-
-GROUP = """\
----
-replacements:
-  city: [Oslo, Rome]
----
-
-# 👤
-
-How is {{city}}?
-
----
-
-~~~checks
-- {allEqual: , scope: group}
-~~~
-"""
 
 
 def test_the_page_of_a_group_shows_every_member_and_what_was_expected(

@@ -45,11 +45,11 @@ def test_no_failures(workspace: Path, evalstore: Evalstore) -> None:
 def test_a_failure_is_listed_with_its_place_and_a_hint(failing: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     head = "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  status 401, 1 try"
-    said = "the server answered 401: bad key"
+    message = "the server answered 401: bad key"
     hint = f"hint: status 401: {KEY_HINT}\n"
-    assert evalstore("log", "--failures") == Ran(0, f"{head}\n    {said}\n", hint)
-    assert evalstore("log", "--failures", "--oneline") == Ran(0, f"{head}  {said}\n", hint)
-    assert evalstore("log", "--failures", "tests/weather.md").stdout == f"{head}\n    {said}\n"
+    assert evalstore("log", "--failures") == Ran(0, f"{head}\n    {message}\n", hint)
+    assert evalstore("log", "--failures", "--oneline") == Ran(0, f"{head}  {message}\n", hint)
+    assert evalstore("log", "--failures", "tests/weather.md").stdout == f"{head}\n    {message}\n"
 
 
 def test_failures_are_newest_first_and_a_limit_says_what_it_cut(

@@ -29,7 +29,7 @@ def moved(workspace: Path, documents: Any) -> Path:
 EDIT = "instructions changed: line 1: The answer must be warm. -> The answer must be short."
 
 
-def test_status_tells_the_rename_and_the_edit(moved: Path, documents: Any) -> None:
+def test_status_reports_the_rename_and_the_edit(moved: Path, documents: Any) -> None:
     document = documents("status")
     assert [tuple(change.values()) for change in document["changes"]] == [
         (".M", "tests/climate.md", 0, 2, f"was tests/weather.md; {EDIT}")

@@ -32,7 +32,7 @@ def rerolls(documents: Any, *arguments: str) -> tuple[int, int, int, int]:
     return actual["fails"], actual["passes"], actual["passedAfterFail"], actual["runs"]
 
 
-def said(evalstore: Evalstore, *arguments: str) -> str:
+def printed_words(evalstore: Evalstore, *arguments: str) -> str:
     return " ".join(evalstore("stats", *arguments).stdout.split())
 
 
@@ -41,13 +41,13 @@ def test_failures_that_were_asked_again_after_an_edit_are_counted(
 ) -> None:
     documents("run")
     assert rerolls(documents) == (0, 0, 0, 0)
-    assert "asked again" not in said(evalstore)
+    assert "asked again" not in printed_words(evalstore)
     for name in "ab":
         edit(Path.cwd() / f"tests/{name}.md", "?", ", please?")
     answers["Question a, please"] = "fine"
     documents("run")
     assert rerolls(documents) == (2, 0, 1, 1)
-    assert said(evalstore).endswith(NOTE)
+    assert printed_words(evalstore).endswith(NOTE)
     # The failures stay counted when runs follow that ask nothing, or are about a selection.
     documents("run")
     documents("run", "tests/b.md")
@@ -67,7 +67,7 @@ def test_a_refresh_asks_passes_again_as_well_and_ends_it(
     assert rerolls(documents) == (1, 0, 1, 1)
     documents("run", "--refresh")
     assert rerolls(documents) == (1, 2, 0, 2)
-    assert "asked again" not in said(evalstore)
+    assert "asked again" not in printed_words(evalstore)
 
 
 def test_an_answer_that_is_only_judged_again_was_not_asked_again(

@@ -306,7 +306,7 @@ def test_attempts_ask_for_more_samples(
     assert documents("run", "-r", "3")["asked"] == 4
 
 
-def test_the_json_of_a_run_tells_what_people_read(workspace: Path, documents: Any) -> None:
+def test_the_json_of_a_run_has_what_is_printed(workspace: Path, documents: Any) -> None:
     document = documents("run")
     assert {key: document[key] for key in ("format", "status", "asked", "judged", "gate")} == {
         "format": 1,
@@ -341,7 +341,9 @@ def test_options_have_environment_variables(
     assert evalstore("run").exit_code == 0
 
 
-def test_a_missing_key_is_said_before_the_first_call(workspace: Path, evalstore: Evalstore) -> None:
+def test_a_missing_key_is_reported_before_the_first_call(
+    workspace: Path, evalstore: Evalstore
+) -> None:
     (workspace / "providers").mkdir()
     (workspace / "providers/desk.yaml").write_text(
         "code: desk\ntype: openai-compatible\nbaseURL: http://127.0.0.1:9/v1\n"

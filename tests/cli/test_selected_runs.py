@@ -99,7 +99,7 @@ def test_every_argument_that_a_run_keeps_is_known() -> None:
 
 
 @pytest.mark.parametrize("field", ARGUMENTS)
-def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) -> None:
+def test_every_argument_that_a_run_keeps_is_shown_as_written(field: str) -> None:
     value, expected = ARGUMENTS[field]
     selection = SelectionOptions(**{field: value})
     output = describe_selection(fields_to_json(selection, defaults=False))

@@ -171,7 +171,7 @@ def test_a_store_outside_is_refused_before_anything_is_made(
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
 
 
-def test_the_place_of_a_store_outside_is_told(root: Path, run: Run) -> None:
+def test_the_place_of_a_store_outside_is_reported(root: Path, run: Run) -> None:
     tree(root, {"evalstore.yaml": f"{SETTINGS}store: ../evil.db\n"})
     expected = f"evalstore.yaml:2: the store '../evil.db': leads to '{root.parent}/evil.db'"
     assert expected in run("status")[1]
@@ -413,7 +413,7 @@ def test_an_import_takes_nothing_from_outside(root: Path, run: Run, format: str,
     assert any(SECRET.encode() in data for data in seen_below(root / "tests").values())
 
 
-def test_an_import_tells_the_line_of_what_it_refuses(root: Path, run: Run) -> None:
+def test_an_import_reports_the_line_of_what_it_refuses(root: Path, run: Run) -> None:
     arguments, _ = source("promptfoo", "above", root)
     assert (
         "src/promptfooconfig.yaml:3: a test: '../../home/f.txt' leads to"

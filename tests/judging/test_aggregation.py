@@ -233,7 +233,7 @@ def test_who_decides_is_a_matter_of_what_the_checks_say(
 
 
 @pytest.mark.parametrize(
-    ("judged_by", "wanted"),
+    ("judged_by", "expected"),
     [
         (("checks",), ()),
         (("checks", "always"), ()),
@@ -244,11 +244,9 @@ def test_who_decides_is_a_matter_of_what_the_checks_say(
     ],
 )
 def test_models_are_asked_about_what_the_checks_leave_to_them(
-    judged_by: tuple[str, ...], wanted: tuple[Verdict, ...]
+    judged_by: tuple[str, ...], expected: tuple[Verdict, ...]
 ) -> None:
-    assert [
-        v_e_r_d_i_c_t_ for v_e_r_d_i_c_t_ in VERDICTS if wants_models(judged_by, v_e_r_d_i_c_t_)
-    ] == list(wanted)
+    assert [verdict for verdict in VERDICTS if wants_models(judged_by, verdict)] == list(expected)
 
 
 def test_several_models_judge_by_the_rule() -> None:

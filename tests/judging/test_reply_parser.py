@@ -118,7 +118,7 @@ def test_why_no_verdict_is_read(reply: Reply, code: str | None, reason: str) -> 
     assert caught.value.reason == str(caught.value) == reason
 
 
-def test_a_pass_that_another_member_denies_is_told_in_these_words() -> None:
+def test_a_pass_that_another_member_denies_has_this_message() -> None:
     with pytest.raises(Unreadable) as caught:
         read_opinion(Reply('{"pass": true, "ok": false}'))
     words = "the judge's 'pass' is true, and another member says otherwise"
@@ -126,7 +126,7 @@ def test_a_pass_that_another_member_denies_is_told_in_these_words() -> None:
 
 
 @pytest.mark.parametrize("text", [None, ""])
-def test_a_reply_without_a_text_is_no_object(text: str | None) -> None:
+def test_a_reply_without_a_text_is_not_an_object(text: str | None) -> None:
     assert finished_text(Reply(text)) == ""
 
 
@@ -195,11 +195,6 @@ def test_a_reply_that_its_server_did_not_hold_to_the_schema_is_known(
     assert caught.value.is_structured is is_structured
 
 
-@pytest.mark.parametrize("finish_reason", ["stop_on_length", "errors", "length of it", "aborted"])
-def test_other_finish_reasons_are_those_of_whole_replies(finish_reason: str) -> None:
-    assert read_opinion(Reply(GOOD, finish_reason=finish_reason)) == YES
-
-
 @pytest.mark.parametrize(
     ("text", "opinion"),
     [
@@ -233,7 +228,7 @@ def test_a_verdict_is_found_behind_thoughts_and_brackets(text: str, opinion: Jud
         f"{GOOD_WITH_CODE} fails {GOOD_WITH_CODE}",
     ],
 )
-def test_a_pass_that_the_text_takes_back_is_no_pass(text: str) -> None:
+def test_a_pass_that_the_text_takes_back_is_not_a_pass(text: str) -> None:
     with pytest.raises(Unreadable):
         read_opinion(Reply(text), CODE)
 

@@ -188,7 +188,7 @@ def test_no_verdict_is_found_in_endless_nesting(text: str) -> None:
 
 
 @pytest.mark.parametrize("field", ['"pass"', '"pass": true, "score"'])
-def test_nesting_that_can_just_be_read_is_no_verdict(field: str) -> None:
+def test_nesting_that_can_just_be_read_is_not_a_verdict(field: str) -> None:
     for depth in range(900, 1000):
         with pytest.raises(Unreadable):
             read_opinion(Reply("{" + field + ": " + "[" * depth + "]" * depth + "}"))
@@ -200,14 +200,14 @@ def test_of_two_objects_without_a_code_none_counts(text: str) -> None:
         read_opinion(Reply(text))
 
 
-def test_a_refusal_is_no_verdict() -> None:
+def test_a_refusal_is_not_a_verdict() -> None:
     with pytest.raises(Unreadable, match="the judge refused: I cannot"):
         read_opinion(Reply(None, refusal="I cannot"))
     with pytest.raises(Unreadable, match="the judge refused: I cannot"):
         read_opinion(Reply(GOOD, refusal="I cannot"))
 
 
-def test_a_tool_call_is_no_verdict() -> None:
+def test_a_tool_call_is_not_a_verdict() -> None:
     with pytest.raises(Unreadable):
         read_opinion(Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)))
 
@@ -319,19 +319,25 @@ def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
     "finish_reason", ["length", "max_tokens", "content_filter", "error", "SAFETY"]
 )
 @pytest.mark.parametrize("text", [GOOD_WITH_CODE, BAD_WITH_CODE])
-def test_a_reply_that_its_model_did_not_end_is_no_verdict(finish_reason: str, text: str) -> None:
+def test_a_reply_that_its_model_did_not_end_is_not_a_verdict(finish_reason: str, text: str) -> None:
     for code in (None, CODE):
         with pytest.raises(Unreadable, match="cut off"):
             read_opinion(Reply(text, finish_reason=finish_reason), code)
 
 
-@pytest.mark.parametrize("finish_reason", [None, "stop", "end_turn", "eos", "tool_calls"])
+@pytest.mark.parametrize(
+    "finish_reason",
+    [
+        *(None, "stop", "end_turn", "eos", "tool_calls"),
+        *("stop_on_length", "errors", "length of it", "aborted"),
+    ],
+)
 def test_a_reply_that_its_model_ended_is_a_verdict(finish_reason: str | None) -> None:
     assert read_opinion(Reply(GOOD, finish_reason=finish_reason)) == YES
 
 
 @pytest.mark.parametrize("verdict", [GOOD, GOOD_WITH_CODE])
-def test_a_pass_inside_of_an_object_that_is_no_json_is_no_pass(verdict: str) -> None:
+def test_a_pass_inside_of_an_object_that_is_not_json_does_not_count(verdict: str) -> None:
     for text in (
         f"{{'pass': False, 'the candidate said': {verdict}}}",
         f'{{"pass": false, "pass": true, "quoted": {verdict}}}',

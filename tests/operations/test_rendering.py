@@ -46,7 +46,7 @@ def test_what_is_very_long_stays_as_it_is() -> None:
     assert pretty_json(text) is text
 
 
-def test_an_answer_tells_calls_and_refusals() -> None:
+def test_an_answer_shows_calls_and_refusals() -> None:
     reply = Reply("Hm.", (ToolCall("look", {"at": 1}), ToolCall("go", "{bad")), refusal="No.")
     assert answer_text(reply) == (
         'Hm.\n\ncall look {\n  "at": 1\n}\n\ncall go {bad\n\n[The candidate refused: No.]'
@@ -54,7 +54,7 @@ def test_an_answer_tells_calls_and_refusals() -> None:
     assert answer_text(Reply(None)) == "[The candidate gave an empty answer]"
 
 
-def test_an_answer_tells_why_there_is_no_more_of_it() -> None:
+def test_an_answer_shows_why_it_was_cut() -> None:
     cut = Reply('{"a": 1}', finish_reason="length")
     assert answer_text(cut) == '{\n  "a": 1\n}\n\n[The token limit cut the answer off here]'
     withheld = Reply(None, finish_reason="content_filter")

@@ -125,10 +125,10 @@ def test_a_judge_with_several_names_has_one_voice() -> None:
 def test_a_person_who_takes_a_label_back_has_no_word() -> None:
     (cell,) = cells_of(case(), judges=(JUDGE, Judge("other", "e2", "p1")))
 
-    def said(at: int, verdict: Word, person: str = "ada") -> Vote:
+    def person_vote(at: int, verdict: Word, person: str = "ada") -> Vote:
         return Vote(at, str(at), "e", person, verdict, None, human=True)
 
-    first, back, again = said(2, "pass"), said(3, "none"), said(4, "fail")
+    first, back, again = person_vote(2, "pass"), person_vote(3, "none"), person_vote(4, "fail")
     assert counted_votes(cell, [vote("e1"), first]) == [first, vote("e1")]
     assert not list(missing_judgements(cell, [vote("e1"), first]))
     # In whichever order they come: stores are merged.
@@ -136,7 +136,9 @@ def test_a_person_who_takes_a_label_back_has_no_word() -> None:
         assert counted_votes(cell, cast) == [vote("e1")]
         assert [judge.evaluator for judge, _ in missing_judgements(cell, cast) if judge] == ["e2"]
     assert counted_votes(cell, [first, back, again]) == [again]
-    assert counted_votes(cell, [first, back, said(5, "fail", "bob")]) == [said(5, "fail", "bob")]
+    assert counted_votes(cell, [first, back, person_vote(5, "fail", "bob")]) == [
+        person_vote(5, "fail", "bob")
+    ]
 
 
 def test_a_file_can_name_a_judge_by_any_of_its_names() -> None:
@@ -201,7 +203,7 @@ def test_answers_that_files_bring_are_not_asked() -> None:
     assert (plan.ask_count, plan.recorded_count) == (2, 1)
 
 
-def test_the_oldest_answer_of_all_that_count_is_told() -> None:
+def test_the_oldest_answer_of_all_that_count_is_reported() -> None:
     cells = cells_of(case("t1"), case("t2"), case("t3"))
     times = dict(zip((cell.questions[0] for cell in cells), (5, 3, 4), strict=True))
     plan = plan_of(cells, {id: [Sample(time, id, None)] for id, time in times.items()})
@@ -277,7 +279,7 @@ def test_a_case_without_an_evaluation_is_not_judged() -> None:
     assert plan_of(cells_of(case(evaluation=None))).judgements == []
 
 
-def test_a_case_that_is_not_judged_hinders_no_other_and_is_no_subject() -> None:
+def test_a_case_that_is_not_judged_does_not_block_others_and_is_not_a_subject() -> None:
     cells = cells_of(case("t1", None), case("t2"))
     samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
     plan = plan_of(cells, samples)
@@ -510,7 +512,7 @@ def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
         assert plan.votes == {"s": [] if count else stored["s"]}
 
 
-def test_votes_that_do_not_count_are_told_apart() -> None:
+def test_votes_that_do_not_count_are_distinguished() -> None:
     cells = cells_of(case("t1"), case("t2"))
     samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
     stored = {
@@ -550,7 +552,7 @@ def test_verdicts_that_are_repeated_are_those_from_before_the_run() -> None:
         assert plan.judge_count == count
 
 
-def test_a_vote_on_the_bound_counts_and_is_no_reason() -> None:
+def test_a_vote_on_the_bound_counts_and_is_not_a_reason() -> None:
     (cell,) = cells_of(case(), judges=(replace(JUDGE, times=2),))
     plan = Plan(cells=[cell])
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})

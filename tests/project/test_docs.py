@@ -30,27 +30,18 @@ WORDS = (
 )  # fmt: skip
 
 
-def test_the_page_of_commands_is_what_their_help_says() -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "tools.cli_docs"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=PROJECT,
+@pytest.mark.parametrize(
+    ("page", "arguments"),
+    [
+        ("docs/cli.md", ("-m", "tools.cli_docs")),
+        ("docs/browser.md", ("tools/browser_docs.py", "--print")),
+    ],
+)
+def test_a_generated_page_is_current(page: str, arguments: tuple[str, ...]) -> None:
+    generated = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, cwd=PROJECT
     ).stdout
-    page = (PROJECT / "docs/cli.md").read_text(encoding="utf-8")
-    assert page == made, "run 'make docs'"
-
-
-def test_the_tables_of_the_browser_are_its_keys() -> None:
-    made = subprocess.run(
-        [sys.executable, PROJECT / "tools/browser_docs.py", "--print"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
-    assert page == made, "run 'make docs'"
+    assert (PROJECT / page).read_text(encoding="utf-8") == generated, "run 'make docs'"
 
 
 def test_the_screens_of_the_browsers_page_stand_in_the_order_of_use() -> None:

@@ -111,7 +111,7 @@ def test_every_setting_of_a_check_is_described(check: Json) -> None:
     kind.read(arguments)
     checks = PAGE.partition("\n## Checks\n")[2].splitlines()
     row = next(line for line in checks if line[:1] == "|" and f"`{name}`" in line.split("|")[1])
-    assert [one for one in arguments._known if one != kind.main and f"`{one}" not in row] == []
+    assert [name for name in arguments._known if name != kind.main and f"`{name}" not in row] == []
 
 
 def rows_of_expressions() -> list[tuple[str, str]]:

@@ -78,7 +78,7 @@ def phrases_in(text: str) -> list[str]:
     return [f"'{match[0]}' -> '{better}'" for match, better in matches if match]
 
 
-def test_nothing_is_no_such_thing() -> None:
+def test_no_text_says_is_no() -> None:
     actual = [
         f"{path.relative_to(ROOT)}: {text}"
         for path in sorted(ROOT.rglob("*.py"))

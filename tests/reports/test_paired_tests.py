@@ -234,7 +234,7 @@ def test_the_known_error_of_a_clustered_difference() -> None:
         "all alike",
     ],
 )
-def test_a_change_is_told_with_the_interval_that_fits(
+def test_a_change_is_reported_with_the_interval_that_fits(
     files: list[FileSum], change: RateChange
 ) -> None:
     computed = change_of(files)

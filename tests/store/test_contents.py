@@ -87,7 +87,7 @@ def test_a_field_of_another_type_is_named(field: str, value: Any) -> None:
     ],
     ids=lambda text: text if len(text) < 60 else "long",
 )
-def test_what_is_no_content_is_named(content: str, words: str) -> None:
+def test_invalid_content_is_named(content: str, words: str) -> None:
     with pytest.raises(StoreError, match=words):
         decoded(content)
 
@@ -125,12 +125,12 @@ def test_a_text_is_never_taken_for_a_number_in_any_record() -> None:
 
 
 @pytest.mark.parametrize("value", [b"1", "1", None, 1.0, True, 2**62])
-def test_a_time_of_another_type_is_none(value: Any) -> None:
+def test_a_time_of_another_type_is_read_as_none(value: Any) -> None:
     with pytest.raises(StoreError, match="a time in it is not one"):
         as_time(value, "runs", "0" * 32)
 
 
 @pytest.mark.parametrize("value", [b"1", "1", float("inf"), float("nan"), True])
-def test_a_number_of_another_type_is_none(value: Any) -> None:
+def test_a_number_of_another_type_is_read_as_none(value: Any) -> None:
     with pytest.raises(StoreError, match="a number in it is not one"):
         as_number(value, "evaluations", "0" * 32)

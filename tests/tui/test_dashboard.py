@@ -30,7 +30,7 @@ from tests.tui.driving import drive, press, resized, screen, show_changes
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
 
 
-def told(pilot: Pilot[None]) -> list[str]:
+def dashboard_texts(pilot: Pilot[None]) -> list[str]:
     page = pilot.app.screen
     assert isinstance(page, RunsPage)
     return page.query_one("#dashboard", FittedView).text.splitlines()
@@ -147,13 +147,13 @@ def test_it_follows_the_store(workspace: Path) -> None:
         (workspace / "tests/new.md").write_text(NEW)
         await asyncio.to_thread(main, ["run", "--quiet"])
         await show_changes(pilot)
-        assert told(pilot)[0].startswith("passing now 62.5% of 8")
+        assert dashboard_texts(pilot)[0].startswith("passing now 62.5% of 8")
         await press(pilot, "enter")
         (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
         await asyncio.to_thread(main, ["run", "--quiet"])
         await show_changes(pilot)
         await press(pilot, "escape")
-        assert told(pilot)[0].startswith("passing now 70.0% of 10")
+        assert dashboard_texts(pilot)[0].startswith("passing now 70.0% of 10")
 
     drive(scenario)
 
@@ -162,8 +162,8 @@ def test_a_file_with_an_error_is_named(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("---\ntags: [\n---\n")
 
     async def scenario(pilot: Pilot[None]) -> None:
-        assert told(pilot)[0] == "passing now the workspace cannot be read"
-        assert told(pilot)[1].startswith("pending     error: tests/new.md:")
+        assert dashboard_texts(pilot)[0] == "passing now the workspace cannot be read"
+        assert dashboard_texts(pilot)[1].startswith("pending     error: tests/new.md:")
         assert not pilot.app.screen.query_one(".problem").display
 
     drive(scenario)
@@ -192,7 +192,7 @@ def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
         assert source.readings == 1
         await press(pilot, "escape")
         assert source.readings == 2
-        assert "ask for 2 answers" in told(pilot)[1]
+        assert "ask for 2 answers" in dashboard_texts(pilot)[1]
 
     drive(scenario, source=source, revision="@")
 

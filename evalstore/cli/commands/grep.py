@@ -8,6 +8,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.data_output import print_data
 from evalstore.errors import NO
 
 _MANY = 10_000
@@ -44,13 +45,7 @@ def grep(
         return True
 
     hits = operation(here(), pattern, (within,) if within else (), report)
-    if json:
-        output.document({"hits": hits})
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, {"hits": hits}, ["hits"])
-    else:
+    if not print_data({"hits": hits}, ["hits"], output_format, json=json):
         from evalstore.cli.render.search_hits import print_hits
 
         print_hits(hits)

@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.data_output import print_data
 from evalstore.errors import NO, OK, EvalstoreError
 from evalstore.planning.options import SelectionOptions
 
@@ -76,17 +77,13 @@ def diff(
         )
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
-    if json:
-        output.document(compared)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, compared, ["broke", "fixed", "changed", "new", "gone"])
-    elif name_only:
-        for file in _files(compared):
-            output.line(output.safe(file))
-    else:
-        print_diff(compared, answers=answers, stat=stat)
+    lists = ["broke", "fixed", "changed", "new", "gone"]
+    if not print_data(compared, lists, output_format, json=json):
+        if name_only:
+            for file in _files(compared):
+                output.line(output.safe(file))
+        else:
+            print_diff(compared, answers=answers, stat=stat)
     if ends_with:
         raise typer.Exit(ends_with)
 
@@ -177,13 +174,9 @@ def log(
     from evalstore.operations.log import log as operation
 
     runs = operation(here(), file, limit)
-    if json:
-        output.document(runs)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, runs, ["runs"])
-    elif not runs.entries:
+    if print_data(runs, ["runs"], output_format, json=json):
+        return
+    if not runs.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
         print_log(runs, oneline=oneline)
@@ -203,13 +196,9 @@ def _log_failures(
     # Without a limit people see the newest; a document has all.
     few = None if json or output_format != "table" or output.verbose else _FAILURES
     failures = operation(here(), file, limit or few)
-    if json:
-        output.document(failures)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, failures, ["failures"])
-    elif not failures.entries:
+    if print_data(failures, ["failures"], output_format, json=json):
+        return
+    if not failures.entries:
         output.talk("No call has failed.")
     else:
         print_failures(failures, oneline=oneline)

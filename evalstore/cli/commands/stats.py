@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
 from evalstore.display import interval_bar
 from evalstore.values import SPECIAL_TAGS
@@ -72,13 +73,7 @@ def stats(
     statistics = operation(
         here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
     )
-    if json:
-        output.document(statistics)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, statistics, ["groups"])
-    else:
+    if not print_data(statistics, ["groups"], output_format, json=json):
         print_stats(statistics)
 
 

@@ -14,6 +14,7 @@ import typer
 from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind, SelectionOptions
@@ -148,24 +149,25 @@ def ls(
 
     listing = list_things(here(), kind, selection, full=full)
     output.end_with(USAGE if listing.left_out else OK)
-    if json or (full and output_format == "table"):
-        output.document(listing)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, listing, [kind])
-    elif not listing.rows:
-        output.talk(f"There are no {kind}.")
-    else:
-        print_table(_table(listing))
-        if kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
-            for text in output.wrap(_UNKNOWN, output.width()):
-                output.talk(text)
-        if kind == "checks":
-            output.talk("'evalstore explain CHECK' shows settings and examples.")
+    as_json = json or (full and output_format == "table")
+    if not print_data(listing, [kind], output_format, json=as_json):
+        _print_listing(listing)
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)
+
+
+def _print_listing(listing: Listing) -> None:
+    """Print a list for people, with what it needs to be understood."""
+    if not listing.rows:
+        output.talk(f"There are no {listing.kind}.")
+        return
+    print_table(_table(listing))
+    if listing.kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
+        for text in output.wrap(_UNKNOWN, output.width()):
+            output.talk(text)
+    if listing.kind == "checks":
+        output.talk("'evalstore explain CHECK' shows settings and examples.")
 
 
 def _table(listing: Listing) -> Table:

@@ -76,6 +76,6 @@ def test_an_empty_text_has_no_parts() -> None:
         ([{"content": "a"}, {"role": "assistant", "content": "b"}], "ends with a fixed answer"),
     ],
 )
-def test_other_shapes_are_told(value: Any, message: str) -> None:
+def test_other_shapes_are_reported(value: Any, message: str) -> None:
     with pytest.raises(FileProblem, match=message):
         read_given(value)
