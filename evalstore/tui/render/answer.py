@@ -136,7 +136,7 @@ def _now() -> int:
 def compared_lines(
     first: AnswerView, second: AnswerView
 ) -> tuple[list[StyledLine], list[StyledLine]]:
-    """Two answers below the question, with the words marked that the other one does not have."""
+    """Show two answers below the question, with the words marked that differ."""
     differences = compare_side_by_side(first.answer, second.answer)
     is_marked = None not in (first.id, second.id)
     if first.answer and second.answer:

@@ -98,7 +98,7 @@ class AnswerPage(CaseActionsPage):
         self._texts: AnswerTexts | None = None
 
     def compose(self) -> ComposeResult:
-        """Two texts, of which mostly one is seen."""
+        """Lay out two texts, of which mostly one is seen."""
         yield self.title_line()
         yield self.problem_line()
         with Container(id="texts"):

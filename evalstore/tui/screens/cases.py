@@ -104,7 +104,7 @@ class CasesPage(CaseActionsPage):
     def __init__(
         self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
     ) -> None:
-        """With a file and its row the cursor begins there."""
+        """Place the cursor on a row of a file, if there is one."""
         super().__init__()
         self.revision = revision
         self.listing = CaseListing(place)

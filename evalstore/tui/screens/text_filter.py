@@ -86,7 +86,7 @@ class TextFilter:
         self._line.display = not self.query.is_empty
 
     def remove(self) -> bool:
-        """Take the filter away; whether there was one, or its line was open."""
+        """Remove the filter; returns False if there was none and its line was closed."""
         line = self._line
         if not line.display and self.query.is_empty:
             return False

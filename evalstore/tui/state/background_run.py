@@ -35,7 +35,7 @@ class BackgroundRun(ProgressListener):
 
     @property
     def seconds(self) -> float:
-        """Seconds since it started."""
+        """Return the seconds since it started."""
         return time.monotonic() - self._started
 
     @property

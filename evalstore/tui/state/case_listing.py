@@ -22,7 +22,7 @@ class CaseListing:
     """The cases that are listed, in their order, with a line above each group."""
 
     def __init__(self, start: tuple[str, str] | None = None) -> None:
-        """With a file and its row the cursor begins there."""
+        """Place the cursor on a row of a file, if there is one."""
         self.cases: Cases | None = None
         self.filtered: FilteredCases | None = None
         self.lines: list[CaseRow | CaseGroup] = []

@@ -36,7 +36,7 @@ class WorkspaceSource:
     def __init__(
         self, location: Location, *, offline: bool = False, max_cost: float | None = None
     ) -> None:
-        """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
+        """Start runs `offline` if it is set, at a cost of at most `max_cost`, if there is one."""
         self.workspace = Workspace.at(location)
         self.offline = offline
         self.max_cost = max_cost

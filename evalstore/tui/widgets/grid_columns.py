@@ -115,13 +115,13 @@ def _head(column: Column, reserved: int) -> str:
 
 
 def _narrow(column: Column) -> int:
-    """Return how narrow it may become."""
+    """Return the least width of a column."""
     width = column.least or column.width
     return min(width, _wide(column, width)) if column.grows else width
 
 
 def _wide(column: Column, room: int) -> int:
-    """Return how wide it wants to be."""
+    """Return the greatest useful width of a column; one without a limit takes the `room`."""
     if not column.grows:
         return column.width
     return max(column.most, len(column.title)) if column.most else room
