@@ -45,7 +45,7 @@ Stamp = tuple[int, int, int, int]
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """The size, times and inode of a file, which identify its state."""
+    """Return the size, times and inode of a file, which identify its state."""
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -65,7 +65,7 @@ class IndexEntry:
 
 
 def is_settled(stamp: Stamp, read_at: int) -> bool:
-    """Whether any change of a file since it was read at that time changes its stamp."""
+    """Return whether any change of a file since it was read at that time changes its stamp."""
     return max(stamp[1], stamp[2]) + GRAIN < read_at
 
 
@@ -108,7 +108,7 @@ class Index:
         return index if index.is_sound(depends) else cls()
 
     def is_sound(self, depends: list[Any]) -> bool:
-        """Whether all values have the types that this program writes."""
+        """Return whether all values have the types that this program writes."""
         return (
             all(type(depend) is dict for depend in depends)
             and all(type(schema) is str for schema in self.schemas)
@@ -172,7 +172,7 @@ Seen = tuple[str, int, int, int, int]
 def scan(
     folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
 ) -> Iterator[tuple[str, list[Seen]]]:
-    """The files of a folder and of all folders below it.
+    """Yield the files of a folder and of all folders below it.
 
     Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
     Folders are opened by descriptor, which is faster. The paths of files that are links are

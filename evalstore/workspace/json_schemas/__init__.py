@@ -23,7 +23,7 @@ class FileSchema(NamedTuple):
     body: Callable[[], dict[str, Json]]
 
     def schema(self) -> dict[str, Json]:
-        """The whole schema."""
+        """Return the whole schema."""
         return {"$schema": DIALECT, "title": f"evalstore: {self.title}", **self.body()}
 
 
@@ -40,5 +40,5 @@ SCHEMAS = {
 
 
 def file_name(kind: str) -> str:
-    """The name of the file with the schema of a kind."""
+    """Return the name of the file with the schema of a kind."""
     return f"{kind}.schema.json"

@@ -134,10 +134,10 @@ _TEST: dict[str, Schema] = {
 
 
 def frontmatter() -> Schema:
-    """The schema of the frontmatter of test files."""
+    """Return the schema of the frontmatter of test files."""
     return mapping(TEST_FIELDS, _TEST)
 
 
 def prompt() -> Schema:
-    """The schema of the frontmatter of prompts."""
+    """Return the schema of the frontmatter of prompts."""
     return mapping(PROMPT_FIELDS, _COMMON)

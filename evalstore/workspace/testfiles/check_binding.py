@@ -71,7 +71,7 @@ class CheckTemplates:
     def fill(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> BoundChecks:
-        """The checks for a row and its conversations; raises `FileProblem`."""
+        """Fill the checks for a row and its conversations; raises `FileProblem`."""
         own: list[Json] = []
         group: list[Json] = []
         for template in self._templates:
@@ -117,7 +117,7 @@ class _CheckTemplate:
         """The check for every row, if it is fixed and has been read."""
 
     def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
-        """The names in the expression other than those of the answer; problems go to `filler`."""
+        """Return the expression's names but those of the answer; problems go to `filler`."""
         expression = read_check(self._given, self._line)["expression"]
         names = tuple(name for name in names_in(expression) if name not in OF_EXPRESSIONS)
         for name in names:
@@ -131,7 +131,7 @@ class _CheckTemplate:
     def bind_row(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
-        """The check for one row and its conversations; raises `FileProblem`."""
+        """Bind the check to one row and its conversations; raises `FileProblem`."""
         is_code = self.type == python.NAME
         check = self._read(row, project) if is_code or not self._deferred else {}
         code = bind_code(check, self.scope, row, self._columns, shapes) if is_code else {}
@@ -148,7 +148,7 @@ class _CheckTemplate:
     def _references(
         self, check: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
-        """The values of the row and the places of named answers that the check needs later."""
+        """Return the row's values and the places of named answers that the check needs later."""
         used, later_names = self._mentioned(check, row)
         try:
             values = _values(used, row)
@@ -158,7 +158,7 @@ class _CheckTemplate:
         return {**({"values": values} if values else {}), **({"turns": turns} if turns else {})}
 
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
-        """The check with the values of a row, in canonical form."""
+        """Read the check with the values of a row, in canonical form."""
         if self._own_texts is None:
             check = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
         else:
@@ -178,7 +178,7 @@ class _CheckTemplate:
         return check
 
     def _defer(self, row: RowValues) -> dict[str, Json]:
-        """The stored form of a check that mentions the answer, with the values of a row."""
+        """Return the stored form of a check that mentions the answer, with the values of a row."""
         kind = find_kind(self.type)
         assert kind is not None
         values = _values_of(self._texts, row)
@@ -204,7 +204,7 @@ class _CheckTemplate:
     def _mentioned(
         self, check: Mapping[str, Json], row: RowValues
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """The names that the check needs later: those with a value of the row, and others."""
+        """Split the names that the check needs later: those with a value of the row, and others."""
         if self._deferred:
             mentioned = frozenset(name for _, text in self._deferred for name in text.names)
             return mentioned - self._later, mentioned & self._later
@@ -215,7 +215,7 @@ class _CheckTemplate:
         return used, names & self._later
 
     def _turns(self, names: Collection[str], shapes: Sequence[AnswerNames]) -> dict[str, Json]:
-        """The places of these answers: the number of a turn, or pairs with a session."""
+        """Return the places of these answers: the number of a turn, or pairs with a session."""
         turns_by_name: dict[str, Json] = {}
         several = len(shapes) > 1
         for name in sorted(names):
@@ -242,7 +242,7 @@ def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[
 def _in_own_settings(
     definition: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
 ) -> list[tuple[Place, Template]] | None:
-    """The texts by their places in the check's own settings.
+    """Return the texts by their places in the check's own settings.
 
     None when one is in a setting that all checks have; the check is then read for each row.
     """
@@ -270,7 +270,7 @@ def _used_of_item(expression: str) -> frozenset[str]:
 
 
 def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
-    """The values of a row by name; of a row of data, those that are used."""
+    """Return the values of a row by name; of a row of data, those that are used."""
     values: dict[str, Json] = {}
     for name in sorted(names):
         if row.item is None or name in row.values or not name.startswith(ITEM):
