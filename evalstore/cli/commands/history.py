@@ -106,7 +106,7 @@ def _one_model(models: tuple[str, ...]) -> str:
 
 
 def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
-    """Revisions and paths: `A..B` is two revisions; the arguments after `--` are paths."""
+    """Split arguments into revisions and paths: `A..B` is two revisions, paths follow `--`."""
     from evalstore.planning.open_project import open_workspace
 
     paths: list[str] = []

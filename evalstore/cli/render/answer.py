@@ -74,7 +74,7 @@ def print_explanation(explanation: VerdictExplanation) -> None:
 
 
 def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:
-    """A case, with the name of its system prompt when it has several."""
+    """Return the place of a case, with the name of its system prompt when it has several."""
     name = case_name(place.file, place.row, place.prompt)
     verdict = (StyledSpan(f"  {place.word}", place.word),) if with_verdict else ()
     return StyledLine((StyledSpan(output.safe(name)), *verdict))

@@ -38,7 +38,7 @@ def _paragraph(text: str) -> None:
 
 
 def _without_markup(text: str) -> str:
-    """A text without Markdown's links and backticks."""
+    """Remove Markdown's links and backticks from a text."""
     text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
     return re.sub(r"`(\".*?\")`", r"\1", text).replace("`", "'")
 

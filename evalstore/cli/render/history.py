@@ -80,7 +80,7 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
 
 
 def print_failures(log: FailureLog, *, oneline: bool) -> None:
-    """Failures for people, with each hint once below them."""
+    """Print failures, with each hint once below them."""
     now = time.time_ns() // 1000
     hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
@@ -113,7 +113,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
 
 
 def print_log(log: Log, *, oneline: bool) -> None:
-    """Runs for people."""
+    """Print runs as a table."""
     now = time.time_ns() // 1000
     for number, entry in enumerate(log.entries):
         run = entry.run

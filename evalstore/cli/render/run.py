@@ -148,7 +148,7 @@ def _print_cut(count: int) -> None:
 def _place(
     file: str, row: str, prompt: str | None, prompts: dict[str, dict[str | None, str]]
 ) -> str:
-    """A case, with its system prompt when its file has several."""
+    """Return the place of a case, with its system prompt when its file has several."""
     return output.safe(case_name(file, row, prompts.get(file, {}).get(prompt)))
 
 
@@ -251,7 +251,7 @@ _MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
 
 
 def _how_to_complete(report: RunReport) -> str:
-    """What the user can do to complete an incomplete run."""
+    """Explain how to complete an incomplete run."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
         waiting = "model" if report.untrusted[0].runs else "checks"

@@ -36,7 +36,7 @@ _TIMES = ("started", "ended", "at")
 def print_shown(
     item: ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement,
 ) -> None:
-    """A stored thing for people, in the way of its kind."""
+    """Print a stored object in the layout of its kind."""
     if isinstance(item, ShownItem):
         _PRINTERS.get(item.kind, _print_anything)(item)
         return
@@ -104,7 +104,7 @@ def _print_results(item: ShownItem) -> None:
 
 
 def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
-    """The cases of a run that were asked with several system prompts."""
+    """Return the cases of a run that were asked with several system prompts."""
     seen: dict[tuple[str, str], set[str | None]] = {}
     for result in results:
         seen.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
@@ -215,7 +215,7 @@ def _print_file(item: ShownItem) -> None:
 
 
 def _print_anything(item: ShownItem) -> None:
-    """The fields of a thing, long texts as blocks."""
+    """Print the fields of an object, long texts as blocks."""
     _heading(item.kind, item.id)
     _print_fields(item.content, "  ")
     _print_fields(item.related, "")
@@ -257,7 +257,7 @@ def _ago(microseconds: int) -> str:
 
 
 def _place(file: str, row: str, prompt: str | None = None) -> str:
-    """A case, with the name of its system prompt when it has several."""
+    """Return the place of a case, with the name of its system prompt when it has several."""
     return output.safe(case_name(file, row, prompt))
 
 
@@ -273,7 +273,7 @@ def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
 
 
 def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
-    """A conversation without the candidate's answers."""
+    """Print a conversation without the candidate's answers."""
     for message in messages:
         text = "(filled by the candidate)" if message.filled else text_of(message.parts)
         _block(message.role, text, indent)
