@@ -36,7 +36,7 @@ class CostlyTemplate(Exception):  # noqa: N818 - it is handled, never shown
 
 
 def _is_quick(operator: str, left: Any, right: Any) -> bool:
-    """Whether an operation has a small result: on numbers, or on a text with small fields."""
+    """Return whether an operation has a small result: on numbers, or a text with small fields."""
     if isinstance(left, int | float) and isinstance(right, int | float):
         return operator != "**"
     from evalstore.files.template_complexity import FIELDS
@@ -46,7 +46,7 @@ def _is_quick(operator: str, left: Any, right: Any) -> bool:
 
 @cache
 def environment() -> SandboxedEnvironment:
-    """The one environment in which templates are read and rendered."""
+    """Return the environment in which all templates are read and rendered."""
     from jinja2 import StrictUndefined
     from jinja2.exceptions import SecurityError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -55,7 +55,7 @@ def environment() -> SandboxedEnvironment:
         intercepted_binops = frozenset(["*", "**", "%"])
 
         def getattr(self, obj: Any, attribute: str) -> Any:
-            """A value of a row of data; its methods only where no column has that name."""
+            """Return a value of a row of data; its methods only where no column has that name."""
             if isinstance(obj, DataItem) and attribute in columns_of(obj).known:
                 missing = self.undefined(obj=obj, name=attribute)
                 return obj.get(attribute, missing)
@@ -102,7 +102,7 @@ def environment() -> SandboxedEnvironment:
 
 
 def show(value: Any) -> Any:
-    """Text as it is, anything else as JSON; an undefined value raises when it is printed."""
+    """Return a text unchanged, anything else as JSON; an undefined value raises when printed."""
     if isinstance(value, str):
         return value
     from jinja2 import Undefined
@@ -113,7 +113,7 @@ def show(value: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as plain JSON, with lists for generators; raises `TypeError` for anything else.
+    """Convert a value to plain JSON, generators to lists; raises `TypeError` for anything else.
 
     The text of another Python object can have a memory address in it.
     """
@@ -130,5 +130,5 @@ def plain_value(value: Any) -> Any:
 
 
 def is_global(name: str) -> bool:
-    """Whether Jinja itself has a function of this name."""
+    """Return whether Jinja itself has a function of this name."""
     return name in environment().globals
