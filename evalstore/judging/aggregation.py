@@ -23,7 +23,7 @@ class JudgedSession(NamedTuple):
 
 
 def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> JudgedSession:
-    """One verdict from several: `majority`, `all`, `any`, or `>= t` of the mean score.
+    """Combine verdicts to one: `majority`, `all`, `any`, or `>= t` of the mean score.
 
     A vote without a score counts 1 for a pass and 0 for a fail. The result is a pass only if at
     least one vote is. Combining a single verdict with its score does not change it.
@@ -51,14 +51,14 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
 
 
 def _known(verdict: Verdict, score: float | None) -> float | None:
-    """The score of a vote in a mean; None when it is undecided."""
+    """Return the score of a vote in a mean; None when it is undecided."""
     if score is not None:
         return score
     return {"pass": 1.0, "fail": 0.0}.get(verdict)
 
 
 def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Verdict:
-    """The verdict by a bound of the mean; undecided if it depends on undecided votes."""
+    """Compare the mean with a bound; undecided if that depends on undecided votes."""
     low, high = [], []
     for verdict, score in votes:
         is_open = verdict == "undecided"
@@ -72,14 +72,14 @@ def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Ver
 
 
 def _reaches(scores: list[float], least: float) -> bool:
-    """Whether the mean reaches a bound, up to the rounding of floats (0.1, 0.2, 0.3 reach 0.2)."""
+    """Return whether the mean reaches a bound, up to rounding (0.1, 0.2, 0.3 reach 0.2)."""
     return math.fsum(scores) / len(scores) >= least - _ROUNDING
 
 
 def judge_session(
     votes: Sequence[Vote], judged_by: Collection[str], checks: str, rule: str = "majority"
 ) -> JudgedSession:
-    """The verdict on one session.
+    """Combine the votes on one session to its verdict.
 
     The majority of people decides. Without votes of people the checks decide, unless they leave
     the verdict to the models (`wants_models`). Models that are always asked cannot overrule
@@ -96,7 +96,7 @@ def judge_session(
 
 
 def wants_models(judged_by: Collection[str], checked: Word) -> bool:
-    """Whether models judge an answer with this verdict of the checks.
+    """Return whether models judge an answer with this verdict of the checks.
 
     They judge answers that passed; with `on_fail` those that failed; with `always` all.
     """

@@ -52,26 +52,26 @@ class ReplyForm(Protocol):
 
     @property
     def strictest(self) -> Mode:
-        """The strictest structured output that can be requested."""
+        """Return the strictest structured output that can be requested."""
 
     def words(self, code: str | None) -> str:
-        """The instructions that are appended to the prompt; empty when the prompt has them.
+        """Return the instructions that are appended to the prompt; empty when the prompt has them.
 
         `code` must be in a verdict; None with structured output.
         """
 
     def again(self, code: str | None) -> str:
-        """The instructions after an unreadable reply."""
+        """Return the instructions after an unreadable reply."""
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """What a judge says; raises `Unreadable`."""
+        """Read a judge's verdict from its reply; raises `Unreadable`."""
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """The result when no reply of the judge can be read."""
+        """Return the result when no reply of the judge can be read."""
 
 
 def form_of(checks: Iterable[Mapping[str, Json]]) -> ReplyForm:
-    """The format of replies for the checks of an evaluation version."""
+    """Return the format of replies for the checks of an evaluation version."""
     check = judge_of(checks)
     if check is not None and "choices" in check:
         return Choices(check)
@@ -79,7 +79,7 @@ def form_of(checks: Iterable[Mapping[str, Json]]) -> ReplyForm:
 
 
 def tell(messages: tuple[OutgoingMessage, ...], words: str) -> tuple[OutgoingMessage, ...]:
-    """The messages of a prompt with these words at their end."""
+    """Append an instruction to the messages of a prompt."""
     if not words:
         return messages
     *before, last = messages
@@ -93,19 +93,19 @@ class Verdicts:
     strictest: Mode = "schema"
 
     def words(self, code: str | None) -> str:
-        """The code that the verdict must have."""
+        """Return the request for the code in the verdict; empty without a code."""
         return ask_for_code(code) if code else ""
 
     def again(self, code: str | None) -> str:
-        """The object alone."""
+        """Return the request for the object alone."""
         return ask_again_with(code) if code else AGAIN
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """What a judge says; raises `Unreadable`."""
+        """Read a judge's verdict from its reply; raises `Unreadable`."""
         return read_opinion(reply, code)
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """The verdict stays open."""
+        """Return an undecided result."""
         return unreadable_opinion(reply, reason)
 
 
@@ -116,7 +116,7 @@ class _ByCheck:
     check: Mapping[str, Json]
 
     def _opinion(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
-        """The result with this label and score, which is converted to a share of its scale."""
+        """Return the result with this label and score, converted to a share of its scale."""
         required = self.check.get("pass", ">= 1")
         if isinstance(required, list):
             passed = label in required
@@ -139,7 +139,7 @@ class _ByCheck:
         return min(max((score - low) / (high - low), 0.0), 1.0)
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """The verdict is undecided; or a fail with the lowest score, if the check says so."""
+        """Return an undecided result; or a fail with the lowest score, if the check says so."""
         opinion = unreadable_opinion(reply, reason)
         if self.check.get("invalid") != "lowest":
             return opinion
@@ -156,23 +156,23 @@ class Choices(_ByCheck):
 
     @property
     def strictest(self) -> Mode:
-        """Structured output is not used."""
+        """Return `text`: structured output is not used."""
         return "text"
 
     def words(self, code: str | None) -> str:
-        """The position of the choice, and the choices."""
+        """Return the request for a choice, with its position and the choices."""
         instruction = _HOW[self.check.get("answer", "cot_classify")]
         return _WHATEVER + instruction.format(self._listed())
 
     def again(self, code: str | None) -> str:
-        """The choice alone."""
+        """Return the request for the choice alone."""
         return _HOW["classify"].format(self._listed())
 
     def _listed(self) -> str:
         return ", ".join(f'"{choice}"' for choice in self.check["choices"])
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """The choice that the judge has made; raises `Unreadable`."""
+        """Read the choice that the judge has made; raises `Unreadable`."""
         text = without_thinking(finished_text(reply))
         check = self.check
         choice = find_choice(
@@ -192,19 +192,19 @@ class Scores(_ByCheck):
 
     @property
     def strictest(self) -> Mode:
-        """A JSON object for a path; text for a pattern."""
+        """Return `json` for a path, `text` for a pattern."""
         return "json" if "json" in self.check["parser"] else "text"
 
     def words(self, code: str | None) -> str:
-        """The instruction to answer with JSON for a path; empty for a pattern."""
+        """Return the request for JSON for a path; empty for a pattern."""
         return "Answer with one JSON object and nothing else." if self.strictest == "json" else ""
 
     def again(self, code: str | None) -> str:
-        """The same once more."""
+        """Return the same request once more."""
         return self.words(code) or "Answer once more, exactly in the form that was asked for."
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """The score that the judge gives; raises `Unreadable`."""
+        """Read the score that the judge gives; raises `Unreadable`."""
         value = self._found(without_thinking(finished_text(reply)))
         if "scores" in self.check:
             label = as_text(value).strip()

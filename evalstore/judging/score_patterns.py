@@ -35,7 +35,7 @@ _SENTENCE = re.compile(r"[.!?]\s|\n")
 
 
 def captured(pattern: str, method: str, text: str, highest: float | None = None) -> str:
-    """What the first group of a pattern captures in a reply; raises `Unreadable`.
+    """Return the text of a pattern's first group in a reply; raises `Unreadable`.
 
     It must not be a piece of a longer number or word, nor on another scale than one that ends
     at `highest`. With the method `last` the pattern may match often, if it always captures the
@@ -55,7 +55,7 @@ def captured(pattern: str, method: str, text: str, highest: float | None = None)
 
 
 def number(value: Json, *, is_json: bool) -> float | None:
-    """A value as a score: a number, true or false, or the text of a number that was captured."""
+    """Convert a value, or the text of a number that a pattern captured, to a finite score."""
     if isinstance(value, str) and not is_json:
         try:
             value = float(value)
@@ -70,7 +70,7 @@ def number(value: Json, *, is_json: bool) -> float | None:
 
 
 def _matches(pattern: str, method: str, text: str) -> list[regex.Match[str]]:
-    """All matches with the method `last`; with any other the one where it looks."""
+    """Find all matches with the method `last`; with any other the one where it looks."""
     expression = compiled(pattern)
     try:
         if method == "last":
@@ -87,7 +87,7 @@ def _comparable(value: str | None) -> str | float | None:
 
 
 def _is_piece(match: regex.Match[str], text: str, highest: float | None) -> bool:
-    """Whether the first group has captured a piece of a number or word, or of another scale."""
+    """Return whether the first group is a piece of a number or word, or on another scale."""
     start, end = match.span(1)
     value = text[start:end]
     if value[:1].isalnum() and _PIECE_BEFORE.search(text, max(0, start - 2), start):
@@ -104,7 +104,7 @@ def _is_piece(match: regex.Match[str], text: str, highest: float | None) -> bool
 
 
 def _is_reported(match: regex.Match[str], text: str) -> bool:
-    """Whether a match is denied or somebody else's: by the sentence around it or a quotation."""
+    """Return whether a match is denied or reported: by the sentence around it or a quotation."""
     before, behind = text[: match.start()], text[match.end() :].partition("\n")[0]
     if _REPORTED.search(_SENTENCE.split(before)[-1]) or _IS_WHAT.match(behind):
         return True
