@@ -66,7 +66,7 @@ class Answer:
 
 
 def answer_from(view: AnswerView) -> Answer:
-    """The answer that a view shows."""
+    """Convert the answer that a view shows."""
     return Answer(
         session=view.id,
         file=view.file,
