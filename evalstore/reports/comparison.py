@@ -45,7 +45,7 @@ class Comparison:
 
     @property
     def flips(self) -> list[Pair]:
-        """Pairs with another verdict or another answer."""
+        """Return the pairs with another verdict or another answer."""
         return [*self.broke, *self.fixed, *self.changed]
 
     @property

@@ -62,7 +62,7 @@ class LveTest:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the values in a row."""
+        """Return the names of the values in a row."""
         return (*self.parameters, *self.model_columns)
 
 

@@ -40,7 +40,7 @@ class LveTurn:
 
     @property
     def is_filled(self) -> bool:
-        """Whether the model fills it."""
+        """Return whether the model fills it."""
         return self.role == "assistant" and self.content is None
 
 

@@ -215,7 +215,7 @@ class _Reader:
 
     @property
     def _place(self) -> str:
-        """The path of the test without suffix."""
+        """Return the path of the test without suffix."""
         return f"tests/{self.name}"
 
     def _add_files(self, test: bytes, data: bytes | None, judging: LveJudging) -> None:

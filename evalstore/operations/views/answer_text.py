@@ -126,7 +126,7 @@ def _check_lines(
     colour: str,
     signs: Mapping[str, str],
 ) -> Iterator[StyledLine]:
-    """Checks as a list in YAML, the result of each in a comment below it."""
+    """Yield the checks as a list in YAML, the result of each in a comment below it."""
     left = list(results)
     for check in checks:
         for number, line in enumerate(text_lines(check.text, colour, 2)):

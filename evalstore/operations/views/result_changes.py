@@ -160,7 +160,7 @@ def _reader(store: Store, project: Project | None) -> VersionReader:
 
 
 def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
-    """Another answer to the same question, or another judgement of the same answer."""
+    """Yield another answer to the same question, or another judgement of the same answer."""
     if was.result.sessions == now.result.sessions:
         yield ResultChange(_other_judgement(store, was, now))
         return
