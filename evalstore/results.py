@@ -34,7 +34,7 @@ class Session:
 
     @property
     def answer(self) -> Reply:
-        """The last turn."""
+        """Return the answer of the last turn."""
         return self.turns[-1]
 
 
@@ -133,18 +133,18 @@ class Result:
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The test version of each conversation; one that is held often stands there often."""
+        """Return the test version of each conversation; it repeats for one that is held often."""
         return self.conversations or (self.test,)
 
     @property
     def is_missing(self) -> bool:
-        """Whether an answer or a judgement is missing."""
+        """Return whether an answer or a judgement is missing."""
         return self.verdict is None and (
             self.evaluation is not None or len(self.sessions) < self.wanted
         )
 
     @property
     def word(self) -> str | None:
-        """The verdict, `pending` or `no reply`; None for an answered case that nothing judges."""
+        """Return the verdict, `pending` or `no reply`; None for an answer that nothing judges."""
         missing = "no reply" if self.has_failed else "pending"
         return self.verdict or (missing if self.is_missing else None)
