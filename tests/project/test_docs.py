@@ -17,7 +17,7 @@ from evalstore.workspace.json_schemas import SCHEMAS, file_name
 from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings
 from evalstore.workspace.settings_reader import read_settings
 from tests.project.page_sessions import BLOCK
-from tests.project.test_wording import texts_of
+from tests.project.test_wording import read_module
 from tools.browser_docs import IN_ORDER_OF_USE, screens_in_order
 from tools.contents import DOCS, LONG, anchors, headings, pages, with_contents
 
@@ -186,7 +186,7 @@ def test_the_errors_of_the_page_of_troubles_are_those_of_the_program() -> None:
     headings = re.findall(r"^### (.*`.*)$", page, re.MULTILINE)
     quoted = [text for heading in headings for text in re.findall("`([^`]+)`", heading)]
     quoted += re.findall(r"^\| `([^`]*…[^`]*)`", page, re.MULTILINE)
-    source = "\n".join(text for path in PACKAGE.rglob("*.py") for text in texts_of(path))
+    source = "\n".join(text for path in PACKAGE.rglob("*.py") for text in read_module(path).texts)
     source += "\n".join(session for _, _, session in BLOCK.findall(page))
     fragments = [part.strip() for text in quoted for part in text.split("…") if part.strip()]
     assert len(fragments) > 15
