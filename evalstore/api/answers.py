@@ -72,8 +72,8 @@ def answer_from(view: AnswerView) -> Answer:
         file=view.file,
         row=view.row,
         text=view.answer,
-        conversation=view.said,
-        judgements=tuple(map(_judgement_from, view.opinions)),
+        conversation=view.conversation,
+        judgements=tuple(map(_judgement_from, view.judgements)),
         failures=view.failures,
         facts=view.facts,
     )

@@ -43,7 +43,7 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
         print_lines((_place(place, with_verdict=several) for place in view.places), columns)
     is_judged = any(shown_place.is_judged for shown_place in view.places)
     print_lines(missing_lines(view, is_judged=is_judged), columns)
-    for judgement in view.opinions:
+    for judgement in view.judgements:
         row = view.rows.get(judgement.id, "")
         print_lines(judgement_lines(judgement, now, signs={}, row=row), columns)
     output.line()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
-from evalstore.operations.views.labels import LabelIndex, read_opinions
+from evalstore.operations.views.labels import LabelIndex, read_labels
 from evalstore.planning.open_project import (
     open_catalogue,
     open_project,
@@ -98,7 +98,7 @@ class Cases:
     models: tuple[str, ...]
     """The candidates by name; recorded answers come last."""
     rows: Sequence[CaseRow]
-    said: LabelIndex = field(default_factory=LabelIndex)
+    labels: LabelIndex = field(default_factory=LabelIndex)
     """The labels of people on the answers."""
     labelled: frozenset[str] = frozenset()
     """The candidates whose answers have labels."""
@@ -193,7 +193,7 @@ def _arranged(
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
-    labels = read_opinions(project.store)
+    labels = read_labels(project.store)
     labelled: set[str] = set()
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}

@@ -68,7 +68,7 @@ def _explain_now(
         )
         plan = make_plan(project, selection)
         cells = [as_result(each) for each in compute_results(plan, project.settings.verdict)]
-        _require_one(case, cells)
+        _require_single_case(case, cells)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)
 
@@ -90,7 +90,7 @@ def _find_cells(
         rows = None if row is None else {row}
         cells = _read(store, path, leaf, rows)
         if cells:
-            _require_one(case, cells)
+            _require_single_case(case, cells)
             return run, cells
     where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
     raise RevisionError(
@@ -120,7 +120,7 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     return target.path, target.row
 
 
-def _require_one(case: str, cells: Iterable[Result]) -> None:
+def _require_single_case(case: str, cells: Iterable[Result]) -> None:
     """Raise `EvalstoreError` when the results belong to several cases."""
     places = dict.fromkeys((cell.file, cell.row) for cell in cells)
     if len(places) > 1:

@@ -35,7 +35,7 @@ class RunRequest:
     """A run that is requested in the browser, with the options of the command line."""
 
     title: str
-    wanted: SelectionOptions = field(default_factory=SelectionOptions)
+    selection: SelectionOptions = field(default_factory=SelectionOptions)
     judge_only: bool = False
     before: tuple[Result, ...] = ()
     """The previous results of the cases to judge again."""
@@ -130,7 +130,7 @@ def plan(
     location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
     """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
-    selection = replace(request.wanted, offline=offline)
+    selection = replace(request.selection, offline=offline)
     status, agreed = offer_run(location, selection, judge_only=request.judge_only)
     settled = open_workspace(location).settings.max_cost
     return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
@@ -152,7 +152,7 @@ def carry_out(
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    report = run(location, replace(request.wanted, offline=offline), options, listener)
+    report = run(location, replace(request.selection, offline=offline), options, listener)
     return _ended(location, request, report)
 
 

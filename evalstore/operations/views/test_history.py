@@ -142,15 +142,15 @@ def _kind(part: str) -> str:
 def _candidates(was: VersionSpan, now: VersionSpan) -> Iterator[str]:
     """Yield messages about the changes of the candidates of this case."""
     here = {result.model for result in (*was.results, *now.results)}
-    for id in sorted({*was.asked, *now.asked} & here):
-        if id not in was.asked:
+    for id in sorted({*was.candidates, *now.candidates} & here):
+        if id not in was.candidates:
             yield f"{id} is new"
-        elif id not in now.asked:
+        elif id not in now.candidates:
             yield f"{id} is gone"
-        elif was.asked[id][0] != now.asked[id][0]:
+        elif was.candidates[id][0] != now.candidates[id][0]:
             yield f"the model of {id} changed"
-        elif was.asked[id][1] != now.asked[id][1]:
-            yield f"temperature of {id}: {was.asked[id][1]} -> {now.asked[id][1]}"
+        elif was.candidates[id][1] != now.candidates[id][1]:
+            yield f"temperature of {id}: {was.candidates[id][1]} -> {now.candidates[id][1]}"
 
 
 _ByModel = dict[str, tuple[str, ...]]

@@ -224,8 +224,8 @@ class ComparePage(CaseActionsPage):
         def read() -> list[StyledLine]:
             feedback = self.source.feedback(evaluations)
             answers = self.source.answers([id for id in sessions if id])
-            asked = self.source.last_asked(tests)
-            question = next((asked[id] for id in tests if id in asked), "")
+            messages = self.source.last_user_messages(tests)
+            question = next((messages[id] for id in tests if id in messages), "")
             return list(pair_lines(diff, pair, feedback, answers, question, history=history))
 
         def show(lines: list[StyledLine]) -> None:

@@ -95,11 +95,11 @@ class WorkspaceSource:
 
         return diff.read_answers(self.location, sessions)
 
-    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
+    def last_user_messages(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""
         from evalstore.operations.views import last_messages
 
-        return last_messages.last_asked(self.location, tests)
+        return last_messages.last_user_messages(self.location, tests)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """Return the statistics of a run for each of these groupings."""

@@ -492,9 +492,14 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
     result = cases.cases(where, "@").rows[1].results[0]
     assert result
     small = answer.session_of(where, result.sessions[0], result)
-    said = (*small.said[:-1], replace(small.said[-1], text=text))
+    turns = (*small.conversation[:-1], replace(small.conversation[-1], text=text))
     medium = "some words in a line\n" * 200
-    view = {"now": replace(small, said=(*small.said[:-1], replace(small.said[-1], text=medium)))}
+    view = {
+        "now": replace(
+            small,
+            conversation=(*small.conversation[:-1], replace(small.conversation[-1], text=medium)),
+        )
+    }
 
     class Given(WorkspaceSource):
         def session(self, id: str, result: Result) -> AnswerView:
@@ -519,7 +524,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
         await press(pilot, "n", "enter")
         opened = max([await seconds_to_open() for _ in range(3)])
         scrolled = await seconds_to_scroll()
-        view["now"] = replace(small, said=said, answer=text)
+        view["now"] = replace(small, conversation=turns, answer=text)
         assert await seconds_to_open() < 10 * opened + 1
         assert await seconds_to_scroll() < 3 * scrolled + 0.1
         with mock.patch.object(pilot.app.screen, "notify") as notify:
