@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from evalstore.values import Json, Question, Reply, Usage, Verdict, Word
@@ -124,7 +124,7 @@ class Result:
     score: float | None
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
-    wanted: int = 1
+    required_answers: int = field(default=1, metadata={"json_name": "wanted"})
     """The number of answers required."""
     conversations: tuple[str, ...] = ()
     """The test versions of a case that is not one conversation held once; else empty."""
@@ -140,7 +140,7 @@ class Result:
     def is_missing(self) -> bool:
         """Return whether an answer or a judgement is missing."""
         return self.verdict is None and (
-            self.evaluation is not None or len(self.sessions) < self.wanted
+            self.evaluation is not None or len(self.sessions) < self.required_answers
         )
 
     @property

@@ -87,7 +87,8 @@ class JudgementQueue:
             counted = self._progress.plan.sessions[question]
             cells = self._progress.single_cells(question)
             due: dict[Subject, list[Cell]] = {
-                (id,): [cell for cell in cells if counted.index(id) < cell.wanted] for id in loaded
+                (id,): [cell for cell in cells if counted.index(id) < cell.required_answers]
+                for id in loaded
             }
             judgements += await self._judge_loaded(due, loaded)
             if not self._progress.is_asked(question):

@@ -50,12 +50,12 @@ class PlanProgress:
         """Questions whose answers are judged together with others."""
         self._cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
-        self._most_wanted: dict[str, int] = {}
+        self._most_required: dict[str, int] = {}
         """Question id -> the most answers that one of these cells needs."""
         for cell in plan.cells:
-            for question, _, count in cell.asked():
+            for question, _, count in cell.distinct_questions():
                 self._cells.setdefault(question, []).append(cell)
-                self._most_wanted[question] = max(count, self._most_wanted.get(question, 0))
+                self._most_required[question] = max(count, self._most_required.get(question, 0))
             if len(cell.questions) > 1:
                 self._grouped.update(cell.questions)
 
@@ -120,8 +120,8 @@ class PlanProgress:
 
     def cells_wanting_all(self, question: str) -> list[Cell]:
         """Return the cells among them that judge every answer."""
-        most = self._most_wanted[question]
-        return [cell for cell in self.single_cells(question) if cell.wanted == most]
+        most = self._most_required[question]
+        return [cell for cell in self.single_cells(question) if cell.required_answers == most]
 
     def add_answer(self, id: str, session: Session) -> None:
         """Keep a new session until the question has all its answers."""
@@ -134,12 +134,12 @@ class PlanProgress:
         """
         new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
         stored = len(self.plan.sessions.get(question, ()))
-        most = self._most_wanted[question]
+        most = self._most_required[question]
         oldest = [
             NewAnswer(cell, sample.id, self._answers[sample.id])
             for cell in self.single_cells(question)
-            if cell.wanted != most
-            for sample in new[: max(cell.wanted - stored, 0)]
+            if cell.required_answers != most
+            for sample in new[: max(cell.required_answers - stored, 0)]
         ]
         for sample in new:
             del self._answers[sample.id]

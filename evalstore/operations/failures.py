@@ -176,7 +176,7 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
     except EvalstoreError:
         return
     for cell in cells:
-        for id, number, _ in cell.asked():
+        for id, number, _ in cell.distinct_questions():
             question = ask_of(cell.case, cell.prompt, cell.candidate, number)
             yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
 

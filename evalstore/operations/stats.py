@@ -290,7 +290,7 @@ def _look(
             ]
             verdict = result.verdict
             attempts: list[tuple[Verdict, float | None]] = []
-            expected = max(1, result.wanted // max(1, len(case.tests)))
+            expected = max(1, result.required_answers // max(1, len(case.tests)))
             if keep.is_about_votes or expected > 1:
                 attempts = _by_attempt(case, votes, rule)
             if keep.is_about_votes:

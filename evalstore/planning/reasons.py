@@ -142,7 +142,7 @@ class Explainer:
             return Reason(ask.why, relative=ask.question_id)
         if ask.question_id in failed:
             return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
-        total = cell.wanted_of(ask.question_id)
+        total = cell.required_answers_of(ask.question_id)
         if ask.count < total:
             have = total - ask.count
             unit = "attempts" if total == cell.attempts else "answers"

@@ -37,7 +37,7 @@ class CellResult:
     def pending(self) -> bool:
         """Return whether an answer or a judgement is missing."""
         return self.verdict is None and (
-            self.cell.case.evaluation is not None or len(self.sessions) < self.cell.wanted
+            self.cell.case.evaluation is not None or len(self.sessions) < self.cell.required_answers
         )
 
     @property
@@ -58,7 +58,7 @@ def compute_results(
     for cell in plan.cells:
         answers = {
             question: _answers(question, most, plan, new_sessions)
-            for question, _, most in cell.asked()
+            for question, _, most in cell.distinct_questions()
         }
         sessions = [session for session_ids in answers.values() for session in session_ids]
         votes: list[Vote] = []
@@ -149,7 +149,7 @@ def _describe(result: CellResult) -> Json:
         cell.index,
         cell.prompt_number,
         cell.candidate.id,
-        cell.wanted,
+        cell.required_answers,
         result.verdict,
         result.score,
         result.sessions,
@@ -174,7 +174,7 @@ def as_result(result: CellResult) -> Result:
         score=result.score,
         sessions=result.sessions,
         evaluations=tuple(vote.id for vote in result.votes),
-        wanted=cell.wanted,
+        required_answers=cell.required_answers,
     )
 
 

@@ -292,7 +292,7 @@ class _Placer:
             tuple(id for attempt in counted for id in attempt.sessions),
             tuple(id for attempt in counted for id in attempt.evaluations),
             judged.verdict if judged else None,
-            wanted=sum(len(attempt.sessions) for attempt in counted),
+            required_answers=sum(len(attempt.sessions) for attempt in counted),
         )
 
     def _began(self, attempt: _Attempt) -> int:

@@ -227,7 +227,9 @@ def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
 
 def _verdicts(store: Store, records: Sequence[JudgedResult]) -> Iterator[Verdict]:
     """Yield the verdict of each record, or of each of its attempts if there are several."""
-    several = [record for record in records if record.result.wanted > len(record.result.tests)]
+    several = [
+        record for record in records if record.result.required_answers > len(record.result.tests)
+    ]
     ids = [id for record in several for id in record.result.evaluations]
     evaluations = store.find_evaluations(ids)
     evaluators = {evaluation.evaluator for evaluation in evaluations.values()}

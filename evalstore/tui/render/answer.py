@@ -60,10 +60,10 @@ def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledL
 def result_facts(result: Result, attempt: int) -> list[str]:
     """Return the score, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]
-    if result.wanted > 1 or len(result.sessions) > 1:
+    if result.required_answers > 1 or len(result.sessions) > 1:
         have = len(result.sessions)
         facts.append(f"answer {attempt + 1} of {have}" if have else "no answer")
-        facts += [f"{result.wanted} wanted"] if have < result.wanted else []
+        facts += [f"{result.required_answers} wanted"] if have < result.required_answers else []
     return facts
 
 
