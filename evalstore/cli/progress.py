@@ -75,13 +75,13 @@ class TerminalProgress(ProgressListener):
                 self._tasks[kind] = self._bar.add_task(name, total=total, failed="", spent="")
         self._bar.start()
 
-    def advance(self, what: str, count: int) -> None:
+    def advance(self, kind: str, count: int) -> None:
         """Count finished calls, and show them."""
-        self._done[what] += count
+        self._done[kind] += count
         if self._bar:
-            if what in self._tasks:
-                self._bar.advance(self._tasks[what], count)
-            elif what == "failed":
+            if kind in self._tasks:
+                self._bar.advance(self._tasks[kind], count)
+            elif kind == "failed":
                 self._update(failed=f"{self._done['failed']} failed")
         elif self._mode == "plain" and time.monotonic() - self._last > self._wait:
             self._last, self._wait = time.monotonic(), _PLAIN_SECONDS

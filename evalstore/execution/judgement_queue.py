@@ -91,7 +91,7 @@ class JudgementQueue:
                 for id in loaded
             }
             judgements += await self._judge_loaded(due, loaded)
-            if not self._progress.is_asked(question):
+            if not self._progress.has_outstanding(question):
                 self._progress.add_answered(question)
         return judgements
 
@@ -125,7 +125,7 @@ class JudgementQueue:
         """
         self._progress.add_answer(id, session)
         await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
-        return self._checks.check((id,), self._progress.cells_wanting_all(question), (session,))
+        return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
 
     def judge_oldest(self, answer: NewAnswer) -> list[PlannedJudgement]:
         """Make the checks of one of the oldest answers; returns the judgements left to models."""

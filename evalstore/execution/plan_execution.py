@@ -214,7 +214,7 @@ class PlanExecution:
                 await self._ask(job, job.item)
             else:
                 await self._judgements.judge(job.item, job.session)
-                self._finish_one(key_of(job.item))
+                self._finish_call(key_of(job.item))
         except LeaseLostError:
             await self._claim_again(job)
             return
@@ -246,23 +246,23 @@ class PlanExecution:
                 id = self._accounting.add_session(question, session)
                 judgements = await self._judgements.judge_new(question, id, session)
                 self._put_unclaimed(judgements, session)
-        self._finish_one(question)
+        self._finish_call(question)
 
     async def _claim_again(self, job: Job) -> None:
         """Claim a job again that another run may have taken over."""
         key = key_of(job.item)
         await self._writer.flush()
         if job.item.count > 1:
-            self._finish_one(
+            self._finish_call(
                 key
             )  # other jobs of the item may be in progress: the next run does the rest
         else:
             self._progress.abandon(key)
             self._put(await self._claim([job.item]))
 
-    def _finish_one(self, key: str) -> None:
+    def _finish_call(self, key: str) -> None:
         """Note that an answer or judgement with this key has arrived or failed."""
-        if not self._progress.finish_one(key):
+        if not self._progress.finish_call(key):
             return
         if self._progress.is_question(key):
             for answer in self._progress.take_oldest(key):

@@ -69,7 +69,7 @@ class PlanProgress:
         """Note that the answers and judgements of this key are no longer outstanding."""
         del self._outstanding[key]
 
-    def finish_one(self, key: str) -> bool:
+    def finish_call(self, key: str) -> bool:
         """Note that one answer or judgement has arrived or failed; returns if none is left."""
         self._outstanding[key] -= 1
         if self._outstanding[key]:
@@ -106,7 +106,7 @@ class PlanProgress:
         """Return whether a key is that of a question, not of a judgement."""
         return key in self._cells
 
-    def is_asked(self, question: str) -> bool:
+    def has_outstanding(self, question: str) -> bool:
         """Return whether answers to a question are outstanding."""
         return question in self._outstanding
 
@@ -118,7 +118,7 @@ class PlanProgress:
         """Return the cells that judge the answers to a question one by one."""
         return [cell for cell in self._cells[question] if len(cell.questions) == 1]
 
-    def cells_wanting_all(self, question: str) -> list[Cell]:
+    def cells_requiring_all(self, question: str) -> list[Cell]:
         """Return the cells among them that judge every answer."""
         most = self._most_required[question]
         return [cell for cell in self.single_cells(question) if cell.required_answers == most]

@@ -115,7 +115,7 @@ class WorkSharing:
         self._warned_of_sharing = self._warned_of_stopped = False
         self._last_awake = time.monotonic()
         self._sleeps = 0
-        self._one_at_a_time = asyncio.Lock()
+        self._claim_lock = asyncio.Lock()
         self._state = _PlanState(Plan())
 
     def open(self, plan: Plan) -> None:
@@ -132,7 +132,7 @@ class WorkSharing:
         if not items:
             return Claim()
         by_key = {key_of(item): item for item in items}
-        async with self._one_at_a_time:
+        async with self._claim_lock:
             claimed = await run_short_transaction(partial(self._claim, by_key))
         self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
         self._warn_of_stopped()
