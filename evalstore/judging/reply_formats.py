@@ -25,9 +25,9 @@ from evalstore.judging.verdict_reply import (
     JudgeReply,
     ask_again_with,
     ask_for_code,
-    read_opinion,
+    read_verdict,
     storable_text,
-    unreadable_opinion,
+    undecided_reply,
 )
 from evalstore.processes.limited_calls import LimitReached
 from evalstore.values import Json, OutgoingMessage, Reply, Text
@@ -102,11 +102,11 @@ class Verdicts:
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """Read a judge's verdict from its reply; raises `Unreadable`."""
-        return read_opinion(reply, code)
+        return read_verdict(reply, code)
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
         """Return an undecided result."""
-        return unreadable_opinion(reply, reason)
+        return undecided_reply(reply, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class _ByCheck:
 
     check: Mapping[str, Json]
 
-    def _opinion(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
+    def _result(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
         """Return the result with this label and score, converted to a share of its scale."""
         required = self.check.get("pass", ">= 1")
         if isinstance(required, list):
@@ -140,14 +140,14 @@ class _ByCheck:
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
         """Return an undecided result; or a fail with the lowest score, if the check says so."""
-        opinion = unreadable_opinion(reply, reason)
+        result = undecided_reply(reply, reason)
         if self.check.get("invalid") != "lowest":
-            return opinion
+            return result
         if "choices" in self.check and "scores" not in self.check:
-            return opinion._replace(verdict="fail")
+            return result._replace(verdict="fail")
         scores = self.check.get("scores", {}).values()
         lowest = self._share(min(scores)) if scores else 0.0
-        return opinion._replace(verdict="fail", score=lowest)
+        return result._replace(verdict="fail", score=lowest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Choices(_ByCheck):
         )
         if choice is None:
             raise Unreadable("the judge's reply names none of the choices, or more than one")
-        return self._opinion(reply, choice, check.get("scores", {}).get(choice))
+        return self._result(reply, choice, check.get("scores", {}).get(choice))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,20 +205,20 @@ class Scores(_ByCheck):
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """Read the score that the judge gives; raises `Unreadable`."""
-        value = self._found(without_thinking(finished_text(reply)))
+        value = self._extract(without_thinking(finished_text(reply)))
         if "scores" in self.check:
             label = as_text(value).strip()
             if label not in self.check["scores"]:
                 raise Unreadable(f"the judge's {shorten(label)} has no score")
-            return self._opinion(reply, label, self.check["scores"][label])
+            return self._result(reply, label, self.check["scores"][label])
         score = number(value, is_json=self.strictest == "json")
         low, high = scale_of(self.check)
         if score is None or not low <= score <= high:
             expected = f"a number from {low:g} to {high:g}"
             raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {expected}")
-        return self._opinion(reply, None, score)
+        return self._result(reply, None, score)
 
-    def _found(self, text: str) -> Json:
+    def _extract(self, text: str) -> Json:
         parser = self.check["parser"]
         if "regex" in parser:
             highest = None if "scores" in self.check else scale_of(self.check)[1]

@@ -137,14 +137,14 @@ def _object_with_code(text: str, code: str) -> dict[str, Json]:
     return verdict
 
 
-_Found = tuple[int, int, dict[str, Json]]
+_TextObject = tuple[int, int, dict[str, Json]]
 """The start, the end and the value of an object."""
 
 
-def _top_objects(text: str) -> list[_Found]:
+def _top_objects(text: str) -> list[_TextObject]:
     """Find the JSON objects that are not inside of other brackets."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
-    objects: list[_Found] = []
+    objects: list[_TextObject] = []
     end = depth = tries = 0
     for match in _BRACKET.finditer(text):
         if match.start() < end:
@@ -167,7 +167,7 @@ def _top_objects(text: str) -> list[_Found]:
     return objects
 
 
-def _without(text: str, objects: list[_Found]) -> str:
+def _without(text: str, objects: list[_TextObject]) -> str:
     """Remove these objects from a text."""
     starts = [0, *(end for _, end, _ in objects)]
     ends = [*(start for start, _, _ in objects), len(text)]

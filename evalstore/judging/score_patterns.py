@@ -26,7 +26,7 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 """What a sentence has, before a score, that denies it or tells who else has given it."""
-_IS_WHAT = re.compile(
+_REPORTED_AFTER = re.compile(
     r"\W*\b(?:is|was|are|were)\b.*\b(?:candidate|answer|response|wants?|wanted|asks?|asked|wrote|said)\b",
     re.IGNORECASE,
 )
@@ -106,7 +106,7 @@ def _is_piece(match: regex.Match[str], text: str, highest: float | None) -> bool
 def _is_reported(match: regex.Match[str], text: str) -> bool:
     """Return whether a match is denied or reported: by the sentence around it or a quotation."""
     before, behind = text[: match.start()], text[match.end() :].partition("\n")[0]
-    if _REPORTED.search(_SENTENCE.split(before)[-1]) or _IS_WHAT.match(behind):
+    if _REPORTED.search(_SENTENCE.split(before)[-1]) or _REPORTED_AFTER.match(behind):
         return True
     if before.count("```") % 2 and not text.lstrip().startswith("```"):
         return True

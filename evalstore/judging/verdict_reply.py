@@ -62,7 +62,7 @@ class JudgeReply(NamedTuple):
     reasoning: str = ""
 
 
-def read_opinion(reply: Reply, code: str | None = None) -> JudgeReply:
+def read_verdict(reply: Reply, code: str | None = None) -> JudgeReply:
     """Read the verdict in a judge's reply; raises `Unreadable`.
 
     The verdict must contain `code`; without one (structured output) the whole reply must be the
@@ -102,7 +102,7 @@ def storable_text(value: Json) -> str:
     return storable(value.strip()[:_LONGEST]) if isinstance(value, str) else ""
 
 
-def unreadable_opinion(reply: Reply, reason: str) -> JudgeReply:
+def undecided_reply(reply: Reply, reason: str) -> JudgeReply:
     """Return the result of an unreadable reply: undecided, with the reason and the text."""
     return JudgeReply("undecided", feedback=reason, reasoning=storable_text(reply.text))
 

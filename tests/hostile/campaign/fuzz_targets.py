@@ -25,7 +25,7 @@ from evalstore.files.yaml12 import read_json, read_yaml
 from evalstore.importers.base import ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.judging.reply_parser import Unreadable
-from evalstore.judging.verdict_reply import read_opinion
+from evalstore.judging.verdict_reply import read_verdict
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply
 from evalstore.providers.errors import find_retry_after, status_error
@@ -106,7 +106,7 @@ TARGETS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = 
     "reply": (REPLY, lambda document: decode_reply(document, latency=0)),
     "status": (JSON, lambda said: status_error(400, said)),
     "headers": (HEADERS, find_retry_after),
-    "opinion": (OPINION, lambda text: read_opinion(Reply(text))),
+    "opinion": (OPINION, lambda text: read_verdict(Reply(text))),
     **{f"data-{one}": (DATA, partial(_dataset, one)) for one in ("jsonl", "json", "csv", "tsv")},
     **{f"import-{one}": (MAPPING, partial(_import, one)) for one in SOURCES},
 }
