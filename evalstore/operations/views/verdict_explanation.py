@@ -155,7 +155,7 @@ def _describe_check(check: FailedCheck) -> Json:
         if difference is None
         else {
             "expected": difference.expected,
-            "found": difference.found,
+            "found": difference.actual,
             "place": difference.place,
             "note": difference.note,
         },
