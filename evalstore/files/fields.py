@@ -33,7 +33,7 @@ class Collector:
     """Collects the problems of one file, so that all of them are reported at once."""
 
     def __init__(self) -> None:
-        self.found: list[FileProblem] = []
+        self.problems: list[FileProblem] = []
         self.warnings: list[FileProblem] = []
 
     def attempt(self, read: Callable[[], T], default: T) -> T:
@@ -41,13 +41,13 @@ class Collector:
         try:
             return read()
         except FileProblem as problem:
-            self.found.append(problem)
+            self.problems.append(problem)
             return default
 
     def finish(self) -> None:
         """Raise the first problem with the others attached, if there are any."""
-        if self.found:
-            first, *others = self.found
+        if self.problems:
+            first, *others = self.problems
             first.others = (*first.others, *others)
             raise first
 
@@ -86,7 +86,7 @@ class Fields:
         problem = FileProblem(message, self.line(*path), hint=hint)
         if self.collector is None:
             raise problem
-        self.collector.found.append(problem)
+        self.collector.problems.append(problem)
 
     def value(self, name: str) -> Any:
         """Return the unchanged value of the field, or None."""

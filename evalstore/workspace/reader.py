@@ -293,12 +293,12 @@ class _Reader:
             if expansion.file is None:  # nothing can be stored
                 expansion = expand_test(test, self._library, keep)
         reading.problems += [
-            problem.at(path) for problem in (*collector.found, *collector.warnings)
+            problem.at(path) for problem in (*collector.problems, *collector.warnings)
         ]
         if expansion.problems:
             lines = text.split("\n")
             reading.problems += [problem.located(lines) for problem in expansion.problems]
-        if expansion.file is None or collector.found:
+        if expansion.file is None or collector.problems:
             return
         reading.contents |= expansion.contents
         node = expansion.node or build_case_tree(expansion.file, collect(reading.contents))

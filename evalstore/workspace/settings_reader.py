@@ -167,7 +167,7 @@ def _queries(fields: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
         description = entry.text("description")
         if description is None:
             if "description" not in entry.values:
-                collector.found.append(FileProblem("a query has no 'description'", entry.line()))
+                collector.problems.append(FileProblem("a query has no 'description'", entry.line()))
             continue
         queries.append(
             AnalysisQuery(
@@ -198,7 +198,7 @@ def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
             chosen.append(QueryModel(id, entry.number("temperature", 0, 2)))
         elif "id" not in entry.values and query.collector:
             problem = FileProblem(f"an entry of '{name}' has no 'id'", entry.line())
-            query.collector.found.append(problem)
+            query.collector.problems.append(problem)
     return tuple(chosen)
 
 

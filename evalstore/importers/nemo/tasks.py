@@ -18,7 +18,7 @@ from evalstore.importers.nemo.datasets import TaskData, find_data
 from evalstore.importers.nemo.judges import NemoJudge, read_judges
 from evalstore.importers.nemo.metrics import GRADED, METRICS, MetricNotTakenError, tool_call
 from evalstore.importers.nemo.numbers import with_numbers
-from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parse_if_text, write_tools
+from evalstore.importers.nemo.tools import evaluate_rows, parse_if_text, read_tools, write_tools
 from evalstore.importers.template_writer import file_name, unique, write_test
 from evalstore.importers.yaml_writer import flow
 from evalstore.values import Json
@@ -73,7 +73,7 @@ def write_task(task: Task, imported: Imported) -> None:
     limit = params.get("limit_samples", general.get("limit_samples"))
     data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
     name = unique(f"tests/{file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
-    tools_by_row = offered_tools(as_mapping(params.get("template")).get("tools"), data)
+    tools_by_row = read_tools(as_mapping(params.get("template")).get("tools"), data)
     keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
     if len(set(keys)) <= 1:
         _write_tests(task, data, tools_by_row[0] if tools_by_row else [], name, name, imported)
@@ -179,7 +179,7 @@ def _is_option(name: str, value: Json) -> bool:
     collector = Collector()
     document = read_yaml(f"options: {flow({name: value})}")
     Fields(document, ("options",), collector=collector).options()
-    return not collector.found
+    return not collector.problems
 
 
 def _is_message(message: Any) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.importers.nemo.datasets import TaskData
 
 
-def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
+def read_tools(value: Json, data: TaskData) -> list[list[Json]]:
     """Return the tools of each row, or one list for all rows; raises `EvalstoreError`."""
     expression = templates.lone_expression(value)
     if expression is None:

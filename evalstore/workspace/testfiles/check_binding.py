@@ -90,13 +90,13 @@ class _CheckTemplate:
 
     def __init__(self, entry: CheckEntry, filler: TemplateSet, later: frozenset[str]) -> None:
         """`later` are the names without a value before there is an answer; raises `FileProblem`."""
-        self._given, self._line = entry.given, entry.line
+        self._definition, self._line = entry.definition, entry.line
         self._later = later
         texts = [
             (place, filler.compile(Section(text, (entry.line,), entry.line), later))
-            for place, text in templates_in(entry.given)
+            for place, text in templates_in(entry.definition)
         ]
-        self.type, settings = split(entry.given, entry.line)
+        self.type, settings = split(entry.definition, entry.line)
         scope = settings.get("scope", "answer")
         self.scope = scope if isinstance(scope, str) else ""
         if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
@@ -105,7 +105,7 @@ class _CheckTemplate:
         """The texts that the row fills, with their places in the check as it is written."""
         self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]
         """The texts that are filled when there is an answer."""
-        self._own_texts = _in_own_settings(entry.given, self._texts, settings)
+        self._own_texts = _in_own_settings(entry.definition, self._texts, settings)
         self._written: WrittenCheck | None = None
         """The check into which `_own_texts` are filled."""
         self._columns = filler.used_columns
@@ -118,7 +118,7 @@ class _CheckTemplate:
 
     def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
         """Return the expression's names but those of the answer; problems go to `filler`."""
-        expression = read_check(self._given, self._line)["expression"]
+        expression = read_check(self._definition, self._line)["expression"]
         names = tuple(name for name in names_in(expression) if name not in OF_EXPRESSIONS)
         for name in names:
             if name == ITEM and ITEM in filler.data:
@@ -160,10 +160,10 @@ class _CheckTemplate:
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
         """Read the check with the values of a row, in canonical form."""
         if self._own_texts is None:
-            check = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
+            check = read_check(fill_in(self._definition, _values_of(self._texts, row)), self._line)
         else:
             values = _values_of(self._own_texts, row)
-            written = self._written = self._written or WrittenCheck(self._given, self._line)
+            written = self._written = self._written or WrittenCheck(self._definition, self._line)
             check = written.read(fill_in(written.settings, values))
         return self._name_versions(check, project)
 
@@ -192,8 +192,8 @@ class _CheckTemplate:
                 hint="models are shown it by their prompt",
             )
         return defer(
-            self._given,
-            fill_in(self._given, values),
+            self._definition,
+            fill_in(self._definition, values),
             [place for place, _ in self._deferred],
             [p for p, value in values if isinstance(value, dict) and is_place_of_settings(p)],
             type=self.type,

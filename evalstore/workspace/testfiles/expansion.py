@@ -142,7 +142,7 @@ def _build_tree(
 def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
     """Report checks that need a package which is not installed."""
     for entry in test.checks.entries if test.checks else ():
-        for kind, package in packages_of(entry.given):
+        for kind, package in packages_of(entry.definition):
             installed = result.dependencies[f"package:{package}"] = is_installed(package)
             if not installed:
                 message = f"the check '{kind}' needs the package '{package}', which is missing"

@@ -60,7 +60,7 @@ class ConversationTemplate:
             ]
             return tuple(shown), self._shape
         assert self.run.template is not None
-        messages = _given_messages(self._template, self.run.template, row)
+        messages = _evaluate_messages(self._template, self.run.template, row)
         filled = sum(1 for message in messages if message.filled)
         return messages, AnswerNames(self.run.name, (*[None] * filled, LAST))
 
@@ -198,7 +198,7 @@ def _file(path: str, line: int, project: FillContext) -> FileRef:
 # --- messages from data -----------------------------------------------------------------
 
 
-def _given_messages(template: Template, section: Section, row: RowValues) -> tuple[Message, ...]:
+def _evaluate_messages(template: Template, section: Section, row: RowValues) -> tuple[Message, ...]:
     """Return the messages to which the field `messages` evaluates, when it is a template."""
     value = template.value(row.lookup, row.typed)
     if isinstance(value, str) and _AS_JSON.search(section.text):
@@ -209,12 +209,12 @@ def _given_messages(template: Template, section: Section, row: RowValues) -> tup
                 f"'messages' does not evaluate to JSON: {error}", section.first
             ) from error
     try:
-        return read_given(value)
+        return parse_messages(value)
     except FileProblem as problem:
         raise FileProblem(problem.message, section.first, hint=problem.hint) from problem
 
 
-def read_given(value: Json) -> tuple[Message, ...]:
+def parse_messages(value: Json) -> tuple[Message, ...]:
     """Read messages from data: a list of `{role, content}`, or the text of a user message.
 
     A last turn that the candidate fills is removed. Raises `FileProblem` without a line.
@@ -226,7 +226,9 @@ def read_given(value: Json) -> tuple[Message, ...]:
         raise FileProblem(
             f"'messages' must evaluate to a list of messages or to a text, not {shown_value}"
         )
-    messages = tuple(_given(message, number) for number, message in enumerate(value, start=1))
+    messages = tuple(
+        _parse_message(message, number) for number, message in enumerate(value, start=1)
+    )
     if messages[-1].filled:
         messages = messages[:-1]
     if not messages or messages[0].filled:
@@ -237,7 +239,7 @@ def read_given(value: Json) -> tuple[Message, ...]:
     return messages
 
 
-def _given(message: Any, number: int) -> Message:
+def _parse_message(message: Any, number: int) -> Message:
     if not isinstance(message, dict):
         raise FileProblem(f"message {number} is not an object with 'role' and 'content'")
     unknown = [key for key in message if key not in MESSAGE_FIELDS]

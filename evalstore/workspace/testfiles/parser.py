@@ -185,11 +185,11 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         is_cut=separator is not None,
         readable=bool(runs and replacements is not None and is_dataset_read and block),
     )
-    collector.found += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
+    collector.problems += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
     if test.checks and test.checks.judge and not test.instructions:
         collector.attempt(test.checks.require_criteria, None)
     if test.runs and not test.is_cut and not test.checks_itself:
-        collector.found.append(_missing_evaluation(lines, test.runs[0]))
+        collector.problems.append(_missing_evaluation(lines, test.runs[0]))
     return test, collector
 
 
