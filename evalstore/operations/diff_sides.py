@@ -50,8 +50,8 @@ def run_side(project: Project, revision: str) -> Side:
     nodes = read_tree(run.snapshot, project.store.load_nodes)
     files = project.store.load_case_files(list(set(nodes.values())))
     restricted = run.selection.get("models")
-    asked = {candidate.id for candidate in run.candidates}
-    models = None if restricted else {RECORDED, *asked}
+    candidates = {candidate.id for candidate in run.candidates}
+    models = None if restricted else {RECORDED, *candidates}
     results = read_results(project.store, run)
     selection = describe_selection(run.selection) if leaves_out(run.selection) else ""
     return Side(run.id, results, nodes, files, models, selection)

@@ -112,9 +112,9 @@ def describe_failures(
     location: Location, store: Store, failures: Collection[LoggedFailure]
 ) -> list[FailureEntry]:
     """Return failures with their questions and places."""
-    asked = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
+    stored = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
     questions = {
-        id: failure.question or asked.get(failure.subject or "") for id, failure in failures
+        id: failure.question or stored.get(failure.subject or "") for id, failure in failures
     }
     places = find_places(location, store, {question for question in questions.values() if question})
     return [

@@ -93,18 +93,18 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
     if not shown and not rejudged and not gone:
         return None
     new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
-    asked = {item.row for item in here if item.kind != "judge"} - new
-    judged = {item.row for item in here if item.kind == "judge"} - asked - new
+    asked_rows = {item.row for item in here if item.kind != "judge"} - new
+    judged = {item.row for item in here if item.kind == "judge"} - asked_rows - new
     if not here:
         return FileChange("= ", path, 0, 0, gone, "" if gone else "reverted to a stored version")
     first = next((item for item in here if item.reason != "new row"), here[0])
     return FileChange(
         code=("M" if shown or gone else ".") + ("M" if rejudged else "."),
         file=path,
-        asked=len(asked),
+        asked=len(asked_rows),
         judged=len(judged),
         gone=gone,
-        reason=first.reason if asked or judged else "",
+        reason=first.reason if asked_rows or judged else "",
         new=len(new),
         was=first.was,
         now=first.now,

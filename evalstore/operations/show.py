@@ -124,15 +124,17 @@ def _show_question(location: Location, store: Store, id: str) -> ShownItem:
     """Return a question with its answers and failed calls."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
     places = find_places(location, store, [id])
-    asked = next((session.question for session in store.find_sessions(samples[:1]).values()), None)
-    if asked is None and id in places:
-        asked = places[id].question
+    question = next(
+        (session.question for session in store.find_sessions(samples[:1]).values()), None
+    )
+    if question is None and id in places:
+        question = places[id].question
     failures = describe_failures(location, store, store.find_failures_of([id], samples))
     place = places.get(id)
     return ShownItem(
         "question",
         id,
-        {} if asked is None else hashing.describe_question(asked),
+        {} if question is None else hashing.describe_question(question),
         {
             **_describe_place(place),
             "sessions": samples,

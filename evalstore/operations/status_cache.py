@@ -60,7 +60,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
     try:
         boundary = WorkspaceBoundary(root)
         memory = read_cache(root / ".evalstore" / _FILE, boundary)
-        if memory["format"] != _FORMAT or memory["asked"] != _asked(root, location):
+        if memory["format"] != _FORMAT or memory["asked"] != _inputs(root, location):
             return None
         if whole and not memory["whole"]:
             return None
@@ -79,7 +79,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         return None
 
 
-def _asked(root: Path, location: Location) -> list[Any]:
+def _inputs(root: Path, location: Location) -> list[Any]:
     """Return what selects the files and the store, what they may use, and the day."""
     config = None if location.config is None else str(location.config)
     folder = str(location.directory) if location.store else None
@@ -166,7 +166,7 @@ class StatusCache:
         self._path = workspace.private / _FILE
         self._memory = {
             "format": _FORMAT,
-            "asked": _asked(workspace.root, location),
+            "asked": _inputs(workspace.root, location),
             "config": str(workspace.config),
             "folders": workspace.settings.paths,
             "store": str(store),

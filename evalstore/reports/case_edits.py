@@ -90,11 +90,11 @@ def differ_conversations(
     """
     before, after = Counter(was), Counter(now)
     old = [id for id in before if id not in after]
-    is_one = len(before) == len(after) == 1
+    is_single = len(before) == len(after) == 1
     changed = dict(zip((id for id in after if id not in before), old, strict=False))
     for number, id in enumerate(after, 1):
         partner = id if id in before else changed.get(id)
-        place = "" if is_one else f"conversation {number}, "
+        place = "" if is_single else f"conversation {number}, "
         if partner is None:
             yield Difference(f"conversation {number} is new")
             continue

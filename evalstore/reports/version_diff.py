@@ -78,7 +78,7 @@ def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Differenc
         *_messages(was.get("messages", []), now.get("messages", [])),
         *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
         *_versions("tool", was.get("tools", []), now.get("tools", []), find, name),
-        *_versions("schema", _one(was.get("schema")), _one(now.get("schema")), find, name),
+        *_versions("schema", _as_list(was.get("schema")), _as_list(now.get("schema")), find, name),
         *(
             Difference(f"option {path}", old, new)
             for path, old, new in _paths(was.get("options", {}), now.get("options", {}))
@@ -233,7 +233,7 @@ def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:
         yield Difference(f"{subject} {new} is new")
 
 
-def _one(value: str | None) -> list[str]:
+def _as_list(value: str | None) -> list[str]:
     return [value] if value else []
 
 

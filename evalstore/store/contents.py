@@ -80,10 +80,10 @@ def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bo
             _refuse_depth(text, content)
     except (ValueError, RecursionError) as error:
         raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
-    found_kind = content.get("kind") if content.__class__ is dict else None
-    if found_kind != kind if kind else found_kind not in kinds_of(table):
+    stored_kind = content.get("kind") if content.__class__ is dict else None
+    if stored_kind != kind if kind else stored_kind not in kinds_of(table):
         raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
-    validator = _validator_of(found_kind)
+    validator = _validator_of(stored_kind)
     if not validator.isinstance_python(content):
         raise _wrong_shape(table, id, validator, content)
     return content

@@ -62,9 +62,9 @@ class FailureQueries(Database):
         statement = "SELECT id, content FROM failures WHERE"
         subject = "question IS NULL AND json_extract(content, '$.subject') IN"
         with self._reading() as connection:
-            asked = select_each(connection, f"{statement} question IN", questions)
-            judged = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
-            failures = {_logged(*row) for row in chain(asked, judged)}
+            of_questions = select_each(connection, f"{statement} question IN", questions)
+            of_subjects = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
+            failures = {_logged(*row) for row in chain(of_questions, of_subjects)}
         return sorted(failures, key=lambda logged: (-logged.failure.at, logged.id))
 
     def count_failures(self) -> int:

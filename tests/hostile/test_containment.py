@@ -208,7 +208,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
 ) -> None:
     crafted = {
         "format": status_cache._FORMAT,
-        "asked": status_cache._asked(root, Location(root)),
+        "asked": status_cache._inputs(root, Location(root)),
         "whole": True,
         "config": "evalstore.yaml",
         "folders": {kind: str(root.parent) for kind in SUFFIXES},

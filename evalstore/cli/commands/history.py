@@ -69,8 +69,8 @@ def diff(
     else:
         compared = operations.diff_models(
             here(),
-            _one_run(first, second),
-            (_one_model(selection.models), versus),
+            _require_single_run(first, second),
+            (_require_single_model(selection.models), versus),
             selection=SelectionOptions(paths=tuple(paths)),
             answers=answers,
         )
@@ -91,7 +91,7 @@ def diff(
         raise typer.Exit(ends_with)
 
 
-def _one_run(first: str | None, second: str | None) -> str:
+def _require_single_run(first: str | None, second: str | None) -> str:
     if second:
         raise EvalstoreError(
             "'--vs' compares two candidates of one run", hint="name one revision, or none"
@@ -99,7 +99,7 @@ def _one_run(first: str | None, second: str | None) -> str:
     return first or "@"
 
 
-def _one_model(models: tuple[str, ...]) -> str:
+def _require_single_model(models: tuple[str, ...]) -> str:
     if len(models) != 1:
         raise EvalstoreError("'--vs' needs one '--model'", hint="write '--model X --vs Y'")
     return models[0]

@@ -167,7 +167,7 @@ class CasesPage(CaseActionsPage):
         grid = self.grid
         current = None if to_first else self.selection.line
         listing.save_marks(grid.marked)
-        cursor = listing.arrange(query, self.filter.found, current)
+        cursor = listing.arrange(query, self.filter.matches, current)
         columns, cells = self.figures.columns(), self.figures.cells
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked

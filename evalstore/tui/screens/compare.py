@@ -274,8 +274,8 @@ class ComparePage(CaseActionsPage):
         grid = self.query_one("#pairs", Grid)
         flips = [n for n, listed in enumerate(self._pairs) if listed.change in FLIPS]
         if not flips:
-            is_one_run = self._diff is not None and self._diff.models is not None
-            text = "no verdict differs" if is_one_run else "no verdict has changed"
+            is_single_run = self._diff is not None and self._diff.models is not None
+            text = "no verdict differs" if is_single_run else "no verdict has changed"
             self.notify(text, markup=False)
             return
         ahead = [n for n in flips if (n > grid.cursor if by > 0 else n < grid.cursor)]

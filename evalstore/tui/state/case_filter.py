@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ORDERS = ("file", "verdict", "row")
 Words = tuple[str, ...]
-Found = Mapping[Words, frozenset[str]]
+SearchMatches = Mapping[Words, frozenset[str]]
 """Sessions in whose texts all of these words are."""
 Search = Callable[[Words], frozenset[str] | None]
 """Finds them; None: the search was cancelled."""
@@ -78,7 +78,7 @@ class FilteredCases:
 
     # --- which rows
 
-    def select(self, query: Query, order: str, matches: Found) -> Sequence[int]:
+    def select(self, query: Query, order: str, matches: SearchMatches) -> Sequence[int]:
         """Select the rows that match, in order."""
         numbers = self._ordered(order)
         named = [
@@ -172,7 +172,7 @@ class FilteredCases:
 
     # --- words
 
-    def look_up(self, query: Query, search: Search) -> Found:
+    def look_up(self, query: Query, search: Search) -> SearchMatches:
         """Search the words that are not in names, those that a name lacks together."""
         lacking = set(self._lacking(query.words)) - {0}
         lookups = {_words_of(query.words, marks) for marks in lacking}
@@ -186,7 +186,9 @@ class FilteredCases:
             self._rows_of(sessions)  # ahead of time, for it takes a while
         return matches
 
-    def _with_words(self, numbers: Sequence[int], words: Words, matches: Found) -> Sequence[int]:
+    def _with_words(
+        self, numbers: Sequence[int], words: Words, matches: SearchMatches
+    ) -> Sequence[int]:
         if not any(matches.values()):
             for word in words:
                 missing = self._lacks(word)
@@ -198,7 +200,7 @@ class FilteredCases:
             within[marks] = self._rows_of(_sessions(matches, _words_of(words, marks)))
         return [number for number in numbers if within[lacking[number]][number]]
 
-    def _without(self, numbers: Sequence[int], word: str, matches: Found) -> list[int]:
+    def _without(self, numbers: Sequence[int], word: str, matches: SearchMatches) -> list[int]:
         lacks, has = self._lacks(word), self._rows_of(matches.get((word,), frozenset()))
         return [number for number in numbers if lacks[number] and not has[number]]
 
@@ -338,7 +340,7 @@ def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
     )
 
 
-def _sessions(matches: Found, words: Words) -> frozenset[str]:
+def _sessions(matches: SearchMatches, words: Words) -> frozenset[str]:
     """Return the sessions with these words; until then, those with the words typed before."""
     if words in matches:
         return matches[words]
