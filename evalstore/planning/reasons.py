@@ -311,7 +311,7 @@ def _other_model(was: Json, now: Json) -> Reason | None:
     if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
         return None
     differences = [
-        each._replace(what=each.what.replace(CODE_CHANGED, "the evaluator's code changed", 1))
+        replace(each, subject=each.subject.replace(CODE_CHANGED, "the evaluator's code changed", 1))
         for each in differ_models(was, now)
     ]
     return _reason(differences, "evaluator") if differences else None
@@ -322,7 +322,7 @@ def _reason(differences: list[Difference], subject: str, relative: str | None = 
         return Reason(subject, relative=relative)
     first, *rest = differences
     more = f" (and {len(rest)} more)" if rest else ""
-    text = str(first) if first.what.startswith(_NAMED) else f"{subject}: {first}"
+    text = str(first) if first.subject.startswith(_NAMED) else f"{subject}: {first}"
     return Reason(text + more, first.was, first.now, relative)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from evalstore.reports.version_diff import (
@@ -101,7 +102,7 @@ def differ_conversations(
         if partner != id:
             content = find("test", partner) or {}
             for difference in differ_tests(content, find("test", id) or {}, find, name):
-                yield difference._replace(what=place + difference.what)
+                yield replace(difference, subject=place + difference.subject)
         if before[partner] != after[id]:
             yield Difference(f"{place}repetitions", str(before[partner]), str(after[id]))
     gone = set(old[len(changed) :])
@@ -125,7 +126,7 @@ def _differ_prompts(
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
             for edit in edits:
-                yield edit._replace(what=f"{subject} {edit.what}")
+                yield replace(edit, subject=f"{subject} {edit.subject}")
         else:
             id = after or before
             shown = name("prompt", id) or id[:8]
