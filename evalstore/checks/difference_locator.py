@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from evalstore.checks.answer_binding import HeldConversation, bind_answers, texts_of
 from evalstore.checks.base import BLOCK, CheckInput
-from evalstore.checks.complexity import is_cheap, size_of
+from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
 from evalstore.checks.normalization import preparer
 from evalstore.checks.text_differences import (
@@ -85,7 +85,7 @@ def _locate_once(
         names=bound.names,
         answers=tuple(texts_of(sessions)),
     )
-    if not is_cheap(bound.check, size_of(subject), schemas):
+    if not is_cheap_check(bound.check, size_of(subject), schemas):
         return None
     return _locate(bound.check, subject)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import NotRunError
 from evalstore.execution.check_runner import CheckRunner
 from evalstore.execution.model_calls import CallFailed
-from evalstore.execution.work_sharing import key_of
+from evalstore.execution.work_sharing import lease_key_of
 from evalstore.hashing import subject_of
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class JudgementQueue:
                 self._progress.newest_vote(subject),
             )
         except CallFailed as failed:
-            self._progress.fail(key_of(judgement))
+            self._progress.fail(lease_key_of(judgement))
             self._accounting.add_failure(
                 failed,
                 subject=subject,
@@ -175,7 +175,7 @@ class JudgementQueue:
                 model=self._resources.endpoints.judges[judge.evaluator].model.id,
             )
         except NotRunError as error:
-            self._progress.fail(key_of(judgement))
+            self._progress.fail(lease_key_of(judgement))
             self._accounting.add_checks_not_run(
                 error, subject, cell.case.evaluation, judge.evaluator
             )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.execution.work_sharing import Item, key_of
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import PlannedAsk, missing_judgements
 
@@ -97,7 +97,7 @@ class PlanProgress:
             if isinstance(item, PlannedAsk):
                 if (count := item.count - self._failures[item.question_id]) > 0:
                     yield replace(item, count=count)
-            elif (key := key_of(item)) not in self._failures and self.queue(key):
+            elif (key := lease_key_of(item)) not in self._failures and self.queue(key):
                 yield item
 
     # --- questions and their cells

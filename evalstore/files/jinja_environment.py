@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evalstore.processes.data_item import DataItem, columns_of
+from evalstore.processes.data_item import DataItem, column_names_of
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
@@ -56,7 +56,7 @@ def environment() -> SandboxedEnvironment:
 
         def getattr(self, obj: Any, attribute: str) -> Any:
             """Return a value of a row of data; its methods only where no column has that name."""
-            if isinstance(obj, DataItem) and attribute in columns_of(obj).known:
+            if isinstance(obj, DataItem) and attribute in column_names_of(obj).known:
                 missing = self.undefined(obj=obj, name=attribute)
                 return obj.get(attribute, missing)
             return super().getattr(obj, attribute)

@@ -170,9 +170,9 @@ def _is_cheap(source: str, scope: Mapping[str, Any]) -> bool:
     cost = _cost(source) if _is_short(source) else None
     if cost is None:
         return False
-    from evalstore.files.template_complexity import is_cheap
+    from evalstore.files.template_complexity import is_cheap_template
 
-    return is_cheap(cost, scope)
+    return is_cheap_template(cost, scope)
 
 
 @lru_cache(maxsize=1024)

@@ -69,7 +69,7 @@ class Fence(NamedTuple):
     closed: bool
 
 
-def scan(body: str, first: int) -> Iterator[SourceLine]:
+def scan_lines(body: str, first: int) -> Iterator[SourceLine]:
     """Yield the lines of a body without HTML comments; fenced code is unchanged.
 
     A line that held nothing but a comment is dropped, and one of the two blank lines

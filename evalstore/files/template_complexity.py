@@ -147,7 +147,7 @@ def _is_constant(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Const) and len(repr(node.value)) <= _LONGEST_CONSTANT
 
 
-def is_cheap(cost: TemplateCost, scope: Mapping[str, Json]) -> bool:
+def is_cheap_template(cost: TemplateCost, scope: Mapping[str, Json]) -> bool:
     """Return whether a plain template with these values takes few steps."""
     size = 1
     for number, length in enumerate(_lengths(dict(scope))):

@@ -46,7 +46,7 @@ def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -
         ) from error
 
 
-def read_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
+def read_user_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
     """Read the entries of a list of this user; none when there is no list.
 
     Raises `EvalstoreError` when it is damaged, and when others can write to it.

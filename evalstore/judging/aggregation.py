@@ -22,7 +22,9 @@ class JudgedSession(NamedTuple):
     score: float | None
 
 
-def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> JudgedSession:
+def combine_votes(
+    votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority"
+) -> JudgedSession:
     """Combine verdicts to one: `majority`, `all`, `any`, or `>= t` of the mean score.
 
     A vote without a score counts 1 for a pass and 0 for a fail. The result is a pass only if at
@@ -87,12 +89,12 @@ def judge_session(
     """
     cast = [(vote, vote.verdict, vote.score) for vote in votes if vote.verdict != "none"]
     if by_people := [(word, score) for vote, word, score in cast if vote.human]:
-        return combine(by_people)
+        return combine_votes(by_people)
     by_checks = [(word, score) for vote, word, score in cast if vote.evaluator == checks]
     by_models = [(word, score) for vote, word, score in cast if vote.evaluator != checks]
     if by_checks and not _leaves_open(judged_by, by_checks[0][0]):
         return JudgedSession(*by_checks[0])
-    return combine(by_models, rule)
+    return combine_votes(by_models, rule)
 
 
 def wants_models(judged_by: Collection[str], checked: Word) -> bool:

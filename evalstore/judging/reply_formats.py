@@ -17,8 +17,8 @@ from evalstore.checks.types.json import find_at_path
 from evalstore.checks.types.judge import judge_of, scale_of
 from evalstore.display import as_text, shorten
 from evalstore.errors import NotRunError
-from evalstore.judging.reply_parser import Unreadable, finished_text, read_json, without_thinking
-from evalstore.judging.score_patterns import captured, number
+from evalstore.judging.reply_parser import Unreadable, finished_text, parse_json, without_thinking
+from evalstore.judging.score_patterns import captured, to_score
 from evalstore.judging.verdict_reply import (
     AGAIN,
     LONGEST_LABEL,
@@ -211,7 +211,7 @@ class Scores(_ByCheck):
             if label not in self.check["scores"]:
                 raise Unreadable(f"the judge's {shorten(label)} has no score")
             return self._result(reply, label, self.check["scores"][label])
-        score = number(value, is_json=self.strictest == "json")
+        score = to_score(value, is_json=self.strictest == "json")
         low, high = scale_of(self.check)
         if score is None or not low <= score <= high:
             expected = f"a number from {low:g} to {high:g}"
@@ -225,7 +225,7 @@ class Scores(_ByCheck):
             return captured(parser["regex"], parser.get("method", "last"), text, highest)
         fenced = _FENCED.fullmatch(text.strip())
         try:
-            value = read_json(fenced[2] if fenced else text)
+            value = parse_json(fenced[2] if fenced else text)
         except ValueError:
             raise Unreadable("the judge's reply is not JSON") from None
         try:

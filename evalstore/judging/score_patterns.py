@@ -54,7 +54,7 @@ def captured(pattern: str, method: str, text: str, highest: float | None = None)
     return str(values[-1])
 
 
-def number(value: Json, *, is_json: bool) -> float | None:
+def to_score(value: Json, *, is_json: bool) -> float | None:
     """Convert a value, or the text of a number that a pattern captured, to a finite score."""
     if isinstance(value, str) and not is_json:
         try:
@@ -82,7 +82,7 @@ def _matches(pattern: str, method: str, text: str) -> list[regex.Match[str]]:
 
 
 def _comparable(value: str | None) -> str | float | None:
-    score = number(value, is_json=False)
+    score = to_score(value, is_json=False)
     return value if score is None else score
 
 
@@ -100,7 +100,7 @@ def _is_piece(match: regex.Match[str], text: str, highest: float | None) -> bool
     if scale is None:
         return False
     named = "100" if scale[1] else scale[2] or scale[3]
-    return highest is None or number(named, is_json=False) != highest
+    return highest is None or to_score(named, is_json=False) != highest
 
 
 def _is_reported(match: regex.Match[str], text: str) -> bool:

@@ -14,7 +14,7 @@ from evalstore.operations.diff_sides import (
     Side,
     case_files,
     comparable,
-    fill_in,
+    fill_older_side,
     follow_renames,
     name_gone,
     only_models,
@@ -242,7 +242,7 @@ def diff(
             _require_candidate(model, was, now)
         selected = _select(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
-        filled = fill_in(project, was, now, selected)
+        filled = fill_older_side(project, was, now, selected)
         comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))

@@ -159,7 +159,7 @@ def _places(result: Result) -> set[_Place]:
 # --- cases that a run of a selection left out
 
 
-def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Side:
+def fill_older_side(project: Project, was: Side, now: Side, selection: Selection) -> Side:
     """Return the older side with the verdicts that it lacks, from the runs before it.
 
     A run lacks those of cases that its selection left out, and of pending ones. Only judged

@@ -116,7 +116,9 @@ def describe_failures(
     questions = {
         id: failure.question or stored.get(failure.subject or "") for id, failure in failures
     }
-    places = find_places(location, store, {question for question in questions.values() if question})
+    places = find_question_places(
+        location, store, {question for question in questions.values() if question}
+    )
     return [
         FailureEntry(id, failure, question, places.get(question) if question else None)
         for id, failure in failures
@@ -124,7 +126,9 @@ def describe_failures(
     ]
 
 
-def find_places(location: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
+def find_question_places(
+    location: Location, store: Store, questions: Collection[str]
+) -> dict[str, Place]:
     """Return the places of questions by id, in the newest run with them, else in the workspace."""
     by_question: dict[str, Place] = {}
     missing = set(questions)

@@ -25,7 +25,7 @@ def all_new(plan: Plan) -> list[FileChange]:
     return [FileChange("A ", path, len(rows), 0, 0, "new") for path, rows in sorted(cases.items())]
 
 
-def find_changes(
+def find_file_changes(
     project: Project, items: list[PlanItem], run: Run, *, narrows: bool
 ) -> list[FileChange]:
     """Return test files that differ from the snapshot of a run, as git shows them.

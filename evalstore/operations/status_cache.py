@@ -26,7 +26,7 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.operations.status_report import FileChange, Status
 from evalstore.planning.options import SelectionOptions
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
-from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, read_cache, scan, stamp
+from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, read_cache, scan_files, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +132,7 @@ def look(
         folder = os.path.join(root, folders[kind]) if kind else _PROMPTS
         if kind and not boundary.contains(os.path.realpath(folder)):
             raise EvalstoreError(f"{folder} is outside of the workspace")
-        for under, files in scan(folder, f"{folder}/", suffixes):
+        for under, files in scan_files(folder, f"{folder}/", suffixes):
             digest.add([(under, 0, 0, 0, 0), *files])
 
 

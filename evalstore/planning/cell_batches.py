@@ -102,7 +102,7 @@ class Summary:
             self.has_others = True
 
 
-def summarise(cells: Collection[Cell]) -> Summary:
+def summarise_cells(cells: Collection[Cell]) -> Summary:
     """Return the summary of the cells of a command."""
     return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
 

@@ -23,7 +23,7 @@ from evalstore.reports.version_diff import (
     differ_models,
     differ_prompts,
     differ_tests,
-    shorten,
+    shorten_line,
 )
 from evalstore.values import RECORDED, Case, Json, Question
 
@@ -141,7 +141,7 @@ class Explainer:
         if ask.why:
             return Reason(ask.why, relative=ask.question_id)
         if ask.question_id in failed:
-            return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
+            return Reason(f"retry of a failure: {shorten_line(failed[ask.question_id].message)}")
         total = cell.required_answers_of(ask.question_id)
         if ask.count < total:
             have = total - ask.count
@@ -254,7 +254,7 @@ class Explainer:
         place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message
-            return Reason(f"retry of a failure: {shorten(message)}")
+            return Reason(f"retry of a failure: {shorten_line(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and judgement.judge:
             return self._other_evaluator(

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.judging.aggregation import JudgedSession, combine, judge_session, wants_models
+from evalstore.judging.aggregation import JudgedSession, combine_votes, judge_session, wants_models
 from evalstore.planning.plan import CHECKS, Plan, counted_votes
 from evalstore.results import Result, Sample, Vote
 from evalstore.store.case_chunks import ResultBuilder, collect, is_tree
@@ -72,7 +72,7 @@ def compute_results(
             if cell.case.evaluation and _is_complete(cell, counted):
                 judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
         if cell.case.evaluation and len(judged) == cell.attempts:
-            verdict, score = combine(judged, rule)
+            verdict, score = combine_votes(judged, rule)
         else:
             verdict, score = None, None
         results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes)))

@@ -37,7 +37,7 @@ class Difference:
     def __str__(self) -> str:
         if (self.was is None and self.now is None) or not self.fits:
             return self.subject
-        return f"{self.subject}: {shorten(self.was)} -> {shorten(self.now)}"
+        return f"{self.subject}: {shorten_line(self.was)} -> {shorten_line(self.now)}"
 
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""
@@ -57,17 +57,17 @@ Name = Callable[[str, str], str | None]
 def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
     """Return two texts in one short line each, cut so that their first difference is visible."""
     if was is None or now is None:
-        return shorten(was, width), shorten(now, width)
+        return shorten_line(was, width), shorten_line(now, width)
     old, new = " ".join(was.split()), " ".join(now.split())
     same = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
     start = 0
     if max(len(old), len(new)) > width and same > width // 3:
         start = old.rfind(" ", 0, same - width // 4) + 1 if same > width // 4 else 0
     cut = "…" if start else ""
-    return cut + shorten(old[start:], width), cut + shorten(new[start:], width)
+    return cut + shorten_line(old[start:], width), cut + shorten_line(new[start:], width)
 
 
-def shorten(text: str | None, width: int = _SHOWN) -> str:
+def shorten_line(text: str | None, width: int = _SHOWN) -> str:
     """Return a text in one short line."""
     line = " ".join((text or "nothing").split())
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from evalstore import hashing
 from evalstore.deserialize import restore_failure
 from evalstore.results import Failure
-from evalstore.store.contents import as_time, decode
+from evalstore.store.contents import as_time, decode_content
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 
@@ -75,7 +75,7 @@ class FailureQueries(Database):
 
 def _logged(id: Any, text: Any) -> LoggedFailure:
     digits = as_digits(id)
-    return LoggedFailure(digits, restore_failure(decode("failures", digits, text)))
+    return LoggedFailure(digits, restore_failure(decode_content("failures", digits, text)))
 
 
 def _decoded(id: Any, text: Any, at: object) -> Failure:

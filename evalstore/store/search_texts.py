@@ -27,10 +27,13 @@ def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Jso
 
 def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
     """Return the texts of those of these documents that the store has."""
-    return {id: text_of(kind, content) for id, content in load_searched(store, kind, ids).items()}
+    return {
+        id: searchable_text(kind, content)
+        for id, content in load_searched(store, kind, ids).items()
+    }
 
 
-def text_of(kind: Kind, content: Json) -> str:
+def searchable_text(kind: Kind, content: Json) -> str:
     """Return the searchable text of a content."""
     if kind == "answers":
         return "\n\n".join(part for turn in content["turns"] for part in _texts_of_turn(turn))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from evalstore.errors import EvalstoreError, FileProblem, OutsideError
 from evalstore.files.access import Boundary, OutsideProblem
-from evalstore.files.user_lists import default_place, read_list, write_list
+from evalstore.files.user_lists import default_place, read_user_list, write_list
 
 _NAME = "allowed paths"
 
@@ -32,7 +32,7 @@ class AllowedPaths:
     def __init__(self, file: Path | None = None) -> None:
         """Read the list; raises `EvalstoreError` if it is damaged or others can write to it."""
         self.file = file or list_file()
-        self._entries = dict.fromkeys(read_list(self.file, _NAME, _entry))
+        self._entries = dict.fromkeys(read_user_list(self.file, _NAME, _entry))
 
     @property
     def entries(self) -> list[AllowedPath]:

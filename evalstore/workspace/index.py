@@ -160,7 +160,7 @@ def walk(
 
     Those that are links are added to `links`, too.
     """
-    for under, files in scan(folder, prefix, suffixes, links):
+    for under, files in scan_files(folder, prefix, suffixes, links):
         for name, *stats in files:
             stamps[under + name] = (stats[0], stats[1], stats[2], stats[3])
 
@@ -169,7 +169,7 @@ Seen = tuple[str, int, int, int, int]
 """A name and the stamp of its file; all zero when it cannot be accessed."""
 
 
-def scan(
+def scan_files(
     folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
 ) -> Iterator[tuple[str, list[Seen]]]:
     """Yield the files of a folder and of all folders below it.
@@ -214,7 +214,7 @@ def scan(
         _refuse_names(prefix, [*(file[0] for file in files), *folders])
     yield prefix, files
     for name in folders:
-        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
+        yield from scan_files(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
 
 
 def _refuse_names(prefix: str, names: list[str]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.files.user_lists import default_place, read_list, write_list
+from evalstore.files.user_lists import default_place, read_user_list, write_list
 from evalstore.providers.base_urls import covers, normalise_host
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class TrustList:
 
 
 def _read(path: Path) -> list[Trusted | Grant]:
-    return read_list(path, _NAME, _entry)
+    return read_user_list(path, _NAME, _entry)
 
 
 def _entry(value: Mapping[str, object]) -> Trusted | Grant:

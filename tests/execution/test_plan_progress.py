@@ -6,7 +6,7 @@ from collections import Counter
 
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
-from evalstore.execution.work_sharing import Item, key_of
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.results import Sample, Session
@@ -57,12 +57,12 @@ def test_a_judgement_is_queued_once() -> None:
     progress = PlanProgress(plan, ExecutionCounts(), Counter())
     assert list(progress.take_open(plan.judgements)) == plan.judgements
     assert list(progress.take_open(plan.judgements)) == []
-    assert not progress.queue(key_of(plan.judgements[0]))
+    assert not progress.queue(lease_key_of(plan.judgements[0]))
 
 
 def test_a_judgement_that_has_failed_in_this_run_is_not_queued() -> None:
     plan = make_plan(1, stored=1)
-    progress = PlanProgress(plan, ExecutionCounts(), Counter([key_of(plan.judgements[0])]))
+    progress = PlanProgress(plan, ExecutionCounts(), Counter([lease_key_of(plan.judgements[0])]))
     assert list(progress.take_open(plan.judgements)) == []
 
 

@@ -16,7 +16,7 @@ from evalstore.files.access import Boundary, OutsideProblem
 from evalstore.operations import grep, status_cache
 from evalstore.planning.options import Location
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
-from evalstore.workspace.index import SUFFIXES, scan
+from evalstore.workspace.index import SUFFIXES, scan_files
 from tests.builders import Files, tree
 from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
 from tests.importers.langbite.library import prompt, table
@@ -222,7 +222,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
 
     def noted(folder: str, *rest: Any) -> Any:
         looked.append(folder)
-        return scan(folder, *rest)
+        return scan_files(folder, *rest)
 
     monkeypatch.setattr(status_cache, "scan", noted)
     assert status_cache.recall(Location(root), whole=True) is None

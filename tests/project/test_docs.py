@@ -13,7 +13,7 @@ import pytest
 
 from evalstore.operations.schemas import schema_text
 from evalstore.tui.appearance import find_problems
-from evalstore.workspace.json_schemas import SCHEMAS, file_name
+from evalstore.workspace.json_schemas import SCHEMAS, schema_file_name
 from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings
 from evalstore.workspace.settings_reader import read_settings
 from tests.project.page_sessions import BLOCK
@@ -77,9 +77,9 @@ def test_the_pages_of_checks_are_their_descriptions(name: str) -> None:
 
 def test_the_published_schemas_are_those_of_the_program() -> None:
     folder = PROJECT / "docs/schemas"
-    assert {path.name for path in folder.iterdir()} == set(map(file_name, SCHEMAS))
+    assert {path.name for path in folder.iterdir()} == set(map(schema_file_name, SCHEMAS))
     for kind in SCHEMAS:
-        published = (folder / file_name(kind)).read_text(encoding="utf-8")
+        published = (folder / schema_file_name(kind)).read_text(encoding="utf-8")
         assert published == schema_text(kind), "run 'make docs'"
 
 
@@ -88,7 +88,7 @@ def test_the_settings_for_editors_name_schemas_that_are_written() -> None:
     settings = json.loads(page.partition("```json\n")[2].partition("```")[0])
     named = {Path(path).name: pattern for path, pattern in settings["yaml.schemas"].items()}
     yaml = set(SCHEMAS) - {"frontmatter", "checks", "prompt"}
-    assert named.keys() == set(map(file_name, yaml))
+    assert named.keys() == set(map(schema_file_name, yaml))
     assert all(f"`{kind}`" in page for kind in SCHEMAS)
 
 

@@ -92,7 +92,7 @@ def read_expression(source: str) -> ast.expr:
 
 
 @lru_cache(maxsize=256)
-def names_in(source: str) -> tuple[str, ...]:
+def expression_names(source: str) -> tuple[str, ...]:
     """Return the names that an expression uses and does not define itself, once each."""
     tree = read_expression(source)
     nodes = list(ast.walk(tree))
@@ -216,7 +216,7 @@ def _read_settings(arguments: CheckArguments) -> dict[str, Json]:
 def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Evaluate an expression to true or false, or to a score if `pass` is given."""
     source = check["expression"]
-    names = names_in(source)
+    names = expression_names(source)
     for name in names:
         if name not in _OF_ANSWER and name not in subject.names:
             hint = suggest(name, [*_OF_ANSWER, *subject.names], "names")

@@ -61,12 +61,12 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     for block in shown:
         print_block(block, columns=columns)
     if explanation:
-        print_explanation(explanation)
+        print_verdict_explanation(explanation)
     output.line()
     print_lines(footer_lines(view, now), columns)
 
 
-def print_explanation(explanation: VerdictExplanation) -> None:
+def print_verdict_explanation(explanation: VerdictExplanation) -> None:
     """Print where an answer differs from what was expected, and since when."""
     for title, lines in explanation_sections(explanation, time.time_ns() // 1000, signs={}):
         output.line(output.paint(f"{title}:", bold=True))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _INDENT = 2
 
 
-def print_explanation(check: CheckExplanation) -> None:
+def print_check_explanation(check: CheckExplanation) -> None:
     """Print what a check does, its settings and its examples."""
     output.line(f"{output.paint(output.safe(check.type), bold=True)} passes if {_plain(check)}.")
     if check.notes:
@@ -76,9 +76,9 @@ def _print_examples(examples: tuple[CheckExample, ...]) -> None:
 
 
 def _answers(example: CheckExample) -> Iterator[str]:
-    from evalstore.operations.explain_check import answer_text
+    from evalstore.operations.explain_check import example_text
 
     for verdict, answer in (("pass", example.passing), ("fail", example.failing)):
         if answer is not None:
             word = output.paint(verdict, verdict)
-            yield f"{word}  {output.safe(answer_text(answer))}"
+            yield f"{word}  {output.safe(example_text(answer))}"

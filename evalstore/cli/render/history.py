@@ -16,7 +16,7 @@ from evalstore.operations.views.diff_text import (
     side_lines,
     summary_lines,
 )
-from evalstore.operations.views.run_text import cost_text, counts_text, scope_text
+from evalstore.operations.views.run_text import cost_text, run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
@@ -151,7 +151,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
-        output.line(f"    {counts_text(run)}, {cost_text(run.cost, run.spending)}")
+        output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
         if verdicts:
             output.line(f"    {verdicts}")
         for edit in entry.edits:

@@ -17,7 +17,7 @@ from evalstore.operations.views.run_text import (
     failure_line,
     spending_text,
     stop_lines,
-    summarise,
+    summarise_report,
     summary_text,
     verdict_line,
 )
@@ -154,7 +154,7 @@ def _place(
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
     """Print what a run changed, its verdicts, its summary and the gate."""
-    summary = summarise(report)
+    summary = summarise_report(report)
     for warning in report.warnings:
         output.talk(f"warning: {output.safe(warning)}")
     print_changes(report)

@@ -48,7 +48,7 @@ def print_shown(
     elif isinstance(item, tuple):
         _print_judgement(item.item)
         if item.explanation:
-            answer.print_explanation(item.explanation)
+            answer.print_verdict_explanation(item.explanation)
     else:
         answer.print_answer(item)
 

@@ -194,7 +194,9 @@ def _prompt(entry: dict[str, Json], read_file: ReadFile, *place: str) -> LveProm
         if name == "prompt":
             prompt = entry["prompt"]
             is_text = isinstance(prompt, str)
-            return prompts.read_message(prompt) if is_text else prompts.read_list(prompt)
+            return (
+                prompts.read_single_message(prompt) if is_text else prompts.read_prompt_list(prompt)
+            )
         path = entry["prompt_file"]
         if not isinstance(path, str) or not path.endswith(".prompt"):
             raise NotTakenError("the name of a prompt file must end in '.prompt'")
@@ -202,6 +204,6 @@ def _prompt(entry: dict[str, Json], read_file: ReadFile, *place: str) -> LveProm
     except NotTakenError as problem:
         raise NotTakenError(problem.reason, *place, name) from None
     try:
-        return prompts.read_file(text)
+        return prompts.read_prompt_file(text)
     except NotTakenError as problem:
         raise NotTakenError(problem.reason, line=problem.line, file=path) from None

@@ -8,7 +8,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.importers.nemo import templates
-from evalstore.importers.template_writer import file_name
+from evalstore.importers.template_writer import safe_file_name
 from evalstore.importers.yaml_writer import block
 from evalstore.values import Json
 
@@ -39,7 +39,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise EvalstoreError("one of its tools has no name")
-        stem, number = file_name(name), 1
+        stem, number = safe_file_name(name), 1
         while True:
             id = f"{prefix}/{stem}".lstrip("/")
             fields: dict[str, Json] = {"id": id, "name": name}
@@ -52,7 +52,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
             if imported.files.setdefault(f"tools/{stem}.yaml", content) == content:
                 break
             number += 1
-            stem = f"{file_name(name)}-{number}"
+            stem = f"{safe_file_name(name)}-{number}"
         ids.append(id)
     return ids
 

@@ -64,7 +64,7 @@ def is_code(name: str) -> bool:
     )
 
 
-def find(name: str, folder: Path) -> list[Path]:
+def find_files(name: str, folder: Path) -> list[Path]:
     """Return the files that match a name or pattern; raises `ExpressionNotTakenError`."""
     if is_code(name):
         raise ExpressionNotTakenError(f"'{name}' is code, which is not run")
@@ -128,7 +128,7 @@ def read_value(path: Path) -> Any:
     return read_text(path).strip()
 
 
-def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+def read_data_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Return the rows of a CSV or JSON Lines file with line numbers.
 
     Raises `ExpressionNotTakenError`.

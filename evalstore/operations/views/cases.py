@@ -112,7 +112,7 @@ class StoreStamp:
     is_there: bool
 
 
-def runs(location: Location) -> list[RunLine]:
+def list_runs(location: Location) -> list[RunLine]:
     """Return all runs, newest first."""
     with open_store(location) as store:
         return [_line(run) for run in store.find_runs()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest
 from evalstore.operations.prompt_names import find_prompt, name_prompts
-from evalstore.operations.show import find_file
+from evalstore.operations.show import find_test_file
 from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
@@ -112,7 +112,7 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     name, _, row = case.partition("::")
     if "::" not in case and "[" in case:
         name, row = case.split(" [", 1)[0], case
-    file = find_file(location, workspace, nodes, name, run.id)
+    file = find_test_file(location, workspace, nodes, name, run.id)
     files = store.load_case_files([nodes[file]])
     named = file + case[len(name) :] if row else file
     known = {file: files[nodes[file]]}

@@ -164,7 +164,7 @@ def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[Styled
         yield StyledLine((StyledSpan("what changed in between:"),), _INDENT)
         for change in history.changes:
             yield from _change_lines(change)
-    yield StyledLine((StyledSpan(counts_text(history.counts)),), _INDENT)
+    yield StyledLine((StyledSpan(pass_counts_text(history.counts)),), _INDENT)
 
 
 def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
@@ -172,7 +172,7 @@ def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
     yield from _hunk_lines(change.hunks, _INDENT + 4)
 
 
-def counts_text(counts: VerdictCounts) -> str:
+def pass_counts_text(counts: VerdictCounts) -> str:
     """Return how often this version of the case passed, and how often the verdict changed."""
     if counts.judged < 2:
         return "this version: judged once"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from evalstore.errors import NothingSelectedError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
-from evalstore.operations.verdict_changes import find_changes
-from evalstore.operations.views.run_text import RunSummary, summarise
+from evalstore.operations.verdict_changes import find_verdict_changes
+from evalstore.operations.views.run_text import RunSummary, summarise_report
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.store.results import read_results
@@ -136,7 +136,7 @@ def plan(
     return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
 
 
-def carry_out(
+def carry_out_request(
     location: Location,
     request: RunRequest,
     listener: ProgressListener,
@@ -161,7 +161,7 @@ def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd
         failures = tuple(_call_failures(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
     return RunEnd(
-        summary=summarise(report),
+        summary=summarise_report(report),
         repeated=pairs,
         failures=failures,
         warnings=tuple(report.warnings),
@@ -209,4 +209,4 @@ def flips(location: Location, run: str) -> VerdictChanges | None:
     """
     folder = open_workspace(location).settings.paths["tests"]
     with open_store(location) as store:
-        return find_changes(store, folder, store.load_run(run))
+        return find_verdict_changes(store, folder, store.load_run(run))

@@ -8,7 +8,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.judging.aggregation import judge_session
-from evalstore.operations.views.result_changes import JudgedResult, ResultChange, find_changes
+from evalstore.operations.views.result_changes import (
+    JudgedResult,
+    ResultChange,
+    find_result_changes,
+)
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.renames import follow_file
 from evalstore.reports.comparison import ResultIndex
@@ -113,7 +117,7 @@ def find_history(
         passes=_passes(records[0]),
         since=since.run,
         before=before.run if before else None,
-        changes=tuple(find_changes(store, before, since, project)) if before else (),
+        changes=tuple(find_result_changes(store, before, since, project)) if before else (),
         counts=VerdictCounts(tuple(_verdicts(store, _distinct(alike)))[:_SAMPLES]),
         searched=search.count,
         is_cut=search.is_cut or len(earlier) == RUNS_SEARCHED,

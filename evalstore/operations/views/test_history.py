@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.prompt_names import prompt_label
-from evalstore.operations.views.test_parts import describe_parts, load_parts
+from evalstore.operations.views.test_parts import describe_parts, load_test_parts
 from evalstore.operations.views.test_spans import (
     VersionSpan,
     add_results,
@@ -80,7 +80,7 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         add_results(store, spans, file)
         if project and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = results_now(project, now, spans[-1].case.row)
-        contents = load_parts(store, project, [span.case for span in spans if span.case])
+        contents = load_test_parts(store, project, [span.case for span in spans if span.case])
         versions = list(_versions(spans, files, contents, partial(_prompt_name, project)))
     return versions[::-1]
 

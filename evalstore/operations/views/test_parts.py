@@ -22,7 +22,9 @@ SYSTEM, SHOWN, INSTRUCTIONS, CHECKS, SETTINGS = (
 """The names of the parts of a test."""
 
 
-def load_parts(store: Store, project: Project | None, cases: Sequence[Case]) -> dict[str, Json]:
+def load_test_parts(
+    store: Store, project: Project | None, cases: Sequence[Case]
+) -> dict[str, Json]:
     """Return the contents of all versions of these cases, by id."""
     ids_of = {
         "test": {id for case in cases for id in case.tests},

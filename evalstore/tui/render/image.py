@@ -30,7 +30,7 @@ def is_available() -> bool:
     return find_spec("PIL") is not None
 
 
-def read_images(
+def render_images(
     view: AnswerView, read: Callable[[Sequence[str]], Mapping[str, bytes]]
 ) -> dict[str, list[StyledLine]]:
     """Read the first images of a conversation as lines by id; none that cannot be shown."""

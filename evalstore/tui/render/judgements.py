@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 
-def judgement_lines(
+def case_judgement_lines(
     cases: Cases,
     case: CaseRow,
     picked: int,

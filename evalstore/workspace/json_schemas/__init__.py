@@ -39,6 +39,6 @@ SCHEMAS = {
 }
 
 
-def file_name(kind: str) -> str:
+def schema_file_name(kind: str) -> str:
     """Return the name of the file with the schema of a kind."""
     return f"{kind}.schema.json"

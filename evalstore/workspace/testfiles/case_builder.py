@@ -232,7 +232,7 @@ class CaseBuilder:
         self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
     ) -> Iterator[Case]:
         """Yield the cases of the rows, followed by those of groups that are judged together."""
-        texts = [texts_of(draft.values) for draft in drafts]
+        texts = [texts_of_row(draft.values) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
         used_labels: set[str] = set()
         for label, row_draft in zip(labels(texts), drafts, strict=True):
@@ -290,7 +290,7 @@ class CaseBuilder:
         )
 
 
-def texts_of(values: Mapping[str, Json]) -> dict[str, str]:
+def texts_of_row(values: Mapping[str, Json]) -> dict[str, str]:
     """Convert the values of a row to texts."""
     return {
         name: value if isinstance(value, str) else as_text(value) for name, value in values.items()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.answer_binding import defer
 from evalstore.checks.base import BLOCK
-from evalstore.checks.expressions.check import keys_of, names_in
+from evalstore.checks.expressions.check import expression_names, keys_of
 from evalstore.checks.parser import COMMON, WrittenCheck, is_place_of_settings, read_check, split
 from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
 from evalstore.checks.registry import find_kind
@@ -23,7 +23,7 @@ from evalstore.errors import FileProblem, Problem
 from evalstore.files.markdown import Section
 from evalstore.files.templates import ITEM, NoValueError
 from evalstore.values import Json
-from evalstore.workspace.testfiles.code_binding import bind_code, find_file
+from evalstore.workspace.testfiles.code_binding import bind_code, find_check_file
 from evalstore.workspace.testfiles.messages import find_answers
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class _CheckTemplate:
     def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
         """Return the expression's names but those of the answer; problems go to `filler`."""
         expression = read_check(self._definition, self._line)["expression"]
-        names = tuple(name for name in names_in(expression) if name not in OF_EXPRESSIONS)
+        names = tuple(name for name in expression_names(expression) if name not in OF_EXPRESSIONS)
         for name in names:
             if name == ITEM and ITEM in filler.data:
                 for used in _used_of_item(expression):
@@ -172,7 +172,7 @@ class _CheckTemplate:
         if isinstance(check.get("schema"), str):
             check["schema"] = project.find_schema(check["schema"], self._line)
         if self.type == python.NAME:
-            check["file"] = find_file(project, check, self._line)
+            check["file"] = find_check_file(project, check, self._line)
         if self.type == JUDGE and "prompt" in check:
             check["prompts"] = list(project.find_prompts(check.pop("prompt"), self._line))
         return check
@@ -208,7 +208,7 @@ class _CheckTemplate:
         if self._deferred:
             mentioned = frozenset(name for _, text in self._deferred for name in text.names)
             return mentioned - self._later, mentioned & self._later
-        names = frozenset(names_in(check["expression"]) if "expression" in check else ())
+        names = frozenset(expression_names(check["expression"]) if "expression" in check else ())
         used = names - self._later - OF_EXPRESSIONS - {ITEM}
         if ITEM in names:
             used |= _used_of_item(check["expression"]) if row.item is not None else {ITEM}

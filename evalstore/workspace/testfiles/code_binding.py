@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.rendering import RowValues
 
 
-def find_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
+def find_check_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
     """Find the file of a check; returns its id and its stored path, raises `FileProblem`.
 
     The file must define the name in the check; it is not run.

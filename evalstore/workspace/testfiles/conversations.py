@@ -273,7 +273,7 @@ def only_system(turns: tuple[Turn, ...], lines: list[SourceLine]) -> None:
 # --- from the field `messages` ----------------------------------------------------------
 
 
-def read_messages(document: Document, repetitions: int | None) -> RepeatedConversation:
+def read_messages_field(document: Document, repetitions: int | None) -> RepeatedConversation:
     """Read the conversation of the field `messages`: a list, or a text that is a template."""
     value, line = document.value, document.line()
     count = repetitions or 1

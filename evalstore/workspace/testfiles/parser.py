@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.errors import FileProblem
 from evalstore.files.datasets import read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
-from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan, section
+from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan_lines, section
 from evalstore.files.yaml12 import Document, split_frontmatter
 from evalstore.values import Options
 from evalstore.workspace.file_ids import default_id
@@ -23,7 +23,7 @@ from evalstore.workspace.testfiles.conversations import (
     Turn,
     check_order,
     only_system,
-    read_messages,
+    read_messages_field,
     read_runs,
     split_turns,
 )
@@ -145,7 +145,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     document, body, first = split_frontmatter(text)
     collector = Collector()
     fields = Fields(document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS)
-    lines = list(scan(body, first))
+    lines = list(scan_lines(body, first))
     above, below, separator = cut(lines)
     nothing: tuple[RepeatedConversation, ...] = ()
     has_words = may_have_words(body)
@@ -272,7 +272,7 @@ def _from_field(
                 line.number,
                 hint="remove one of them, or write a line '---' above the evaluation",
             )
-    return (read_messages(document.at("messages"), repetitions),)
+    return (read_messages_field(document.at("messages"), repetitions),)
 
 
 def _text(fields: Fields, name: str) -> Section | None:
@@ -318,7 +318,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     document, body, first = split_frontmatter(text)
     collector = Collector()
     fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
-    lines = list(scan(body, first))
+    lines = list(scan_lines(body, first))
     tags = fields.tags()
     turns = split_turns(lines)
     evaluator = "_evaluator" in tags
