@@ -171,10 +171,10 @@ class Workspace(ResultReader):
 
         Once a call has found the store, its loss raises `StoreError`; no new one is created.
         """
-        from evalstore.operations.views.cases import stamp
+        from evalstore.operations.views.cases import store_stamp
 
         with self._use() as location:
-            current = stamp(location)
+            current = store_stamp(location)
         if current.is_there and not location.was_seen:
             self._location = replace(location, was_seen=True)
         return current

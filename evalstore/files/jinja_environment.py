@@ -92,7 +92,7 @@ def environment() -> SandboxedEnvironment:
         autoescape=False,
         comment_start_string="{{#",
         comment_end_string="#}}",
-        finalize=show,
+        finalize=finalize,
     )
     # The result must be deterministic.
     del jinja.globals["lipsum"], jinja.filters["random"]
@@ -101,7 +101,7 @@ def environment() -> SandboxedEnvironment:
     return jinja
 
 
-def show(value: Any) -> Any:
+def finalize(value: Any) -> Any:
     """Return a text unchanged, anything else as JSON; an undefined value raises when printed."""
     if isinstance(value, str):
         return value

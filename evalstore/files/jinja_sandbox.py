@@ -150,7 +150,7 @@ def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
         raise failed.problem(f"the template fails: {failed}", line, fragment=fragment) from failed
 
 
-def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
+def evaluate_expression(source: str, line: int, scope: Mapping[str, Any]) -> Any:
     """Evaluate an expression as JSON; raises like `run`."""
     try:
         if _is_cheap("{{" + source + "}}", scope):

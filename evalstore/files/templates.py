@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evalstore.errors import FileProblem, LimitProblem
-from evalstore.files.jinja_sandbox import binds, evaluate, run, undeclared
+from evalstore.files.jinja_sandbox import binds, evaluate_expression, run, undeclared
 
 T = TypeVar("T")
 
@@ -179,7 +179,7 @@ class Template:
                 return value if json.dumps(value) == text else text
             if isinstance(segment, ExpressionSegment):
                 source = _AS_JSON.sub("", segment.source)
-                return evaluate(source, segment.line, _scope(segment.names, typed))
+                return evaluate_expression(source, segment.line, _scope(segment.names, typed))
         pieces = self.fill(lookup, typed)
         if any(isinstance(piece, FileMention) for piece in pieces):
             raise FileProblem("a file cannot be mentioned here", self.line)

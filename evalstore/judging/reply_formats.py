@@ -17,7 +17,12 @@ from evalstore.checks.types.json import find_at_path
 from evalstore.checks.types.judge import judge_of, scale_of
 from evalstore.display import as_text, shorten
 from evalstore.errors import NotRunError
-from evalstore.judging.reply_parser import Unreadable, finished_text, parse_json, without_thinking
+from evalstore.judging.reply_parser import (
+    Unreadable,
+    finished_text,
+    parse_unique_json,
+    without_thinking,
+)
 from evalstore.judging.score_patterns import captured, to_score
 from evalstore.judging.verdict_reply import (
     AGAIN,
@@ -225,7 +230,7 @@ class Scores(_ByCheck):
             return captured(parser["regex"], parser.get("method", "last"), text, highest)
         fenced = _FENCED.fullmatch(text.strip())
         try:
-            value = parse_json(fenced[2] if fenced else text)
+            value = parse_unique_json(fenced[2] if fenced else text)
         except ValueError:
             raise Unreadable("the judge's reply is not JSON") from None
         try:

@@ -98,7 +98,7 @@ def find_verdict(text: str, code: str | None) -> dict[str, Json]:
     return verdict
 
 
-def parse_json(text: str) -> Json:
+def parse_unique_json(text: str) -> Json:
     """Parse a JSON document in which no object has a name twice; raises ValueError."""
     try:
         return json.loads(text, object_pairs_hook=_unique)
@@ -109,7 +109,7 @@ def parse_json(text: str) -> Json:
 def _whole_object(text: str) -> dict[str, Json]:
     bare = _LANGUAGE.sub("", text.strip(_MARKS)).strip(_MARKS)
     try:
-        value = parse_json(bare)
+        value = parse_unique_json(bare)
     except ValueError:
         value = None
     if not isinstance(value, dict) or "pass" not in value:

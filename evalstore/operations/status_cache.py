@@ -26,7 +26,7 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.operations.status_report import FileChange, Status
 from evalstore.planning.options import SelectionOptions
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
-from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, read_cache, scan_files, stamp
+from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, file_stamp, read_cache, scan_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ def look(
 def see(name: str) -> Seen:
     """Return a path with its stamp; all zero when it does not exist."""
     try:
-        return (name, *stamp(os.stat(name)))
+        return (name, *file_stamp(os.stat(name)))
     except (OSError, ValueError):
         return (name, 0, 0, 0, 0)
 

@@ -22,7 +22,7 @@ from evalstore.files import media_types
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import read_dataset, resolve_path
 from evalstore.values import FileVersion
-from evalstore.workspace.index import Index, IndexEntry, Seen, is_settled, stamp
+from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
 from evalstore.workspace.private_files import PrivateFiles, is_private_name
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class References:
         path, status = self._find(mentioned, file)
         key = self._key(path, mentioned)
         entry = self._index.files.get(key)
-        if entry and entry.settled and entry.stamp == stamp(status):
+        if entry and entry.settled and entry.stamp == file_stamp(status):
             self.seen.add(key)
             return entry.node
         return self.read(mentioned, file)[1]
@@ -86,7 +86,7 @@ class References:
         version = FileVersion(media_types.media_type(mentioned, data), data)
         id = hashing.identify(hashing.describe_file(version))[0]
         key = self._key(path, mentioned)
-        now = stamp(status)
+        now = file_stamp(status)
         self.seen.add(key)
         self._index.put(key, IndexEntry(now, is_settled(now, read_at), "", id))
         return version, id
@@ -122,7 +122,7 @@ class References:
             reason = getattr(error, "strerror", None) or str(error)
             hint = f"it leads to '{path}'" if rooted else "the path counts from the test file"
             raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
-        now = stamp(status)
+        now = file_stamp(status)
         self.looked[name] = (path, *now)
         if not S_ISREG(status.st_mode):
             raise spec.problem("path", f"'{spec.path}' is not a file")
@@ -186,7 +186,7 @@ class References:
                     outside = True
                     continue
                 status = os.stat(path)
-                self.looked[name] = (path, *stamp(status))
+                self.looked[name] = (path, *file_stamp(status))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except (OSError, ValueError) as error:

@@ -44,7 +44,7 @@ Stamp = tuple[int, int, int, int]
 """Size, modification time, change time (nanoseconds), inode."""
 
 
-def stamp(status: os.stat_result) -> Stamp:
+def file_stamp(status: os.stat_result) -> Stamp:
     """Return the size, times and inode of a file, which identify its state."""
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
@@ -201,7 +201,7 @@ def scan_files(
                         files.append((name, 0, 0, 0, 0))
                         continue
                     if S_ISREG(seen.st_mode):
-                        files.append((name, *stamp(seen)))
+                        files.append((name, *file_stamp(seen)))
                     elif not S_ISDIR(seen.st_mode):  # such as a pipe: reading it will tell
                         files.append((name, 0, 0, 0, 0))
                     if links is not None and entry.is_symlink():

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.judging.reply_parser import Unreadable, finished_text, parse_json, without_thinking
+from evalstore.judging.reply_parser import (
+    Unreadable,
+    finished_text,
+    parse_unique_json,
+    without_thinking,
+)
 from evalstore.judging.verdict_reply import JudgeReply, read_verdict
 from evalstore.values import Reply
 from tests.judging.test_verdict_reply import BAD_WITH_CODE, CODE, GOOD, GOOD_WITH_CODE, NO, YES
@@ -240,6 +245,6 @@ def test_a_pass_that_the_text_takes_back_is_no_pass(text: str) -> None:
 
 def test_json_of_a_judge_names_nothing_twice_and_is_not_too_deep() -> None:
     with pytest.raises(ValueError, match=r"^a name appears twice$"):
-        parse_json('{"a": [{"b": 1, "b": 1}]}')
+        parse_unique_json('{"a": [{"b": 1, "b": 1}]}')
     with pytest.raises(ValueError, match=r"^it is nested too deeply$"):
-        parse_json("[" * 100_000)
+        parse_unique_json("[" * 100_000)

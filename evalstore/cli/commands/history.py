@@ -253,6 +253,6 @@ def show(
     from evalstore.operations.views import shown_item
 
     if json:
-        output.document(shown_item.show(here(), revision, model=model, prompt=prompt))
+        output.document(shown_item.describe_shown(here(), revision, model=model, prompt=prompt))
     else:
         print_shown(shown_item.show_to_people(here(), revision, model=model, prompt=prompt))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PATHS = re.compile(r"/(?:chat/)?completions/?$")
 
 
-def participants(
+def add_participants(
     document: Mapping[str, Any],
     config: Mapping[str, Any],
     file: str,

@@ -59,11 +59,14 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
     """Return the value of an expression in each row; raises `EvalstoreError`."""
-    from evalstore.files.jinja_sandbox import evaluate
+    from evalstore.files.jinja_sandbox import evaluate_expression
 
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
     try:
-        return [evaluate(expression, 1, {"item": columns.item(row.values)}) for row in data.rows]
+        return [
+            evaluate_expression(expression, 1, {"item": columns.item(row.values)})
+            for row in data.rows
+        ]
     except FileProblem as problem:
         raise EvalstoreError(problem.message) from problem
 

@@ -89,12 +89,12 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
     for path in files.find_files(entry, folder):
         name = label or path.stem
         if path.suffix in (".json", ".yaml", ".yml"):
-            yield name, files.read_text(path)
+            yield name, files.read_source_text(path)
         elif path.suffix == ".csv":
             for _, row in files.read_data_rows(path):
                 yield row.get("label") or name, row.get("prompt", "")
         else:
-            texts = [part.strip() for part in _SEPARATOR.split(files.read_text(path))]
+            texts = [part.strip() for part in _SEPARATOR.split(files.read_source_text(path))]
             for number, text in enumerate([part for part in texts if part], 1):
                 yield (name if len(texts) == 1 else f"{name}-{number}"), text
 

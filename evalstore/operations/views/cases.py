@@ -256,7 +256,7 @@ def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
         return store.find_feedback(evaluations)
 
 
-def stamp(location: Location) -> StoreStamp:
+def store_stamp(location: Location) -> StoreStamp:
     """Return the stamp of the store; raises `StoreError` when it is gone."""
     path = store_path(open_workspace(location), location)
     require_store(path, location)

@@ -71,7 +71,7 @@ def save(folder: Path, name: str, exported: Exported) -> Path:
         path = folder / Path(name.strip()).expanduser()
         if path.suffix.lower() not in suffixes(exported):
             raise EvalstoreError(f"'{name}' ends in none of {', '.join(suffixes(exported))}")
-        text = as_text(path.suffix.lower(), exported)
+        text = export_text(path.suffix.lower(), exported)
         write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
     except FileExistsError:
         raise EvalstoreError(
@@ -83,7 +83,7 @@ def save(folder: Path, name: str, exported: Exported) -> Path:
     return path
 
 
-def as_text(suffix: str, exported: Exported) -> str:
+def export_text(suffix: str, exported: Exported) -> str:
     """Return the content of a file with this suffix."""
     if not isinstance(exported, ExportedTable):
         text = exported if isinstance(exported, str) else exported.text

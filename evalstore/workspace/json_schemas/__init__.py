@@ -29,7 +29,7 @@ class FileSchema(NamedTuple):
 
 SCHEMAS = {
     "frontmatter": FileSchema("the frontmatter of test files", markdown_files.frontmatter),
-    "checks": FileSchema("the block of checks in test files", checks.checks),
+    "checks": FileSchema("the block of checks in test files", checks.checks_schema),
     "prompt": FileSchema("the frontmatter of prompts", markdown_files.prompt),
     "settings": FileSchema("evalstore.yaml", settings.settings),
     "model": FileSchema("model files", definitions.model),

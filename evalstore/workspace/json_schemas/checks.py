@@ -13,7 +13,7 @@ from evalstore.checks.descriptions import (
     is_described,
 )
 from evalstore.checks.parser import PATH
-from evalstore.workspace.json_schemas.parts import ANY, Schema, choice, described, mapping
+from evalstore.workspace.json_schemas.parts import ANY, Schema, choice_schema, described, mapping
 from evalstore.workspace.testfiles.check_block import BLOCK_FIELDS, WHEN, WORD
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _TEMPLATE: Schema = {"type": "string", "pattern": r"\{[{%]"}
 """A text with placeholders, which may stand for any value."""
 
 
-def checks() -> Schema:
+def checks_schema() -> Schema:
     """Return the schema of a block of checks: a list, or a mapping with one."""
     kinds = known_kinds()
     settings = {name: _settings(name, kind) for name, kind in sorted(kinds.items())}
@@ -33,7 +33,7 @@ def checks() -> Schema:
         BLOCK_FIELDS,
         {
             WORD: entries,
-            "evaluator": described(choice(*WHEN), "when models judge, too"),
+            "evaluator": described(choice_schema(*WHEN), "when models judge, too"),
             "pass": described(
                 {"anyOf": [{"enum": ["all", "any", None]}, {"type": "string", "pattern": "^>="}]},
                 "whether all must pass, any, or the mean of the scores must reach a bound",

@@ -35,7 +35,7 @@ SAMPLES = whole(1, MOST_SAMPLES)
 TEMPERATURE = number(0, 2)
 
 
-def choice(*words: str) -> Schema:
+def choice_schema(*words: str) -> Schema:
     """Return the schema of a choice of words."""
     return {"enum": [*words, None]}
 

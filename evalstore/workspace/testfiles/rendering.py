@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import nearest, suggest
-from evalstore.files.jinja_environment import show
+from evalstore.files.jinja_environment import finalize
 from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import ITEM, FileMention, Filled, NoValueError, Template, plain
 from evalstore.processes.data_item import DataItem, FixedNames
@@ -47,9 +47,9 @@ class RowValues:
             return self._filled[name]
         written = self.values.get(name)
         if written is None and self.item is not None:
-            return [str(show(self._datum(name)))]
+            return [str(finalize(self._datum(name)))]
         if written is None and name == ITEM:
-            return [str(show(self._own_item()))]
+            return [str(finalize(self._own_item()))]
         if written is None and name.startswith(f"{ITEM}."):
             return self.lookup(name.removeprefix(f"{ITEM}."))
         if written is None:
