@@ -224,7 +224,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
         looked.append(folder)
         return scan_files(folder, *rest)
 
-    monkeypatch.setattr(status_cache, "scan", noted)
+    monkeypatch.setattr(status_cache, "scan_files", noted)
     assert status_cache.recall(Location(root), whole=True) is None
     assert str(root.parent) not in looked
 

@@ -181,7 +181,7 @@ def test_a_check_finds_the_same_with_limits(written: Json, monkeypatch: pytest.M
         here: Any = run_check(check, subject)
     except Exception as error:  # noqa: BLE001 - the same words are wanted
         here = ("error", f"the check failed: {error}", None)
-    monkeypatch.setattr(limited_runner, "is_cheap", lambda *_: False)
+    monkeypatch.setattr(limited_runner, "is_cheap_check", lambda *_: False)
     assert tuple(run_within_limits(check, subject)) == tuple(here)
 
 
