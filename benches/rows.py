@@ -55,7 +55,7 @@ def write_check(root: Path, edition: int = 0) -> None:
     _write(root, "tests/capitals.md", text)
 
 
-def write_one(root: Path, edition: int = 0) -> None:
+def write_question(root: Path, edition: int = 0) -> None:
     """Write a test file with one question, whose check every edition changes."""
     check = f'~~~checks\n- {{contains: "Paris {edition}", not: true}}\n~~~\n'
     _write(root, "tests/one.md", f"# 👤\n\nWhere is Oslo?\n\n---\n\n{check}")

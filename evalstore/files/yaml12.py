@@ -89,7 +89,7 @@ class Document:
     """The line of the file at which the document starts."""
 
     def line(self, *path: str | int) -> int:
-        """The line of the item at `path`, or of its nearest ancestor if it is missing."""
+        """Return the line of the item at `path`, or of its nearest ancestor if it is missing."""
         node, line = self.node, self.first_line
         if node is not None:
             line = self._line_of(node)
@@ -102,7 +102,7 @@ class Document:
         return line
 
     def at(self, *path: str | int) -> Document:
-        """The item at `path` as a document with the same line numbers."""
+        """Return the item at `path` as a document with the same line numbers."""
         value, node = self.value, self.node
         for step in path:
             entry = _child(node, step)
@@ -112,7 +112,7 @@ class Document:
         return Document(value, node, self.first_line)
 
     def written(self, *path: str | int) -> Any:
-        """The item at `path` with `WrittenScalar` for every scalar; mappings stay in file order."""
+        """Return the item at `path` with `WrittenScalar` for scalars; mappings keep their order."""
         node = self.at(*path).node
         return None if node is None else self._written(node)
 
@@ -140,7 +140,7 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
 
 
 def with_value(document: Document, path: Sequence[str], text: str) -> Document:
-    """The document with another value at a path of keys; raises `FileProblem`.
+    """Replace the value at a path of keys; returns a new document, raises `FileProblem`.
 
     The value is read as YAML, and everything else keeps its line.
     """
@@ -287,7 +287,7 @@ class _Values:
 
 
 def _is_merge_key(key: yaml.ScalarNode, value: yaml.Node) -> bool:
-    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of mappings."""
+    """Return whether YAML 1.1 merges the value of a key `<<`: a mapping, or a list of mappings."""
     if key.style:
         return False
     items = value.value if isinstance(value, yaml.SequenceNode) else [value]
@@ -332,7 +332,7 @@ class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
     def load(self, fm: str, **_: object) -> Any:
-        """The values of a frontmatter."""
+        """Load the values of a frontmatter."""
         return read_yaml(fm).value
 
 
@@ -341,7 +341,7 @@ _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
 
 def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
-    """The frontmatter, the body, and the line of the file at which the body starts.
+    """Split off the frontmatter; returns it, the body, and the line at which the body starts.
 
     Blank lines before the first fence are ignored. Raises `FileProblem` for a fence
     that is never closed and for a frontmatter that is not a mapping.

@@ -14,7 +14,7 @@ from evalstore.operations.diff_sides import (
     Side,
     case_files,
     comparable,
-    fill_in,
+    fill_older_side,
     follow_renames,
     name_gone,
     only_models,
@@ -62,7 +62,7 @@ class Diff:
     """Test files with several system prompts -> the name of each."""
     notes: list[str] = field(default_factory=list)
     """Notes for a reader about the sides."""
-    asked_otherwise: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
+    question_differences: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
     """Sessions of both sides -> how their questions differ, apart from test and prompt."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
@@ -148,7 +148,9 @@ class Diff:
         if not changes and self.models is None and was.sessions and not now.sessions:
             changes = ["not answered"]
         if not changes and self.models is None and was.sessions != now.sessions:
-            changes = [self.asked_otherwise.get((was.sessions, now.sessions), "another answer")]
+            changes = [
+                self.question_differences.get((was.sessions, now.sessions), "another answer")
+            ]
         is_new = self.models is None and was.evaluations != now.evaluations
         return ", ".join(changes) or ("another judgement" if is_new else "")
 
@@ -240,7 +242,7 @@ def diff(
             _require_candidate(model, was, now)
         selected = _select(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
-        filled = fill_in(project, was, now, selected)
+        filled = fill_older_side(project, was, now, selected)
         comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
@@ -262,7 +264,7 @@ def diff(
             _answers(project, results) if answers else {},
             prompt_labels(project, [*filled.results, *now.results]),
             list(selection_notes(was, filled, now)),
-            asked_otherwise=question_changes(project, comparison.flips, sessions),
+            question_differences=question_changes(project, comparison.flips, sessions),
         )
 
 

@@ -61,4 +61,4 @@ def _model_change(project: Project, was: str, now: str) -> str:
     """Describe how a model changed, with the changed file of an application."""
     old, new = (project.versions.find("model", id) or {} for id in (was, now))
     first = next(iter(differ_models(old, new)), None)
-    return str(first) if first and first.what.startswith(CODE_CHANGED) else "model changed"
+    return str(first) if first and first.subject.startswith(CODE_CHANGED) else "model changed"

@@ -50,8 +50,8 @@ def run_side(project: Project, revision: str) -> Side:
     nodes = read_tree(run.snapshot, project.store.load_nodes)
     files = project.store.load_case_files(list(set(nodes.values())))
     restricted = run.selection.get("models")
-    asked = {candidate.id for candidate in run.candidates}
-    models = None if restricted else {RECORDED, *asked}
+    candidates = {candidate.id for candidate in run.candidates}
+    models = None if restricted else {RECORDED, *candidates}
     results = read_results(project.store, run)
     selection = describe_selection(run.selection) if leaves_out(run.selection) else ""
     return Side(run.id, results, nodes, files, models, selection)
@@ -159,7 +159,7 @@ def _places(result: Result) -> set[_Place]:
 # --- cases that a run of a selection left out
 
 
-def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Side:
+def fill_older_side(project: Project, was: Side, now: Side, selection: Selection) -> Side:
     """Return the older side with the verdicts that it lacks, from the runs before it.
 
     A run lacks those of cases that its selection left out, and of pending ones. Only judged

@@ -112,11 +112,13 @@ def describe_failures(
     location: Location, store: Store, failures: Collection[LoggedFailure]
 ) -> list[FailureEntry]:
     """Return failures with their questions and places."""
-    asked = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
+    stored = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
     questions = {
-        id: failure.question or asked.get(failure.subject or "") for id, failure in failures
+        id: failure.question or stored.get(failure.subject or "") for id, failure in failures
     }
-    places = find_places(location, store, {question for question in questions.values() if question})
+    places = find_question_places(
+        location, store, {question for question in questions.values() if question}
+    )
     return [
         FailureEntry(id, failure, question, places.get(question) if question else None)
         for id, failure in failures
@@ -124,7 +126,9 @@ def describe_failures(
     ]
 
 
-def find_places(location: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
+def find_question_places(
+    location: Location, store: Store, questions: Collection[str]
+) -> dict[str, Place]:
     """Return the places of questions by id, in the newest run with them, else in the workspace."""
     by_question: dict[str, Place] = {}
     missing = set(questions)
@@ -176,7 +180,7 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
     except EvalstoreError:
         return
     for cell in cells:
-        for id, number, _ in cell.asked():
+        for id, number, _ in cell.distinct_questions():
             question = ask_of(cell.case, cell.prompt, cell.candidate, number)
             yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
 

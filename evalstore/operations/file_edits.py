@@ -30,8 +30,8 @@ def find_edits(
         )
         for name, old, case in batch:
             for difference in differ_pair(old, case, versions.find, lambda _kind, _id: None):
-                edits[name].setdefault(difference.what, difference)
+                edits[name].setdefault(difference.subject, difference)
     for name, (was, now) in files.items():
         for difference in differ_otherwise(was, now):
-            edits[name].setdefault(difference.what, difference)
+            edits[name].setdefault(difference.subject, difference)
     return {name: list(differences.values()) for name, differences in edits.items()}

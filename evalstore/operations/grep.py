@@ -17,7 +17,7 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.store.results import iterate_results
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import KINDS, Kind, load_texts
-from evalstore.store.search_words import find_places, has_words, split_words
+from evalstore.store.search_words import find_word_places, has_words, split_words
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -227,7 +227,7 @@ def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iter
 def _context(text: str, words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return the text around the first match, on one line, and the matches in it."""
     text = "".join(" " if character.isspace() else character for character in text)
-    places = find_places(text, words)
+    places = find_word_places(text, words)
     first = places[0][0] if places else 0
     begin = max(0, first - _AROUND)
     if begin and (blank := text.find(" ", begin, first)) >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from evalstore.operations.file_changes import all_new, find_changes
+from evalstore.operations.file_changes import all_new, find_file_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.status_cache import StatusCache
 from evalstore.operations.status_report import Status
@@ -70,7 +70,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
         may_judge_less=may_judge_less(plan),
-        changes=find_changes(project, items, last[0], narrows=selection.narrows)
+        changes=find_file_changes(project, items, last[0], narrows=selection.narrows)
         if last
         else all_new(plan),
         last_run=last[0].id if last else None,
@@ -131,10 +131,10 @@ def _refusals(project: Project, plan: Plan) -> list[str]:
     models = [model for model in models if model.provider.type != SCRIPTED]
     if not models:
         return []
-    from evalstore.execution.refused_keys import combine, find_refused
+    from evalstore.execution.refused_keys import combine_refusals, find_refused_keys
 
-    refused = find_refused(project.workspace.root, project.reading, models)
+    refused = find_refused_keys(project.workspace.root, project.reading, models)
     if not refused:
         return []
-    error = combine(refused)
+    error = combine_refusals(refused)
     return [f"{error}; {error.hint}"]

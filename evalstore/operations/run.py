@@ -18,7 +18,7 @@ from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
 from evalstore.operations.run_totals import MOST_SHOWN, RunTotals
-from evalstore.operations.verdict_changes import find_changes
+from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
 from evalstore.planning.open_project import open_project, open_store
@@ -89,9 +89,11 @@ def run(
             for plan in plans.take():
                 totals.add(plan, outcome)
         else:  # these modules take as long to import as all others together
-            from evalstore.operations.run_control import carry_out
+            from evalstore.operations.run_control import carry_out_plans
 
-            outcome = carry_out(project, survey, plans.take(), totals.add, clock, options, listener)
+            outcome = carry_out_plans(
+                project, survey, plans.take(), totals.add, clock, options, listener
+            )
         about = replace(selection, keep_going=bool(project.left_out))
         finished = _FinishedRun(about, options, totals, outcome, snapshot, started, clock())
         recorded = project.store.record_run(_make_run(project, finished))
@@ -107,7 +109,7 @@ def _compare(project: Project, report: RunReport, recorded: Run, options: RunOpt
     An earlier run that cannot be read is an error only where the gate depends on it.
     """
     try:
-        changes = find_changes(project.store, project.settings.paths["tests"], recorded)
+        changes = find_verdict_changes(project.store, project.settings.paths["tests"], recorded)
         shown = changes.failures[:MOST_SHOWN] if changes else ()
         ids = [id for result in shown for id in result.evaluations]
         report.totals.feedback |= project.store.find_feedback(ids)

@@ -12,7 +12,7 @@ from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest_file
-from evalstore.operations.failures import describe_failures, find_places
+from evalstore.operations.failures import describe_failures, find_question_places
 from evalstore.operations.json_output import to_json
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.side_names import WORKSPACE, side_name
@@ -123,16 +123,18 @@ def several_prompts(results: Iterable[Json]) -> set[str | None]:
 def _show_question(location: Location, store: Store, id: str) -> ShownItem:
     """Return a question with its answers and failed calls."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
-    places = find_places(location, store, [id])
-    asked = next((session.question for session in store.find_sessions(samples[:1]).values()), None)
-    if asked is None and id in places:
-        asked = places[id].question
+    places = find_question_places(location, store, [id])
+    question = next(
+        (session.question for session in store.find_sessions(samples[:1]).values()), None
+    )
+    if question is None and id in places:
+        question = places[id].question
     failures = describe_failures(location, store, store.find_failures_of([id], samples))
     place = places.get(id)
     return ShownItem(
         "question",
         id,
-        {} if asked is None else hashing.describe_question(asked),
+        {} if question is None else hashing.describe_question(question),
         {
             **_describe_place(place),
             "sessions": samples,
@@ -161,14 +163,14 @@ def show_file(location: Location, store: Store, revision: str, path: str) -> Sho
     """Return a test file as it was in a run; raises `RevisionError` if the run lacks it."""
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
-    name = find_file(location, open_workspace(location), tree, path, run.id)
+    name = find_test_file(location, open_workspace(location), tree, path, run.id)
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
     related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
     return ShownItem("cases", node, content, related)
 
 
-def find_file(
+def find_test_file(
     location: Location, workspace: WorkspaceFolder, files: Collection[str], path: str, side: str
 ) -> str:
     """Return the test file that a path names; `files` are those of a run or of the workspace.

@@ -10,7 +10,7 @@ from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.show import (
     ShownItem,
     cases_related,
-    find_file,
+    find_test_file,
     result_to_json,
     several_prompts,
 )
@@ -49,7 +49,7 @@ def show_workspace_file(location: Location, path: str) -> ShownItem:
     """Return the current cases of a test file; raises `RevisionError` if there is none."""
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
-        name = find_file(location, project.workspace, project.reading.files, path, WORKSPACE)
+        name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
         content = project.store.load_whole(hashing.describe_case_file(file))
         related = {"file": name, **cases_related(project.versions.load, file.cases)}

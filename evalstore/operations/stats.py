@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
-from evalstore.judging.aggregation import combine, judge_session
+from evalstore.judging.aggregation import combine_votes, judge_session
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rerolls import Rerolls, count_rerolls
@@ -290,12 +290,12 @@ def _look(
             ]
             verdict = result.verdict
             attempts: list[tuple[Verdict, float | None]] = []
-            expected = max(1, result.wanted // max(1, len(case.tests)))
+            expected = max(1, result.required_answers // max(1, len(case.tests)))
             if keep.is_about_votes or expected > 1:
                 attempts = _by_attempt(case, votes, rule)
             if keep.is_about_votes:
                 is_whole = len(attempts) == expected
-                verdict = combine(attempts, rule).verdict if is_whole else None
+                verdict = combine_votes(attempts, rule).verdict if is_whole else None
             yield (
                 MeasuredResult(
                     result,

@@ -26,7 +26,7 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.operations.status_report import FileChange, Status
 from evalstore.planning.options import SelectionOptions
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
-from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, read_cache, scan, stamp
+from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, file_stamp, read_cache, scan_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
     try:
         boundary = WorkspaceBoundary(root)
         memory = read_cache(root / ".evalstore" / _FILE, boundary)
-        if memory["format"] != _FORMAT or memory["asked"] != _asked(root, location):
+        if memory["format"] != _FORMAT or memory["asked"] != _inputs(root, location):
             return None
         if whole and not memory["whole"]:
             return None
@@ -79,7 +79,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
         return None
 
 
-def _asked(root: Path, location: Location) -> list[Any]:
+def _inputs(root: Path, location: Location) -> list[Any]:
     """Return what selects the files and the store, what they may use, and the day."""
     config = None if location.config is None else str(location.config)
     folder = str(location.directory) if location.store else None
@@ -132,14 +132,14 @@ def look(
         folder = os.path.join(root, folders[kind]) if kind else _PROMPTS
         if kind and not boundary.contains(os.path.realpath(folder)):
             raise EvalstoreError(f"{folder} is outside of the workspace")
-        for under, files in scan(folder, f"{folder}/", suffixes):
+        for under, files in scan_files(folder, f"{folder}/", suffixes):
             digest.add([(under, 0, 0, 0, 0), *files])
 
 
 def see(name: str) -> Seen:
     """Return a path with its stamp; all zero when it does not exist."""
     try:
-        return (name, *stamp(os.stat(name)))
+        return (name, *file_stamp(os.stat(name)))
     except (OSError, ValueError):
         return (name, 0, 0, 0, 0)
 
@@ -166,7 +166,7 @@ class StatusCache:
         self._path = workspace.private / _FILE
         self._memory = {
             "format": _FORMAT,
-            "asked": _asked(workspace.root, location),
+            "asked": _inputs(workspace.root, location),
             "config": str(workspace.config),
             "folders": workspace.settings.paths,
             "store": str(store),

@@ -23,7 +23,7 @@ from evalstore.reports.version_diff import (
     differ_models,
     differ_prompts,
     differ_tests,
-    shorten,
+    shorten_line,
 )
 from evalstore.values import RECORDED, Case, Json, Question
 
@@ -141,8 +141,8 @@ class Explainer:
         if ask.why:
             return Reason(ask.why, relative=ask.question_id)
         if ask.question_id in failed:
-            return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
-        total = cell.wanted_of(ask.question_id)
+            return Reason(f"retry of a failure: {shorten_line(failed[ask.question_id].message)}")
+        total = cell.required_answers_of(ask.question_id)
         if ask.count < total:
             have = total - ask.count
             unit = "attempts" if total == cell.attempts else "answers"
@@ -254,7 +254,7 @@ class Explainer:
         place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message
-            return Reason(f"retry of a failure: {shorten(message)}")
+            return Reason(f"retry of a failure: {shorten_line(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and judgement.judge:
             return self._other_evaluator(
@@ -311,7 +311,7 @@ def _other_model(was: Json, now: Json) -> Reason | None:
     if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
         return None
     differences = [
-        each._replace(what=each.what.replace(CODE_CHANGED, "the evaluator's code changed", 1))
+        replace(each, subject=each.subject.replace(CODE_CHANGED, "the evaluator's code changed", 1))
         for each in differ_models(was, now)
     ]
     return _reason(differences, "evaluator") if differences else None
@@ -322,7 +322,7 @@ def _reason(differences: list[Difference], subject: str, relative: str | None = 
         return Reason(subject, relative=relative)
     first, *rest = differences
     more = f" (and {len(rest)} more)" if rest else ""
-    text = str(first) if first.what.startswith(_NAMED) else f"{subject}: {first}"
+    text = str(first) if first.subject.startswith(_NAMED) else f"{subject}: {first}"
     return Reason(text + more, first.was, first.now, relative)
 
 

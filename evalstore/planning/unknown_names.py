@@ -37,7 +37,7 @@ def _models_for(part: str, reading: Reading, settings: Settings | None) -> Colle
     """Return the models that may have this part: those of the settings, or without another."""
     if settings is None or part not in ("candidates", "evaluators"):
         return reading.models
-    candidates = {each for one in settings.candidates for each in (one.id, one.name) if each}
+    candidates = {name for each in settings.candidates for name in (each.id, each.name) if name}
     evaluators = {each.id for each in settings.evaluators}
     own, others = (candidates, evaluators) if part == "candidates" else (evaluators, candidates)
     return own | {id for id in reading.models if id not in others}

@@ -46,7 +46,7 @@ class ApplicationError(Exception):
     def __init__(
         self, message: str, *, retry: bool = False, timeout: bool = False, stops: bool = False
     ) -> None:
-        """With `retry` another try may succeed; with `stops` no other call can succeed."""
+        """`retry` means that another try may succeed, `stops` that no other call can succeed."""
         super().__init__(message)
         self.retry = retry
         self.timeout = timeout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from evalstore.reports.version_diff import (
@@ -90,18 +91,18 @@ def differ_conversations(
     """
     before, after = Counter(was), Counter(now)
     old = [id for id in before if id not in after]
-    is_one = len(before) == len(after) == 1
+    is_single = len(before) == len(after) == 1
     changed = dict(zip((id for id in after if id not in before), old, strict=False))
     for number, id in enumerate(after, 1):
         partner = id if id in before else changed.get(id)
-        place = "" if is_one else f"conversation {number}, "
+        place = "" if is_single else f"conversation {number}, "
         if partner is None:
             yield Difference(f"conversation {number} is new")
             continue
         if partner != id:
             content = find("test", partner) or {}
             for difference in differ_tests(content, find("test", id) or {}, find, name):
-                yield difference._replace(what=place + difference.what)
+                yield replace(difference, subject=place + difference.subject)
         if before[partner] != after[id]:
             yield Difference(f"{place}repetitions", str(before[partner]), str(after[id]))
     gone = set(old[len(changed) :])
@@ -125,7 +126,7 @@ def _differ_prompts(
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
             for edit in edits:
-                yield edit._replace(what=f"{subject} {edit.what}")
+                yield replace(edit, subject=f"{subject} {edit.subject}")
         else:
             id = after or before
             shown = name("prompt", id) or id[:8]

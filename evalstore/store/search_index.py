@@ -28,7 +28,7 @@ from evalstore.store.search_texts import (
     iterate_links,
     list_named,
     load_searched,
-    text_of,
+    searchable_text,
 )
 from evalstore.store.search_words import fold_words, make_phrases
 from evalstore.store.store import Store
@@ -161,7 +161,7 @@ class SearchIndex:
 
     def _take(self, kind: Kind, contents: dict[str, Json]) -> None:
         about = {id: list_named(kind, content) for id, content in contents.items()}
-        texts = {id: fold_words(text_of(kind, content)) for id, content in contents.items()}
+        texts = {id: fold_words(searchable_text(kind, content)) for id, content in contents.items()}
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
             documents = self._number(

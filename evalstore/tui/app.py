@@ -97,7 +97,7 @@ class Browser(App[None]):
         revision: str | None = None,
         appearance: Appearance | None = None,
     ):
-        """With a revision its cases are shown first."""
+        """Show the cases of the revision first, if there is one."""
         # Without colours the terminal's own are used, and nothing is painted grey instead.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         # A picture that moves is seen torn where the terminal is slow, and keys wait for it.
@@ -222,14 +222,14 @@ class Browser(App[None]):
         open_palette(self)
 
     def action_help(self) -> None:
-        """Help on this screen; on itself it ends."""
+        """Open the help on this screen; in the help, close it."""
         if isinstance(self.screen, HelpPage):
             self.go_back()
             return
         self.push_screen(HelpPage(self.screen))
 
     def action_help_quit(self) -> None:
-        """Ctrl-C ends other programs; this one says what ends it."""
+        """Show the key that quits, as Ctrl-C does not."""
         self.notify(f"{self.key_of('quit')} quits", markup=False)
 
     # --- from screen to screen

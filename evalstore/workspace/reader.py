@@ -68,7 +68,7 @@ class Reading:
 
     @property
     def errors(self) -> list[Problem]:
-        """The problems that prevent a run."""
+        """Return the problems that prevent a run."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
     def save_index(self, workspace: WorkspaceFolder) -> None:
@@ -256,7 +256,7 @@ class _Reader:
         return document.line("id") if document else 1
 
     def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
-        """Whether a file with another stamp has the same bytes; if so its stamp is updated."""
+        """Return whether a file has the same bytes under another stamp, which then is updated."""
         if entry.stamp[0] != now[0]:
             return False
         read_at = time.time_ns()
@@ -293,12 +293,12 @@ class _Reader:
             if expansion.file is None:  # nothing can be stored
                 expansion = expand_test(test, self._library, keep)
         reading.problems += [
-            problem.at(path) for problem in (*collector.found, *collector.warnings)
+            problem.at(path) for problem in (*collector.problems, *collector.warnings)
         ]
         if expansion.problems:
             lines = text.split("\n")
             reading.problems += [problem.located(lines) for problem in expansion.problems]
-        if expansion.file is None or collector.found:
+        if expansion.file is None or collector.problems:
             return
         reading.contents |= expansion.contents
         node = expansion.node or build_case_tree(expansion.file, collect(reading.contents))

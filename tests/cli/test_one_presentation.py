@@ -17,7 +17,7 @@ from evalstore.operations.run import run
 from evalstore.operations.views.answer import session_of
 from evalstore.operations.views.cases import cases
 from evalstore.operations.views.interactive_run import ALL, RunEnd, plan
-from evalstore.operations.views.run_text import summarise
+from evalstore.operations.views.run_text import summarise_report
 from evalstore.operations.views.styled_text import StyledLine
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.tui.render.answer import answer_lines, verdict_lines
@@ -107,7 +107,7 @@ def test_a_run_is_summed_up_in_the_same_lines(
     report = run(Location(workspace), SelectionOptions(), options, ProgressListener())
     print_report(report, None)
     printed = _printed(capsys)
-    shown = _texts(result_lines(RunEnd(summarise(report), (), (), (), ())))
+    shown = _texts(result_lines(RunEnd(summarise_report(report), (), (), (), ())))
     assert [line for line in shown if line not in printed] == [f"{report.seconds:.1f} s"]
     assert len(shown) == (3 if max_cost is None else 4)
 

@@ -168,7 +168,7 @@ def test_a_first_run_has_nothing_to_compare_with(echo: Echo, documents: Any) -> 
 def test_an_earlier_run_that_cannot_be_read_is_a_warning(history: Evalstore) -> None:
     check_for("b", "never")
     damaged = mock.patch(
-        "evalstore.operations.run.find_changes", side_effect=StoreError("it is damaged")
+        "evalstore.operations.run.find_verdict_changes", side_effect=StoreError("it is damaged")
     )
     with damaged:
         ran = history("run")

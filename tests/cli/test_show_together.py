@@ -170,5 +170,5 @@ def test_the_json_of_a_session_lists_the_judgements_of_its_page(
     listed = documents("show", session)["related"]["evaluations"]
     assert len(listed) == 2
     assert {judgement["id"] for judgement in listed} == {
-        opinion.id for opinion in page.answer.opinions
+        opinion.id for opinion in page.answer.judgements
     }

@@ -524,7 +524,7 @@ def test_a_bug_ends_the_watch_aloud(
         raise RuntimeError("all is lost")
 
     def break_it() -> None:
-        monkeypatch.setattr("evalstore.judging.reply_formats.read_opinion", fail)
+        monkeypatch.setattr("evalstore.judging.reply_formats.read_verdict", fail)
         leniently()
 
     played = play(break_it)

@@ -11,7 +11,7 @@ import pytest
 from evalstore.importers.errors import NotTakenError
 from evalstore.importers.lve.format_strings import fill, names_of, parse, template
 from evalstore.importers.lve.instances import model_arguments, read_instance, split_arguments
-from evalstore.importers.lve.prompts import LveTurn, read_file, read_list, turn_names
+from evalstore.importers.lve.prompts import LveTurn, read_prompt_file, read_prompt_list, turn_names
 from tests.importers import judged
 from tests.importers.judged import content, expansion, only, verdict
 from tests.importers.lve.repository import (
@@ -49,19 +49,19 @@ def as_message(turn: LveTurn) -> dict[str, Any]:
 
 @cases("prompt_file")
 def test_a_prompt_file_comes_to_its_messages(case: Case) -> None:
-    turns = read_file(case["input"]["text"]).turns
+    turns = read_prompt_file(case["input"]["text"]).turns
     assert [as_message(turn) for turn in turns] == case["expected"]["messages"]
 
 
 @cases("prompt_file", left=True)
 def test_an_invalid_prompt_file_is_reported(case: Case) -> None:
     with pytest.raises(NotTakenError, match=case["expected"]["left"]):
-        read_file(case["input"]["text"])
+        read_prompt_file(case["input"]["text"])
 
 
 @cases("fill_prompt")
 def test_a_filled_template_is_the_filled_prompt(case: Case) -> None:
-    params, turns = case["input"]["params"], read_list(case["input"]["messages"]).turns
+    params, turns = case["input"]["params"], read_prompt_list(case["input"]["messages"]).turns
     names = names_of(params)
     values = {names[name]: value for name, value in params.items()}
     pieces = [parse(turn.content or "", params) for turn in turns]
@@ -122,7 +122,7 @@ def sent(content: str | list[dict[str, str]]) -> Any:
 
 @cases("conversation")
 def test_the_answers_of_a_conversation_have_their_names(case: Case) -> None:
-    names = turn_names(read_list(case["input"]["messages"]).turns)
+    names = turn_names(read_prompt_list(case["input"]["messages"]).turns)
     answers = dict(zip(names, case["input"]["answers"], strict=True))
     response = case["expected"]["response"]
     assert answers == (response if isinstance(response, dict) else {names[0]: response})

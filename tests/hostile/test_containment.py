@@ -16,7 +16,7 @@ from evalstore.files.access import Boundary, OutsideProblem
 from evalstore.operations import grep, status_cache
 from evalstore.planning.options import Location
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
-from evalstore.workspace.index import SUFFIXES, scan
+from evalstore.workspace.index import SUFFIXES, scan_files
 from tests.builders import Files, tree
 from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
 from tests.importers.langbite.library import prompt, table
@@ -208,7 +208,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
 ) -> None:
     crafted = {
         "format": status_cache._FORMAT,
-        "asked": status_cache._asked(root, Location(root)),
+        "asked": status_cache._inputs(root, Location(root)),
         "whole": True,
         "config": "evalstore.yaml",
         "folders": {kind: str(root.parent) for kind in SUFFIXES},
@@ -222,9 +222,9 @@ def test_a_remembered_status_leads_to_no_folder_outside(
 
     def noted(folder: str, *rest: Any) -> Any:
         looked.append(folder)
-        return scan(folder, *rest)
+        return scan_files(folder, *rest)
 
-    monkeypatch.setattr(status_cache, "scan", noted)
+    monkeypatch.setattr(status_cache, "scan_files", noted)
     assert status_cache.recall(Location(root), whole=True) is None
     assert str(root.parent) not in looked
 

@@ -15,7 +15,7 @@ from evalstore.cli.main import main
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.score_patterns import captured
-from evalstore.judging.verdict_reply import JudgeReply, read_opinion
+from evalstore.judging.verdict_reply import JudgeReply, read_verdict
 from evalstore.values import Json, Reply
 from tests import endpoint, judge_workspaces
 from tests.hostile import judge_replies as corpus
@@ -32,7 +32,7 @@ SCALE = {
 
 def verdict_of(reply: Reply, code: str | None) -> str:
     try:
-        return read_opinion(reply, code).verdict
+        return read_verdict(reply, code).verdict
     except Unreadable:
         return "undecided"
 

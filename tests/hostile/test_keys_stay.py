@@ -18,7 +18,7 @@ from evalstore.execution.key_access import (
     KeyNotAllowedError,
     read_environment,
 )
-from evalstore.providers.litellm import find_refused
+from evalstore.providers.litellm import find_refused_option
 from evalstore.workspace.model_files import ProviderFile, bare_model, read_provider
 from tests import endpoint
 from tests.builders import tree
@@ -400,7 +400,7 @@ def test_an_env_file_gives_litellm_only_listed_variables() -> None:
     ids=lambda options: next(iter(options)),
 )
 def test_an_option_cannot_take_litellm_elsewhere(options: dict[str, Any]) -> None:
-    assert find_refused(options) == next(iter(options))
+    assert find_refused_option(options) == next(iter(options))
 
 
 @pytest.mark.parametrize(
@@ -412,8 +412,8 @@ def test_an_option_cannot_take_litellm_elsewhere(options: dict[str, Any]) -> Non
     ],
 )
 def test_options_of_models_are_not_such_options(name: str) -> None:
-    assert find_refused({name: "x"}) is None
-    assert find_refused({"aws_region_name": "eu-west-1"}) is None
+    assert find_refused_option({name: "x"}) is None
+    assert find_refused_option({"aws_region_name": "eu-west-1"}) is None
 
 
 def test_only_keys_and_addresses_count_in_an_env_file(folder: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.files.markdown import SPACE
-from evalstore.importers.template_writer import file_name, literal, unique, write_test
+from evalstore.importers.template_writer import literal, safe_file_name, unique, write_test
 from tests.builders import expanded, instructions_of, shown
 
 PIECES = (
@@ -51,7 +51,7 @@ def test_a_test_looks_as_a_person_would_write_it() -> None:
     ("name", "safe"), [("a b/c", "a-b-c"), ("../x", "x"), ("..", "test"), ("Café 1", "Café-1")]
 )
 def test_names_of_files_hold_nothing_that_leads_elsewhere(name: str, safe: str) -> None:
-    assert file_name(name) == safe
+    assert safe_file_name(name) == safe
 
 
 def test_a_name_that_is_taken_gets_a_number() -> None:

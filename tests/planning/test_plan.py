@@ -79,7 +79,7 @@ def carried_out(plan: Plan) -> tuple[dict[str, list[Sample]], dict[str, list[Vot
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
-        for sample in samples[cell.questions[0]][: cell.wanted]:
+        for sample in samples[cell.questions[0]][: cell.required_answers]:
             have = votes.setdefault(sample.id, [])
             expected = [(judge.evaluator, judge.times) for judge in cell.judges]
             for evaluator, times in [(CHECKS, 1), *expected]:
@@ -164,13 +164,13 @@ def test_tags_say_whom_a_candidate_and_a_judge_are_meant_for() -> None:
 
 def test_the_test_decides_its_temperature_seed_and_attempts() -> None:
     (cell,) = cells_of(case(temperature=0.5, seed=7), attempts=3)
-    assert (cell.question.temperature, cell.question.seed, cell.wanted) == (0.5, 7, 3)
+    assert (cell.question.temperature, cell.question.seed, cell.required_answers) == (0.5, 7, 3)
 
 
 def test_the_command_line_wins_over_the_attempts_of_files() -> None:
     file = CaseFile((case(),), attempts=3)
     cells, _ = build_cells({"a.md": file}, (FIRST,), (), lambda _path, _case: True, attempts=2)
-    assert cells[0].wanted == 2
+    assert cells[0].required_answers == 2
 
 
 def test_a_file_can_want_nobody_to_judge() -> None:
@@ -185,7 +185,7 @@ def test_cells_that_share_a_question_ask_it_once_as_often_as_one_wants() -> None
         case(evaluation="e2"), attempts=3
     )
     plan = plan_of(cells)
-    assert [(ask.cell.wanted, ask.count) for ask in plan.asks] == [(3, 3)]
+    assert [(ask.cell.required_answers, ask.count) for ask in plan.asks] == [(3, 3)]
     assert plan.ask_count == 3
 
 
@@ -193,7 +193,7 @@ def test_the_most_that_is_wanted_counts_whatever_the_order() -> None:
     few, many = cells_of(case(), attempts=1), cells_of(case(), attempts=3)
     for cells in (few + many, many + few):
         plan = plan_of(cells)
-        assert [(ask.cell.wanted, ask.count) for ask in plan.asks] == [(3, 3)]
+        assert [(ask.cell.required_answers, ask.count) for ask in plan.asks] == [(3, 3)]
         assert [judgement.count for judgement in plan.judgements] == [3]
         assert plan_of(cells, {cells[0].questions[0]: [Sample(1, "s", None)]}).ask_count == 2
 

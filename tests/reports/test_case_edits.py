@@ -70,7 +70,7 @@ def differences_of(was: CaseFile, now: CaseFile) -> list[str]:
     ]
     by_kind: dict[str, str] = {}
     for difference in [*differences, *differ_otherwise(was, now)]:
-        by_kind.setdefault(difference.what, str(difference))
+        by_kind.setdefault(difference.subject, str(difference))
     return [*by_kind.values()]
 
 

@@ -17,7 +17,7 @@ from evalstore.reports.version_diff import (
     differ_tests,
     first_line,
     focus,
-    shorten,
+    shorten_line,
     unified,
 )
 from evalstore.values import (
@@ -235,7 +235,7 @@ def test_the_first_line_that_differs_is_the_first(was: str, now: str) -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200), st.integers(8, 60))
 def test_what_is_shown_fits_its_width(was: str, now: str, width: int) -> None:
-    assert len(shorten(was, width)) <= width
+    assert len(shorten_line(was, width)) <= width
     assert all(len(line) <= width + 1 for line in focus(was, now, width))
 
 

@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from evalstore.cli.main import main
 from evalstore.operations.stats import stats
 from evalstore.operations.views.candidate_rates import candidate_rates
-from evalstore.operations.views.cases import cases, runs
+from evalstore.operations.views.cases import cases, list_runs
 from evalstore.operations.views.dashboard import Dashboard, read_dashboard
 from evalstore.operations.views.status_text import pending_text
-from evalstore.operations.views.verdict_history import VERDICTS_LISTED, read_history
+from evalstore.operations.views.verdict_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.planning.options import Location
 from evalstore.tui.render.dashboard import dashboard_lines
 from evalstore.tui.screens.cases import CasesPage
@@ -100,16 +100,16 @@ def test_the_last_verdicts_are_those_of_the_runs_until_a_run(workspace: Path) ->
     main(["run", "--quiet", "tests/greeting.md"])
     edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
     main(["run", "--quiet", "--refresh"])
-    history = read_history(location, ["tests/weather.md"])
+    history = read_recent_verdicts(location, ["tests/weather.md"])
     assert history[oslo] == ("pass", "fail", "pass")
     assert {cell[0] for cell in history} == {"tests/weather.md"}
-    oldest, *_, newest = reversed(runs(location))
-    assert read_history(location, ["tests/weather.md"], oldest.id)[oslo] == ("pass",)
-    assert read_history(location, ["tests/weather.md"], newest.id)[oslo] == history[oslo]
-    assert read_history(location, ["tests/none.md"]) == {}
+    oldest, *_, newest = reversed(list_runs(location))
+    assert read_recent_verdicts(location, ["tests/weather.md"], oldest.id)[oslo] == ("pass",)
+    assert read_recent_verdicts(location, ["tests/weather.md"], newest.id)[oslo] == history[oslo]
+    assert read_recent_verdicts(location, ["tests/none.md"]) == {}
     for _ in range(VERDICTS_LISTED):
         main(["run", "--quiet"])
-    assert read_history(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
+    assert read_recent_verdicts(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
 
 
 # --- what it shows
@@ -202,7 +202,7 @@ def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
 def test_every_line_fits(workspace: Path, width: int, height: int) -> None:
     (workspace / "tests/new.md").write_text(NEW)
     dashboard = read_dashboard(Location(workspace))
-    listed = runs(Location(workspace))
+    listed = list_runs(Location(workspace))
     lines = list(dashboard_lines(dashboard, listed, width, height))
     assert len(lines) == height
     if width >= 40:

@@ -70,8 +70,8 @@ def diff(
     else:
         compared = operations.diff_models(
             here(),
-            _one_run(first, second),
-            (_one_model(selection.models), versus),
+            _require_single_run(first, second),
+            (_require_single_model(selection.models), versus),
             selection=SelectionOptions(paths=tuple(paths)),
             answers=answers,
         )
@@ -88,7 +88,7 @@ def diff(
         raise typer.Exit(ends_with)
 
 
-def _one_run(first: str | None, second: str | None) -> str:
+def _require_single_run(first: str | None, second: str | None) -> str:
     if second:
         raise EvalstoreError(
             "'--vs' compares two candidates of one run", hint="name one revision, or none"
@@ -96,14 +96,14 @@ def _one_run(first: str | None, second: str | None) -> str:
     return first or "@"
 
 
-def _one_model(models: tuple[str, ...]) -> str:
+def _require_single_model(models: tuple[str, ...]) -> str:
     if len(models) != 1:
         raise EvalstoreError("'--vs' needs one '--model'", hint="write '--model X --vs Y'")
     return models[0]
 
 
 def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
-    """Revisions and paths: `A..B` is two revisions; the arguments after `--` are paths."""
+    """Split arguments into revisions and paths: `A..B` is two revisions, paths follow `--`."""
     from evalstore.planning.open_project import open_workspace
 
     paths: list[str] = []
@@ -242,6 +242,6 @@ def show(
     from evalstore.operations.views import shown_item
 
     if json:
-        output.document(shown_item.show(here(), revision, model=model, prompt=prompt))
+        output.document(shown_item.describe_shown(here(), revision, model=model, prompt=prompt))
     else:
         print_shown(shown_item.show_to_people(here(), revision, model=model, prompt=prompt))

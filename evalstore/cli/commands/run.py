@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _keep_bytes(text: str | None) -> str | None:
-    """The text with escapes for bytes that are not UTF-8."""
+    """Escape the bytes of a text that are not UTF-8."""
     return text and text.encode(errors="backslashreplace").decode()
 
 
@@ -87,7 +87,7 @@ class Mode(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """Which results are listed."""
+        """Return which results are listed."""
         return "failures" if self.every else "news"
 
 

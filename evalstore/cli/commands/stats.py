@@ -78,7 +78,7 @@ def stats(
 
 
 def print_stats(statistics: Stats) -> None:
-    """A table for people."""
+    """Print statistics as a table."""
     about = f", {output.safe(statistics.query)}" if statistics.query else ""
     part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
     if statistics.is_workspace:
@@ -108,13 +108,13 @@ def print_stats(statistics: Stats) -> None:
 
 
 def _is_special(group: ResultGroup, statistics: Stats) -> bool:
-    """Whether a group is that of a special tag, which says how a test is asked."""
+    """Return whether a group is that of a special tag, which says how a test is asked."""
     keys = zip(statistics.by, group.key, strict=False)
     return any(name == "tag" and key in SPECIAL_TAGS for name, key in keys)
 
 
 def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
-    """The cells of a group by the names of their columns."""
+    """Return the cells of a group by the names of their columns."""
     rate, currency = group.rate, statistics.currency
     low, high = rate.interval or (0.0, 0.0)
     names = group.names or (group.name, *("" for _ in statistics.by[1:]))

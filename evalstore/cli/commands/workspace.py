@@ -114,7 +114,7 @@ def check(selection: SelectionOptions, json: options.Json = False) -> None:
 
 
 def _problems_of_browser() -> Iterable[Problem]:
-    """Problems in the browser's settings, which only the browser can check."""
+    """Return problems in the browser's settings, which only the browser can check."""
     from evalstore.workspace.settings import BrowserSettings
     from evalstore.workspace.settings_reader import browser_settings
 
@@ -171,7 +171,7 @@ def _print_listing(listing: Listing) -> None:
 
 
 def _table(listing: Listing) -> Table:
-    """A list as a table; the columns of models are composed of several fields."""
+    """Lay out a list as a table; the columns of models are composed of several fields."""
     cells = _CELLS.get(listing.kind, dict)
     rows = [cells(row) for row in listing.rows]
     columns = listing.columns
@@ -191,7 +191,7 @@ _UNKNOWN = "(?: neither the model file declares it, under 'capabilities', nor li
 
 
 def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """A model with its capabilities and prices; unknown values are `?`."""
+    """Return the cells of a model with its capabilities and prices; unknown values are `?`."""
     tokens = zip(("$/1M in", "$/1M out"), _token_prices(row["price"]), strict=True)
     return {
         **row,
@@ -205,7 +205,7 @@ def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """A run with its time relative to now, and with a short commit."""
+    """Return the cells of a run, with its time relative to now and a short commit."""
     started = datetime.fromisoformat(row["started"]).timestamp()
     return {
         **row,
@@ -221,7 +221,7 @@ _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def capabilities_text(row: dict[str, Any]) -> str:
-    """The capabilities declared in the model file, and further ones from litellm's table."""
+    """List the capabilities declared in the model file, and further ones from litellm's table."""
     declared, known = row["capabilities"], row["knownCapabilities"] or {}
     besides = {word: can for word, can in known.items() if word not in declared}
     parts = [_words(declared)] if declared else []
@@ -238,7 +238,7 @@ def _token_prices(price: dict[str, Any] | None) -> tuple[str, str]:
 
 
 def price_text(price: dict[str, Any] | None) -> str:
-    """A price in words."""
+    """Describe a price in words."""
     if price is None:
         return "price unknown"
     tokens = "${} in, ${} out per million tokens".format(*_token_prices(price))
@@ -246,7 +246,7 @@ def price_text(price: dict[str, Any] | None) -> str:
 
 
 def price_source(price: dict[str, Any] | None, *, with_calls: bool = True) -> str:
-    """The source of a price, and its parts that do not depend on tokens.
+    """Name the source of a price, and its parts that do not depend on tokens.
 
     The price of a call is left out without `with_calls`.
     """

@@ -43,7 +43,7 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
         print_lines((_place(place, with_verdict=several) for place in view.places), columns)
     is_judged = any(shown_place.is_judged for shown_place in view.places)
     print_lines(missing_lines(view, is_judged=is_judged), columns)
-    for judgement in view.opinions:
+    for judgement in view.judgements:
         row = view.rows.get(judgement.id, "")
         print_lines(judgement_lines(judgement, now, signs={}, row=row), columns)
     output.line()
@@ -61,12 +61,12 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     for block in shown:
         print_block(block, columns=columns)
     if explanation:
-        print_explanation(explanation)
+        print_verdict_explanation(explanation)
     output.line()
     print_lines(footer_lines(view, now), columns)
 
 
-def print_explanation(explanation: VerdictExplanation) -> None:
+def print_verdict_explanation(explanation: VerdictExplanation) -> None:
     """Print where an answer differs from what was expected, and since when."""
     for title, lines in explanation_sections(explanation, time.time_ns() // 1000, signs={}):
         output.line(output.paint(f"{title}:", bold=True))
@@ -74,7 +74,7 @@ def print_explanation(explanation: VerdictExplanation) -> None:
 
 
 def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:
-    """A case, with the name of its system prompt when it has several."""
+    """Return the place of a case, with the name of its system prompt when it has several."""
     name = case_name(place.file, place.row, place.prompt)
     verdict = (StyledSpan(f"  {place.word}", place.word),) if with_verdict else ()
     return StyledLine((StyledSpan(output.safe(name)), *verdict))

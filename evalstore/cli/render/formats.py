@@ -32,7 +32,7 @@ def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
 
 
 def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-    """The names of all columns and the cells; the members of an object are `name.member`."""
+    """Return the names of all columns and the cells; the members of an object are `name.member`."""
     flat = [dict(_members("", row)) for row in rows]
     names = list(dict.fromkeys(name for row in flat for name in row))
     # An object can be null in some of the rows: it has no column of its own then.
@@ -54,7 +54,7 @@ def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """A cell: nothing is empty, a list of texts is separated by commas, all else is JSON."""
+    """Convert a value to a cell: None is empty, a list of texts has commas, all else is JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -75,7 +75,7 @@ def _csv_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
 
 
 def _defuse(value: Any) -> str:
-    """A cell of CSV that no spreadsheet takes for a formula; numbers stay numbers."""
+    """Escape a cell of CSV so that no spreadsheet takes it for a formula; numbers stay numbers."""
     text = _text(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"'{text}" if text.startswith(_FORMULA) and not is_number else text
@@ -91,6 +91,6 @@ def _markdown_lines(header: list[str], rows: list[list[Any]]) -> Iterator[str]:
 
 
 def _escape(value: Any) -> str:
-    """A cell of Markdown: on one line, without a pipe or HTML of its own."""
+    """Escape a cell of Markdown: on one line, without a pipe or HTML of its own."""
     text = " ".join(output.safe(_text(value), lines=True).split())
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -16,7 +16,7 @@ from evalstore.operations.views.diff_text import (
     side_lines,
     summary_lines,
 )
-from evalstore.operations.views.run_text import cost_text, counts_text, scope_text
+from evalstore.operations.views.run_text import cost_text, run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
@@ -80,7 +80,7 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
 
 
 def print_failures(log: FailureLog, *, oneline: bool) -> None:
-    """Failures for people, with each hint once below them."""
+    """Print failures, with each hint once below them."""
     now = time.time_ns() // 1000
     hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
@@ -113,7 +113,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
 
 
 def print_log(log: Log, *, oneline: bool) -> None:
-    """Runs for people."""
+    """Print runs as a table."""
     now = time.time_ns() // 1000
     for number, entry in enumerate(log.entries):
         run = entry.run
@@ -151,7 +151,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
-        output.line(f"    {counts_text(run)}, {cost_text(run.cost, run.spending)}")
+        output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
         if verdicts:
             output.line(f"    {verdicts}")
         for edit in entry.edits:

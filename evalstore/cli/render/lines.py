@@ -26,7 +26,7 @@ def print_lines(lines: Iterable[StyledLine], columns: int | None = None) -> None
 
 
 def _fit(line: StyledLine, columns: int | None) -> Iterator[StyledLine]:
-    """The parts of a line that fit in the columns; those after the first are indented deeper."""
+    """Yield lines that fit in the columns; those after the first are indented deeper."""
     if columns is None or output.columns_of(line.text) + line.indent <= columns:
         yield line
         return
@@ -49,7 +49,7 @@ def _fit(line: StyledLine, columns: int | None) -> Iterator[StyledLine]:
 
 
 def _words(span: StyledSpan, columns: int) -> Iterator[StyledSpan]:
-    """The words of a span, each with the blanks before it; very long words in pieces."""
+    """Yield the words of a span, each with the blanks before it; very long words in pieces."""
     most = max(_LEAST, columns // 2)
     for word in _WORD.findall(span.text):
         for start in range(0, len(word), most):
@@ -77,7 +77,7 @@ def _paint(span: StyledSpan) -> str:
 
 
 def print_block(block: TextBlock, indent: str = "", columns: int | None = None) -> None:
-    """A named text: one line beside its name, more of them below it; nothing when empty."""
+    """Print a named text: one line beside its name, more below it; nothing when empty."""
     listed = output.safe(block.text, lines=True).strip("\n").rstrip().split("\n")
     label = StyledSpan(f"{output.safe(block.title)}:", "heading")
     margin = len(indent)

@@ -17,7 +17,7 @@ from evalstore.operations.views.run_text import (
     failure_line,
     spending_text,
     stop_lines,
-    summarise,
+    summarise_report,
     summary_text,
     verdict_line,
 )
@@ -148,13 +148,13 @@ def _print_cut(count: int) -> None:
 def _place(
     file: str, row: str, prompt: str | None, prompts: dict[str, dict[str | None, str]]
 ) -> str:
-    """A case, with its system prompt when its file has several."""
+    """Return the place of a case, with its system prompt when its file has several."""
     return output.safe(case_name(file, row, prompts.get(file, {}).get(prompt)))
 
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
     """Print what a run changed, its verdicts, its summary and the gate."""
-    summary = summarise(report)
+    summary = summarise_report(report)
     for warning in report.warnings:
         output.talk(f"warning: {output.safe(warning)}")
     print_changes(report)
@@ -251,7 +251,7 @@ _MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
 
 
 def _how_to_complete(report: RunReport) -> str:
-    """What the user can do to complete an incomplete run."""
+    """Explain how to complete an incomplete run."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
         waiting = "model" if report.untrusted[0].runs else "checks"

@@ -40,7 +40,7 @@ class Layout:
 
 
 def fit(table: Table, width: int | None) -> Layout:
-    """The layout of a table in so many columns of the terminal; None: as wide as it needs."""
+    """Lay out a table in so many columns of the terminal; None: as wide as it needs."""
     sizes = [
         widest([name, *(row[number] for row in table.rows)] if table.has_header else cells)
         for number, name in enumerate(table.header)

@@ -14,7 +14,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import read_yaml
 from evalstore.importers.ai_tester.model_files import (
-    participants,
+    convert_participants,
     provider_notes,
     queries,
     read_models,
@@ -114,7 +114,7 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if value is None:
             continue
         if name in ("candidates", "evaluators") and isinstance(value, list):
-            value = participants(f"'{name}'", value, models, notes)
+            value = convert_participants(f"'{name}'", value, models, notes)
         if name == "analysisQueries" and isinstance(value, list):
             value = queries(value, models, notes)
         parts.append(_setting(name, value))

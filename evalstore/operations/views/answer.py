@@ -18,7 +18,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
-from evalstore.operations.views.last_messages import find_last_asked
+from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
@@ -108,12 +108,13 @@ class AnswerPlace:
         return self.word != "answered"
 
 
-class MemberAnswer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemberAnswer:
     """One of several answers that are judged together."""
 
     session: str
     answer: str
-    asked: str
+    user_message: str = field(metadata={"json_name": "asked"})
     """The last message of the user; empty when it is not in the store."""
 
 
@@ -125,18 +126,18 @@ class AnswerView:
     """The id of the session; None if there is no answer."""
     file: str
     row: str
-    said: tuple[TurnView, ...]
+    conversation: tuple[TurnView, ...]
     answer: str
     """The text of the last answer; JSON is indented."""
-    opinions: tuple[JudgementView, ...]
+    judgements: tuple[JudgementView, ...]
     """The judgements: those that count first, people before models, then the newest first."""
-    told: Mapping[str, Criteria]
+    criteria: Mapping[str, Criteria]
     """The instructions and checks by id of the evaluation version, that of the case first."""
     together: tuple[MemberAnswer, ...]
     """All sessions that are judged together, this one included; empty if it is only one."""
     failures: tuple[str, ...]
     """Why an answer or a judgement is missing, newest first."""
-    offered: tuple[str, ...]
+    request_settings: tuple[str, ...]
     """The tools, schema and options of the request, one line each."""
     facts: SessionFacts | None
     ids: tuple[tuple[str, str], ...]
@@ -164,40 +165,44 @@ def read_answer(
     """Read an answer as `session_of` does, from an open store."""
     judged = read_session_details(store, id, result)
     session, cells, judgements = judged.session, judged.cells, judged.judgements
-    asked = session.question
-    model = store.load_contents("model", [asked.model]).get(asked.model) or {}
-    names = name_prompts(location, [asked.prompt]) if judged.has_several_prompts else {}
+    question = session.question
+    model = store.load_contents("model", [question.model]).get(question.model) or {}
+    names = name_prompts(location, [question.prompt]) if judged.has_several_prompts else {}
     contents = VersionReader(store, fallback=partial(_read_workspace, location))
     together = next((subject for subject in judged.subjects if len(subject) > 1), ())
     return AnswerView(
         id=id,
         file=cells[0].file if cells else "",
         row=cells[0].row if cells else "",
-        said=tuple(_said(contents, asked.test, asked.prompt, session.turns)),
+        conversation=tuple(
+            _read_conversation(contents, question.test, question.prompt, session.turns)
+        ),
         answer=answer_text(session.answer),
-        opinions=judgements,
-        told=_told(contents, _in_order(judged.current, judgements)),
+        judgements=judgements,
+        criteria=_read_criteria(contents, _in_order(judged.current, judgements)),
         together=_together(store, together),
         failures=()
         if any(not judgement.why_not for judgement in judgements)
         else _failures(store, (), {id, *map(hashing.subject_of, judged.subjects)}),
-        offered=_offered(contents, asked.test, model),
+        request_settings=_describe_request(contents, question.test, model),
         facts=_facts(session, is_free=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
                 ("session", id),
-                ("question", hashing.question_id(asked)),
-                ("test", asked.test),
-                ("prompt", asked.prompt),
-                ("model", asked.model),
+                ("question", hashing.question_id(question)),
+                ("test", question.test),
+                ("prompt", question.prompt),
+                ("model", question.model),
                 ("instructions", result.evaluation if result else None),
             )
             if key
         ),
-        model=str(model.get("code") or short(asked.model)),
+        model=str(model.get("code") or short(question.model)),
         places=tuple(
-            AnswerPlace(cell.file, cell.row, names.get(asked.prompt, ""), cell.word or "answered")
+            AnswerPlace(
+                cell.file, cell.row, names.get(question.prompt, ""), cell.word or "answered"
+            )
             for cell in cells
         ),
         rows=judged.rows if len(cells) > 1 else {},
@@ -215,25 +220,25 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
     """Return the question to a candidate that has not answered, with the failures of its calls."""
     with open_store(location) as store:
         if run is None:
-            questions, fresh = _asked_now(location, result)
+            questions, fresh = _find_questions(location, result)
             contents = VersionReader(store, fresh)
         else:
-            from evalstore.operations.views.failed_results import asked_in_run
+            from evalstore.operations.views.failed_results import questions_in_run
 
             contents = VersionReader(store, fallback=partial(_read_workspace, location))
-            asked = asked_in_run(store, store.load_run(run), [result])
-            questions = next(iter(asked.values()), ())
+            questions_of = questions_in_run(store, store.load_run(run), [result])
+            questions = next(iter(questions_of.values()), ())
         return AnswerView(
             id=None,
             file=result.file,
             row=result.row,
-            said=tuple(_said(contents, result.test, result.prompt, ())),
+            conversation=tuple(_read_conversation(contents, result.test, result.prompt, ())),
             answer="",
-            opinions=(),
-            told=_told(contents, [result.evaluation] if result.evaluation else []),
+            judgements=(),
+            criteria=_read_criteria(contents, [result.evaluation] if result.evaluation else []),
             together=(),
             failures=_failures(store, questions, ()),
-            offered=_offered(contents, result.test, {}),
+            request_settings=_describe_request(contents, result.test, {}),
             facts=None,
             ids=tuple(
                 (kind, id)
@@ -250,7 +255,7 @@ def _read_workspace(location: Location) -> Fresh:
     return {}
 
 
-def _said(
+def _read_conversation(
     contents: VersionReader, test: str, prompt: str | None, turns: Sequence[Reply]
 ) -> Iterator[TurnView]:
     """Yield the turns of the conversation, with the candidate's answers in their places."""
@@ -289,7 +294,7 @@ def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
         return {id: file.data for id, file in store.load_files(ids).items()}
 
 
-def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
+def _read_criteria(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
     evaluations = list(dict.fromkeys(ids))
     loaded = contents.load("evaluation", evaluations)
     return {
@@ -307,9 +312,9 @@ def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
     stored = store.find_sessions(sessions)
-    asked = find_last_asked(store, {session.question.test for session in stored.values()})
+    messages = find_last_messages(store, {session.question.test for session in stored.values()})
     return tuple(
-        MemberAnswer(id, answer_text(stored[id].answer), asked.get(stored[id].question.test, ""))
+        MemberAnswer(id, answer_text(stored[id].answer), messages.get(stored[id].question.test, ""))
         if id in stored
         else MemberAnswer(id, "[not in the store]", "")
         for id in sessions
@@ -328,7 +333,7 @@ def _failures(
     return tuple(messages)[:_FAILURES]
 
 
-def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
+def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
     """Return the current questions of a case, and the versions of the workspace.
 
     There are no questions if the workspace does not have the case now.
@@ -345,7 +350,7 @@ def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fre
     return (), fresh
 
 
-def _offered(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
+def _describe_request(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
     """Return the tools, schema and options of a request, one line each."""
     content = contents.find("test", test) or {}
     tools = contents.load("tool", content.get("tools", ()))

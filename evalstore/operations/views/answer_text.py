@@ -37,7 +37,7 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
     """Yield what is missing and why; `is_judged` is false if nothing judges the answer."""
     if view.id is None:
         yield from text_lines("There is no answer yet.", "pending")
-    elif is_judged and all(judgement.why_not for judgement in view.opinions):
+    elif is_judged and all(judgement.why_not for judgement in view.judgements):
         yield from text_lines("It is not judged yet.", "pending")
     else:
         return
@@ -78,7 +78,7 @@ def judgement_lines(
 
 def conversation(view: AnswerView) -> Iterator[TextBlock]:
     """Yield the messages of the conversation, with the candidate's answers in their places."""
-    for turn in view.said:
+    for turn in view.conversation:
         if turn.answer is None:
             yield TextBlock(turn_title(turn, view), turn.text, images=turn.images)
         elif turn.answer:
@@ -91,26 +91,26 @@ def turn_title(turn: TurnView, view: AnswerView) -> str:
     """Return the title of a turn: its role, or the number of the candidate's answer."""
     if turn.answer is None:
         return f"{turn.role} {turn.name}".rstrip()
-    answers = sum(1 for other in view.said if other.answer)
+    answers = sum(1 for other in view.conversation if other.answer)
     which = f"answer {turn.answer} of {answers}" if answers > 1 else "answer"
     return which if turn.answer else "assistant"
 
 
 def criteria(view: AnswerView, signs: Mapping[str, str] | None = None) -> Iterator[TextBlock]:
     """Yield the instructions and checks of evaluators, those of the case first."""
-    for number, (id, shown) in enumerate(view.told.items()):
-        judgements = [judgement for judgement in view.opinions if judgement.evaluation == id]
+    for number, (id, shown) in enumerate(view.criteria.items()):
+        judgements = [judgement for judgement in view.judgements if judgement.evaluation == id]
         counts = any(not judgement.why_not for judgement in judgements)
         which = _of_which(view, judgements) if counts or not number else ""
         colour = "" if counts or not number else "faint"
         if colour:
             why_not = {judgement.why_not for judgement in judgements}
-            when_told = (
+            scope = (
                 "of another case"
                 if ELSEWHERE in why_not
                 else f"{'before' if EARLIER in why_not else 'after'} an edit"
             )
-            which = f" {when_told} ({short(id)})"
+            which = f" {scope} ({short(id)})"
         if shown.instructions:
             yield TextBlock(f"instructions{which}", shown.instructions, colour)
         if shown.checks:
@@ -126,7 +126,7 @@ def _check_lines(
     colour: str,
     signs: Mapping[str, str],
 ) -> Iterator[StyledLine]:
-    """Checks as a list in YAML, the result of each in a comment below it."""
+    """Yield the checks as a list in YAML, the result of each in a comment below it."""
     left = list(results)
     for check in checks:
         for number, line in enumerate(text_lines(check.text, colour, 2)):
@@ -155,7 +155,7 @@ def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
 
 def reasoning(view: AnswerView) -> Iterator[TextBlock]:
     """Yield the reasoning of judges."""
-    for judgement in view.opinions:
+    for judgement in view.judgements:
         if judgement.reasoning:
             yield TextBlock(f"reasoning of {judgement.by}", judgement.reasoning, "faint")
 
@@ -165,14 +165,14 @@ def together_lines(view: AnswerView) -> Iterator[StyledLine]:
 
     Where the questions differ, answers stand below their question.
     """
-    asked = view.together[0].asked if view.together else ""
-    several = any(member.asked != asked for member in view.together)
+    first = view.together[0].user_message if view.together else ""
+    several = any(member.user_message != first for member in view.together)
     shown = None
     for number, member in enumerate(view.together, 1):
-        if several and member.asked != shown:
-            question = clip(member.asked[: 4 * _SHOWN], _SHOWN)
+        if several and member.user_message != shown:
+            question = clip(member.user_message[: 4 * _SHOWN], _SHOWN)
             yield StyledLine((StyledSpan(question or "(not in the store)", "faint"),), _INDENT)
-            shown = member.asked
+            shown = member.user_message
         mark = "▸" if member.session == view.id else " "
         yield StyledLine(
             (
@@ -187,7 +187,7 @@ def together_lines(view: AnswerView) -> Iterator[StyledLine]:
 def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
     """Yield the tools and options, the facts of the session, and the ids."""
     ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
-    for text in (*view.offered, *((_facts(view.facts, now),) if view.facts else ()), ids):
+    for text in (*view.request_settings, *((_facts(view.facts, now),) if view.facts else ()), ids):
         yield from text_lines(text, "faint")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.status import status as read_status
-from evalstore.operations.verdict_changes import cell_of, find_changes
+from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
 from evalstore.operations.views.case_name import case_name
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
@@ -19,7 +19,7 @@ from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, r
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
-    from evalstore.operations.verdict_changes import Cell
+    from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
 
 _RUNS = 10
@@ -74,13 +74,13 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
 def _find_broken(location: Location, go_on: Callable[[], bool]) -> tuple[BrokenCase, ...]:
     """Return the cases that broke in the newest runs, without those that a later run fixed."""
     folder = open_workspace(location).settings.paths["tests"]
-    broken: dict[Cell, BrokenCase] = {}
-    fixed: set[Cell] = set()
+    broken: dict[CellKey, BrokenCase] = {}
+    fixed: set[CellKey] = set()
     with open_store(location) as store:
         for run in store.find_recent_runs(limit=_RUNS):
             if len(broken) >= _LISTED or not go_on():
                 break
-            changes = find_changes(store, folder, run)
+            changes = find_verdict_changes(store, folder, run)
             for result in changes.broke if changes else ():
                 cell = cell_of(result)
                 name = f"{case_name(result.file, result.row)} {result.model}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest
 from evalstore.operations.prompt_names import find_prompt, name_prompts
-from evalstore.operations.show import find_file
+from evalstore.operations.show import find_test_file
 from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
@@ -68,7 +68,7 @@ def _explain_now(
         )
         plan = make_plan(project, selection)
         cells = [as_result(each) for each in compute_results(plan, project.settings.verdict)]
-        _require_one(case, cells)
+        _require_single_case(case, cells)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)
 
@@ -90,7 +90,7 @@ def _find_cells(
         rows = None if row is None else {row}
         cells = _read(store, path, leaf, rows)
         if cells:
-            _require_one(case, cells)
+            _require_single_case(case, cells)
             return run, cells
     where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
     raise RevisionError(
@@ -112,7 +112,7 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     name, _, row = case.partition("::")
     if "::" not in case and "[" in case:
         name, row = case.split(" [", 1)[0], case
-    file = find_file(location, workspace, nodes, name, run.id)
+    file = find_test_file(location, workspace, nodes, name, run.id)
     files = store.load_case_files([nodes[file]])
     named = file + case[len(name) :] if row else file
     known = {file: files[nodes[file]]}
@@ -120,7 +120,7 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     return target.path, target.row
 
 
-def _require_one(case: str, cells: Iterable[Result]) -> None:
+def _require_single_case(case: str, cells: Iterable[Result]) -> None:
     """Raise `EvalstoreError` when the results belong to several cases."""
     places = dict.fromkeys((cell.file, cell.row) for cell in cells)
     if len(places) > 1:

@@ -75,14 +75,14 @@ def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
         ),
         _INDENT,
     )
-    if difference.is_text and _is_alike(difference.expected, difference.found):
-        hunks = diff_lines(difference.expected, difference.found, context=0)
+    if difference.is_text and _is_alike(difference.expected, difference.actual):
+        hunks = diff_lines(difference.expected, difference.actual, context=0)
         labels = {"-": "expected", "+": "found   "}
         yield from _hunk_lines(hunks, _INDENT + 2, labels)
         return
     for name, colour, text in (
         ("expected", "old", difference.expected),
-        ("found   ", "new", difference.found),
+        ("found   ", "new", difference.actual),
     ):
         lines = text.split("\n")
         for line in lines[:_LINES] if text else ():
@@ -94,12 +94,12 @@ def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
             yield from text_lines(f"… {left}", "faint", _INDENT + 2)
 
 
-def _is_alike(expected: str, found: str) -> bool:
+def _is_alike(expected: str, actual: str) -> bool:
     """Return whether two texts have enough in common to mark the words that differ."""
-    longest = max(len(expected), len(found))
+    longest = max(len(expected), len(actual))
     if longest > _COMPARED:
         return True
-    stretches = compare_words(expected, found)
+    stretches = compare_words(expected, actual)
     shared = sum(len(text) for kind, text in stretches if kind == "same" and not text.isspace())
     return shared >= _LEAST_SHARED * longest
 
@@ -164,7 +164,7 @@ def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[Styled
         yield StyledLine((StyledSpan("what changed in between:"),), _INDENT)
         for change in history.changes:
             yield from _change_lines(change)
-    yield StyledLine((StyledSpan(counts_text(history.counts)),), _INDENT)
+    yield StyledLine((StyledSpan(pass_counts_text(history.counts)),), _INDENT)
 
 
 def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
@@ -172,7 +172,7 @@ def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
     yield from _hunk_lines(change.hunks, _INDENT + 4)
 
 
-def counts_text(counts: VerdictCounts) -> str:
+def pass_counts_text(counts: VerdictCounts) -> str:
     """Return how often this version of the case passed, and how often the verdict changed."""
     if counts.judged < 2:
         return "this version: judged once"

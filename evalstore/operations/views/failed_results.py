@@ -53,7 +53,7 @@ def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> s
 
 def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Place]:
     """Return the places of these results of a run for which one of its calls failed."""
-    asked = asked_in_run(store, run, missing)
+    questions_of = questions_in_run(store, run, missing)
     subjects = {
         place_of(result): {
             hashing.subject_of(sessions) for sessions in (result.sessions, *zip(result.sessions))
@@ -64,7 +64,7 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
     failed_places = [
         failure
         for _, failure in store.find_failures_of(
-            {id for ids in asked.values() for id in ids},
+            {id for ids in questions_of.values() for id in ids},
             {id for ids in subjects.values() for id in ids},
         )
         if run.started <= failure.at <= run.ended
@@ -72,13 +72,13 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
     failed = {failure.question or failure.subject for failure in failed_places}
     return {
         place
-        for lists in (asked, subjects)
+        for lists in (questions_of, subjects)
         for place, ids in lists.items()
         if not failed.isdisjoint(ids)
     }
 
 
-def asked_in_run(
+def questions_in_run(
     store: Store, run: Run, results: Collection[Result]
 ) -> Mapping[Place, tuple[str, ...]]:
     """Return the ids of the questions that a run asked for these results, by place."""

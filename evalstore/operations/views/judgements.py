@@ -63,7 +63,7 @@ class JudgementView:
     """The duration in seconds."""
 
 
-def opinions_on(
+def read_judgements(
     store: Store,
     id: str,
     judged: Sequence[str],
@@ -116,7 +116,7 @@ def opinions_on(
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, stored, last[whose], counts=whose in counts)
-        listed.append(_opinion(key, stored, by, is_person, why_not))
+        listed.append(_view_of(key, stored, by, is_person, why_not))
     return subjects, tuple(sorted(listed, key=_rank))
 
 
@@ -139,7 +139,7 @@ def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> st
     return AFTER
 
 
-def _opinion(
+def _view_of(
     id: str, evaluation: Evaluation, by: str, is_person: bool, why_not: str
 ) -> JudgementView:
     return JudgementView(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.rendering import answer_text
-from evalstore.operations.views.test_parts import describe_parts, load_parts
+from evalstore.operations.views.test_parts import describe_parts, load_test_parts
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import differ_models, differ_prompts
 from evalstore.reports.word_diff import ChangedLine, diff_lines
@@ -53,7 +53,7 @@ class ResultChange:
         ]
 
 
-def find_changes(
+def find_result_changes(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None = None
 ) -> Iterator[ResultChange]:
     """Yield what changed between two judged results of a case.
@@ -76,7 +76,7 @@ def _edits(
     cases = [_only_prompt(record) for record in (was, now)]
     if cases[0] == cases[1] and was.node == now.node:
         return
-    contents = load_parts(store, project, cases)
+    contents = load_test_parts(store, project, cases)
     files = store.load_case_files([record.node for record in (was, now) if record.node])
     parts = []
     for record, case in zip((was, now), cases, strict=True):
@@ -160,7 +160,7 @@ def _reader(store: Store, project: Project | None) -> VersionReader:
 
 
 def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
-    """Another answer to the same question, or another judgement of the same answer."""
+    """Yield another answer to the same question, or another judgement of the same answer."""
     if was.result.sessions == now.result.sessions:
         yield ResultChange(_other_judgement(store, was, now))
         return

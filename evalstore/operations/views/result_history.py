@@ -8,7 +8,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.judging.aggregation import judge_session
-from evalstore.operations.views.result_changes import JudgedResult, ResultChange, find_changes
+from evalstore.operations.views.result_changes import (
+    JudgedResult,
+    ResultChange,
+    find_result_changes,
+)
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.renames import follow_file
 from evalstore.reports.comparison import ResultIndex
@@ -113,7 +117,7 @@ def find_history(
         passes=_passes(records[0]),
         since=since.run,
         before=before.run if before else None,
-        changes=tuple(find_changes(store, before, since, project)) if before else (),
+        changes=tuple(find_result_changes(store, before, since, project)) if before else (),
         counts=VerdictCounts(tuple(_verdicts(store, _distinct(alike)))[:_SAMPLES]),
         searched=search.count,
         is_cut=search.is_cut or len(earlier) == RUNS_SEARCHED,
@@ -227,7 +231,9 @@ def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
 
 def _verdicts(store: Store, records: Sequence[JudgedResult]) -> Iterator[Verdict]:
     """Yield the verdict of each record, or of each of its attempts if there are several."""
-    several = [record for record in records if record.result.wanted > len(record.result.tests)]
+    several = [
+        record for record in records if record.result.required_answers > len(record.result.tests)
+    ]
     ids = [id for record in several for id in record.result.evaluations]
     evaluations = store.find_evaluations(ids)
     evaluators = {evaluation.evaluator for evaluation in evaluations.values()}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.verdict_changes import Cell, VerdictChanges
+    from evalstore.operations.verdict_changes import CellKey, VerdictChanges
     from evalstore.results import Result
 
 MOST_CHANGED = 5
@@ -78,7 +78,7 @@ def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
 def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[ListedResult]:
     """Return the results with their changes, the new failures first."""
     changes = report.changes
-    marks: dict[Cell, str] = dict(changes.marks()) if changes else {}
+    marks: dict[CellKey, str] = dict(changes.marks()) if changes else {}
     again = {cell_of(result) for result in changes.failed_again} if changes else set()
     if changes:
         marks |= {cell_of(result): "changed" for result in changes.changed}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 
-def show(
+def describe_shown(
     location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
 ) -> ShownItem | dict[str, Json]:
     """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.store import Store
 
-Asked = Mapping[str, tuple[str, Json]]
+CandidateModels = Mapping[str, tuple[str, Json]]
 """Display id of a candidate -> the id of its model version and its temperature."""
 
 
@@ -33,7 +33,7 @@ class VersionSpan:
     run: str | None
     started: int
     node: str | None
-    asked: Asked
+    candidates: CandidateModels
     leaves: list[str] = field(default_factory=list)
     """The leaves of the result trees with its results, oldest first."""
     case: Case | None = None
@@ -57,13 +57,13 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
         last = spans[-1] if spans else None
         if last is None and node is None:
             continue
-        asked: Asked = {
+        candidates: CandidateModels = {
             candidate.id: (candidate.model, candidate.temperature) for candidate in run.candidates
         }
         if last and "models" in run.selection:
-            asked = last.asked  # only this run was limited to some candidates
-        if last is None or (node, asked) != (last.node, last.asked):
-            last = VersionSpan(run.id, run.started, node, asked)
+            candidates = last.candidates  # only this run was limited to some candidates
+        if last is None or (node, candidates) != (last.node, last.candidates):
+            last = VersionSpan(run.id, run.started, node, candidates)
             spans.append(last)
         if node and run.results in leaves:
             last.leaves.append(leaves[run.results])
@@ -79,7 +79,7 @@ def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> l
             last
             and last.node
             and span.node
-            and last.asked == span.asked
+            and last.candidates == span.candidates
             and find_same(span.node, files[span.node], {last.node: files[last.node]})
         ):
             last.leaves += span.leaves
@@ -100,8 +100,8 @@ def add_workspace(
         node and last and find_same(node, project.reading.files[file], {last: files[last]})
     ):
         return
-    asked = spans[-1].asked if spans else {}
-    now = VersionSpan(None, 0, node, asked)
+    candidates = spans[-1].candidates if spans else {}
+    now = VersionSpan(None, 0, node, candidates)
     if node is not None:
         files[node] = project.reading.files[file]
     spans.append(now)

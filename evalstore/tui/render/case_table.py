@@ -147,7 +147,7 @@ def spark_cell(words: Sequence[str]) -> StyledCell:
 
 def _result_cell(cases: Cases, result: Result) -> StyledCell:
     """Return the verdict, with the sign of a person who decided it or labelled it after the run."""
-    cell, labels = verdict_cell(result.word), cases.said
+    cell, labels = verdict_cell(result.word), cases.labels
     if word := labels.word(result):
         plain = f"{cell.plain}, labelled {word}"
         return StyledCell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)

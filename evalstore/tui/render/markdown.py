@@ -29,15 +29,15 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
     yield f"# {markdown_line(case_name(case.file, case.row, case.prompt))}\n"
     summary = (verdict_cell(result.word).text, result.model, *result_facts(result, number))
     yield f"{markdown_line(', '.join(summary))}\n"
-    for judgement in view.opinions:
+    for judgement in view.judgements:
         yield from _judgement(judgement)
     yield ""
-    for turn in view.said:
+    for turn in view.conversation:
         yield f"## {markdown_line(turn_title(turn, view))}\n"
         yield f"{safe(turn.text, lines=True)}\n"
     if view.id is None:
         yield "There is no answer yet.\n"
-    for criteria in [*view.told.values()][:1]:
+    for criteria in [*view.criteria.values()][:1]:
         if criteria.instructions:
             yield f"## instructions\n\n{safe(criteria.instructions, lines=True)}\n"
         if criteria.checks:

@@ -34,7 +34,7 @@ MIN_SHARED = 0.3
 
 
 def answers_to_compare(pair: Pair) -> tuple[str | None, str | None]:
-    """Return the sessions to compare: of several attempts, the first two that are not the same."""
+    """Choose the sessions to compare: of several attempts, the first two that differ."""
     was = pair.was.sessions if pair.was else ()
     now = pair.now.sessions if pair.now else ()
     for both in zip(was, now, strict=False):

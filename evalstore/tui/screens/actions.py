@@ -130,7 +130,7 @@ class CaseActionsPage(ActionsPage):
 
     @property
     def session(self) -> str | None:
-        """Of the selected results, the only answer that is labelled; None: all of them are."""
+        """Return the session of the only answer that is labelled; None: all of those selected."""
         return None
 
     def prompt_name(self, _result: Result) -> str:

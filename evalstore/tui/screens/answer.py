@@ -13,7 +13,7 @@ from evalstore.results import Result
 from evalstore.tui.render.answer import place_lines
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts
 from evalstore.tui.render.export import ExportedAnswer
-from evalstore.tui.render.image import IMAGE_WIDTH, read_images
+from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.answer_explanation import append_explanation
@@ -98,7 +98,7 @@ class AnswerPage(CaseActionsPage):
         self._texts: AnswerTexts | None = None
 
     def compose(self) -> ComposeResult:
-        """Two texts, of which mostly one is seen."""
+        """Lay out two texts, of which mostly one is seen."""
         yield self.title_line()
         yield self.problem_line()
         with Container(id="texts"):
@@ -174,7 +174,7 @@ class AnswerPage(CaseActionsPage):
         def work() -> AnswerTexts:
             view = view_of(result, session)
             if beside is None:
-                images = read_images(view, source.images) if shows_images else {}
+                images = render_images(view, source.images) if shows_images else {}
                 return answer_texts(position, result, view, images, hint)
             other = view_of(beside, next(iter(beside.sessions), None))
             return compared_texts(position, (result, beside), (view, other))

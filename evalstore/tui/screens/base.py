@@ -53,7 +53,7 @@ class RunControl(Protocol):
         """Show the progress on a screen of its own."""
 
     def refuse_second(self) -> bool:
-        """Return whether another run cannot begin now; then a message says so."""
+        """Show a message if a run is in progress; returns whether there is one."""
 
     def begin(self, request: RunRequest, preview: PlanPreview) -> None:
         """Start what was planned, and show its progress."""
@@ -142,7 +142,7 @@ class TitleLine(Static):
     """The title."""
 
     def render(self) -> Content:
-        """Return the progress as a whole, the title in the room that is left."""
+        """Draw the whole progress, and the title in the room that is left."""
         assert isinstance(self.screen, Page)
         progress = self.screen.run_progress
         if not progress:

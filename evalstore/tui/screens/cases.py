@@ -104,7 +104,7 @@ class CasesPage(CaseActionsPage):
     def __init__(
         self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
     ) -> None:
-        """With a file and its row the cursor begins there."""
+        """Place the cursor on a row of a file, if there is one."""
         super().__init__()
         self.revision = revision
         self.listing = CaseListing(place)
@@ -167,7 +167,7 @@ class CasesPage(CaseActionsPage):
         grid = self.grid
         current = None if to_first else self.selection.line
         listing.save_marks(grid.marked)
-        cursor = listing.arrange(query, self.filter.found, current)
+        cursor = listing.arrange(query, self.filter.matches, current)
         columns, cells = self.figures.columns(), self.figures.cells
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked

@@ -224,8 +224,8 @@ class ComparePage(CaseActionsPage):
         def read() -> list[StyledLine]:
             feedback = self.source.feedback(evaluations)
             answers = self.source.answers([id for id in sessions if id])
-            asked = self.source.last_asked(tests)
-            question = next((asked[id] for id in tests if id in asked), "")
+            messages = self.source.last_user_messages(tests)
+            question = next((messages[id] for id in tests if id in messages), "")
             return list(pair_lines(diff, pair, feedback, answers, question, history=history))
 
         def show(lines: list[StyledLine]) -> None:
@@ -274,8 +274,8 @@ class ComparePage(CaseActionsPage):
         grid = self.query_one("#pairs", Grid)
         flips = [n for n, listed in enumerate(self._pairs) if listed.change in FLIPS]
         if not flips:
-            is_one_run = self._diff is not None and self._diff.models is not None
-            text = "no verdict differs" if is_one_run else "no verdict has changed"
+            is_single_run = self._diff is not None and self._diff.models is not None
+            text = "no verdict differs" if is_single_run else "no verdict has changed"
             self.notify(text, markup=False)
             return
         ahead = [n for n in flips if (n > grid.cursor if by > 0 else n < grid.cursor)]

@@ -93,7 +93,7 @@ class _ListedCommands(Provider):
 
 
 def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
-    """Of very many commands those whose names have all words: only few can be rated at once."""
+    """Filter very many commands by the words in their names: only few can be rated at once."""
     if len(commands) <= _RATED:
         return commands
     words = query.casefold().split()

@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import money, plural
-from evalstore.operations.views.run_text import counts_text
+from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -235,7 +235,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
         yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
-        yield from text_lines(f"{counts_text(run)}, {money(run.cost)}{failed}, {seconds:.1f} s")
+        yield from text_lines(f"{run_counts_text(run)}, {money(run.cost)}{failed}, {seconds:.1f} s")
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")

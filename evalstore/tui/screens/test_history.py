@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.views.test_history import Edit, Version
-    from evalstore.operations.views.verdict_history import VerdictHistory
+    from evalstore.operations.views.verdict_history import RecentVerdicts
 
 _FRAME_LINES = 2
 """Lines of the list that are not versions: its title, and those of the columns."""
@@ -74,7 +74,7 @@ the case in that run."""
         self.row = row
         self._versions: list[Version] = []
         self._candidates: list[str] = []
-        self._history: VerdictHistory = {}
+        self._history: RecentVerdicts = {}
 
     def compose(self) -> ComposeResult:
         """Lay out the list above the difference."""
@@ -97,11 +97,11 @@ the case in that run."""
         chosen = self.highlighted if stay else None
         run = chosen.run if chosen else ""
 
-        def read() -> tuple[list[Version], VerdictHistory]:
+        def read() -> tuple[list[Version], RecentVerdicts]:
             versions = self.source.versions(self.file, self.row)
             return versions, self.source.history([self.file], None)
 
-        def show(read: tuple[list[Version], VerdictHistory]) -> None:
+        def show(read: tuple[list[Version], RecentVerdicts]) -> None:
             versions, self._history = read
             self.show_versions(versions, run)
 

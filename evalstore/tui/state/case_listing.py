@@ -10,7 +10,7 @@ from evalstore.tui.state.case_groups import CaseGroup, find_line, group_cases, l
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.tui.state.case_filter import FilteredCases, Found
+    from evalstore.tui.state.case_filter import FilteredCases, SearchMatches
     from evalstore.tui.state.case_query import Query
 
 _GROUPINGS = ("", "file", "tag")
@@ -22,7 +22,7 @@ class CaseListing:
     """The cases that are listed, in their order, with a line above each group."""
 
     def __init__(self, start: tuple[str, str] | None = None) -> None:
-        """With a file and its row the cursor begins there."""
+        """Place the cursor on a row of a file, if there is one."""
         self.cases: Cases | None = None
         self.filtered: FilteredCases | None = None
         self.lines: list[CaseRow | CaseGroup] = []
@@ -70,7 +70,9 @@ class CaseListing:
             return set()
         return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
 
-    def arrange(self, query: Query, matches: Found, current: CaseRow | CaseGroup | None) -> int:
+    def arrange(
+        self, query: Query, matches: SearchMatches, current: CaseRow | CaseGroup | None
+    ) -> int:
         """List what matches the filter; returns where the cursor is, at the same line if it can."""
         assert self.filtered is not None
         numbers = self.filtered.select(query, self.order, matches)

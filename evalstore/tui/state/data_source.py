@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
-    from evalstore.operations.views.verdict_history import VerdictHistory
+    from evalstore.operations.views.verdict_history import RecentVerdicts
     from evalstore.planning.options import Location
     from evalstore.reports.statistics import Rate
     from evalstore.results import Result
@@ -36,7 +36,7 @@ class WorkspaceSource:
     def __init__(
         self, location: Location, *, offline: bool = False, max_cost: float | None = None
     ) -> None:
-        """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
+        """Start runs `offline` if it is set, at a cost of at most `max_cost`, if there is one."""
         self.workspace = Workspace.at(location)
         self.offline = offline
         self.max_cost = max_cost
@@ -51,7 +51,7 @@ class WorkspaceSource:
         """Return all runs, newest first."""
         from evalstore.operations.views import cases
 
-        return cases.runs(self.location)
+        return cases.list_runs(self.location)
 
     def cases(self, revision: str | None) -> Cases:
         """Return the cases of a run, or of the workspace as it is now."""
@@ -65,11 +65,11 @@ class WorkspaceSource:
 
         return read_dashboard(self.location, go_on)
 
-    def history(self, files: Collection[str], run: str | None) -> VerdictHistory:
+    def history(self, files: Collection[str], run: str | None) -> RecentVerdicts:
         """Return the last verdicts of the cases of these files, up to a run."""
-        from evalstore.operations.views.verdict_history import read_history
+        from evalstore.operations.views.verdict_history import read_recent_verdicts
 
-        return read_history(self.location, files, run)
+        return read_recent_verdicts(self.location, files, run)
 
     def candidate_rates(self, cases: Cases) -> tuple[Rate, ...]:
         """Return the pass rate of each candidate, in the order of `Cases.models`."""
@@ -95,11 +95,11 @@ class WorkspaceSource:
 
         return diff.read_answers(self.location, sessions)
 
-    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
+    def last_user_messages(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""
         from evalstore.operations.views import last_messages
 
-        return last_messages.last_asked(self.location, tests)
+        return last_messages.last_user_messages(self.location, tests)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """Return the statistics of a run for each of these groupings."""
@@ -188,7 +188,7 @@ class WorkspaceSource:
         """Run it, unless it is more than was planned by now; the listener can stop it."""
         from evalstore.operations.views import interactive_run
 
-        return interactive_run.carry_out(
+        return interactive_run.carry_out_request(
             self.location, request, listener, planned, offline=self.offline
         )
 

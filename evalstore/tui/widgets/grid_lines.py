@@ -50,7 +50,7 @@ def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
 
 
 def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
-    """Return a text as wide as the table."""
+    """Draw a text as wide as the table."""
     colour = cell.colour if style.colours and not style.is_highlighted else ""
     full = style.base + style.colours(colour) if style.colours and colour else style.base
     return _strip([Segment(clip(cell.text, width), full)], style.base, width)
@@ -64,7 +64,7 @@ def draw_line(
     mark_style: Style,
     width: int,
 ) -> Strip:
-    """Return a line with a cell for each visible column; the cursor is in the column `picked`."""
+    """Draw a line with a cell for each visible column; the cursor is in the column `picked`."""
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = cells[number] if number < len(cells) else StyledCell("")
@@ -86,7 +86,7 @@ def draw_line(
 
 
 def _cut(text: str, width: int, *, keeps_end: bool) -> str:
-    """Return a text of at most this width; with `keeps_end` it is cut at its beginning."""
+    """Cut a text to at most this width; with `keeps_end` at its beginning."""
     return clip(safe(text)[::-1], width)[::-1] if keeps_end else clip(text, width)
 
 

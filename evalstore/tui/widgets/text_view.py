@@ -123,7 +123,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         return self.get_component_rich_style(f"reader--{colour}", partial=True)
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
+        """Draw a line."""
         width = self.scrollable_content_region.width
         number = y + self.scroll_offset.y
         base = self.rich_style

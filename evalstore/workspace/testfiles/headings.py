@@ -29,12 +29,12 @@ _EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️"}
 
 
 def may_have_words(body: str) -> bool:
-    """Whether there may be a heading in words; a quick look that spares the others."""
+    """Return whether there may be a heading in words, by a quick search."""
     return _ANY_WORD.search(body) is not None
 
 
 def with_emoji(lines: list[SourceLine]) -> list[SourceLine]:
-    """The lines of the conversations of a test with all headings as emoji.
+    """Return lines of a test's conversations in which all headings are emoji.
 
     Raises `FileProblem` for `# Tool`.
     """
@@ -42,7 +42,7 @@ def with_emoji(lines: list[SourceLine]) -> list[SourceLine]:
 
 
 def text_headings(lines: Sequence[SourceLine], *, is_prompt: bool = False) -> list[FileProblem]:
-    """A warning about the first heading in words that is text, because the others are emoji.
+    """Return a warning about the first heading in words, which is text as others are emoji.
 
     In a prompt all headings in words are text.
     """
@@ -65,7 +65,7 @@ def _warning(line: SourceLine, *, is_prompt: bool) -> FileProblem:
 
 
 def _has_user(lines: Iterable[SourceLine]) -> bool:
-    """Whether there is a heading `# 👤`."""
+    """Return whether there is a heading `# 👤`."""
     return any("👤" in line.text and not line.fenced and _USER.match(line.text) for line in lines)
 
 

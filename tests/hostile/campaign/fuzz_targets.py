@@ -25,7 +25,7 @@ from evalstore.files.yaml12 import read_json, read_yaml
 from evalstore.importers.base import ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.judging.reply_parser import Unreadable
-from evalstore.judging.verdict_reply import read_opinion
+from evalstore.judging.verdict_reply import read_verdict
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply
 from evalstore.providers.errors import find_retry_after, status_error
@@ -106,7 +106,7 @@ TARGETS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = 
     "reply": (REPLY, lambda document: decode_reply(document, latency=0)),
     "status": (JSON, lambda body: status_error(400, body)),
     "headers": (HEADERS, find_retry_after),
-    "opinion": (OPINION, lambda text: read_opinion(Reply(text))),
+    "opinion": (OPINION, lambda text: read_verdict(Reply(text))),
     **{f"data-{item}": (DATA, partial(_dataset, item)) for item in ("jsonl", "json", "csv", "tsv")},
     **{f"import-{item}": (MAPPING, partial(_import, item)) for item in SOURCES},
 }

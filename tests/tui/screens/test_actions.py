@@ -19,7 +19,7 @@ from evalstore.errors import StoreError
 from evalstore.operations.label import LabelReport
 from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
-from evalstore.tui.render.export import ExportedTable, as_text
+from evalstore.tui.render.export import ExportedTable, export_text
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
@@ -359,15 +359,15 @@ def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
 
 def test_a_cell_is_not_a_formula_in_a_spreadsheet_nor_markup_in_markdown() -> None:
     table = ExportedTable(["a", "b"], [["=1+1", "-5"], ["@x", "a|b <i>\n*c*"], ["-", "+12.5%"]])
-    assert as_text(".csv", table).splitlines()[1] == "'=1+1,-5"
-    assert as_text(".csv", table).splitlines()[2].startswith("'@x,")
-    assert as_text(".csv", table).splitlines()[-1] == "-,+12.5%"
+    assert export_text(".csv", table).splitlines()[1] == "'=1+1,-5"
+    assert export_text(".csv", table).splitlines()[2].startswith("'@x,")
+    assert export_text(".csv", table).splitlines()[-1] == "-,+12.5%"
     signs = ExportedTable(["a", "b"], [["✓ pass ✎", "✗ fail ✎✓"], ["✓ done", "? what"]])
-    assert as_text(".csv", signs).splitlines()[1:] == [
+    assert export_text(".csv", signs).splitlines()[1:] == [
         '"pass, by a person","fail, labelled pass"',
         "✓ done,? what",
     ]
-    assert as_text(".md", table).splitlines()[3] == r"| @x | a\|b \<i> \*c\* |"
+    assert export_text(".md", table).splitlines()[3] == r"| @x | a\|b \<i> \*c\* |"
 
 
 def test_every_attempt_of_a_case_is_labelled(

@@ -182,8 +182,8 @@ def test_long_answers_are_cut_with_a_note(workspace: Path) -> None:
     class Long(Counting):
         def session(self, id: str, result: Result) -> AnswerView:
             view = super().session(id, result)
-            turns = (*view.said[:-1], replace(view.said[-1], text=long))
-            return replace(view, said=turns, answer=long)
+            turns = (*view.conversation[:-1], replace(view.conversation[-1], text=long))
+            return replace(view, conversation=turns, answer=long)
 
     async def scenario(pilot: Pilot[None]) -> None:
         text = reader_of(pilot).text

@@ -17,12 +17,12 @@ from textual.pilot import Pilot
 from evalstore.errors import EvalstoreError
 from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
-from evalstore.operations.views.cases import runs
+from evalstore.operations.views.cases import list_runs
 from evalstore.operations.views.interactive_run import (
     ALL,
     PlanPreview,
     RunRequest,
-    carry_out,
+    carry_out_request,
     flips,
     plan,
 )
@@ -178,7 +178,7 @@ def test_a_run_from_the_cases_of_an_older_run_leads_to_those_of_the_new_one(
             await press(pilot, key)
             page = pilot.app.screen
             assert isinstance(page, CasesPage)
-            assert page.revision == runs(Location(workspace))[0].id
+            assert page.revision == list_runs(Location(workspace))[0].id
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunsPage)
 
@@ -217,7 +217,7 @@ async def first(pilot: Pilot[None]) -> None:
 
 def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspace: Path) -> None:
     where = Location(workspace)
-    whole = runs(where)[0].id
+    whole = list_runs(where)[0].id
     assert flips(where, whole) is None
     run(
         where,
@@ -228,11 +228,11 @@ def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspa
     (workspace / "tests/new.md").write_text(NEW)
     run(where, SelectionOptions(), RunOptions(max_cost=0.0), ProgressListener())
     newest = run(where, SelectionOptions(), RunOptions(), ProgressListener()).run
-    statuses = [line.status for line in runs(where)]
+    statuses = [line.status for line in list_runs(where)]
     assert statuses == ["complete", "over budget", "complete", "complete"]
     changes = flips(where, newest)
     assert changes
-    assert changes.since == runs(where)[1].id
+    assert changes.since == list_runs(where)[1].id
     assert (changes.broke, changes.fixed, changes.changed) == ([], [], [])
 
 
@@ -540,7 +540,7 @@ def test_failures_of_another_run_at_the_same_time_are_not_reported(workspace: Pa
             )
             run(where, selection, RunOptions(), ProgressListener())
 
-    ended = carry_out(where, ALL, _Other(), plan(where, ALL))
+    ended = carry_out_request(where, ALL, _Other(), plan(where, ALL))
     assert [(failure.count, failure.status) for failure in ended.failures] == [(1, 400)]
 
 
@@ -674,9 +674,9 @@ def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None
     planned = plan(where, ALL)
     new.write_text(NEW.replace("Lima", "Lima " * 1000))
     with pytest.raises(EvalstoreError, match="4 of what would be done now were not shown"):
-        carry_out(where, ALL, ProgressListener(), planned)
+        carry_out_request(where, ALL, ProgressListener(), planned)
     new.write_text(NEW)
-    assert carry_out(where, ALL, ProgressListener(), planned).summary.asked == 2
+    assert carry_out_request(where, ALL, ProgressListener(), planned).summary.asked == 2
 
 
 def test_what_is_planned_in_batches_is_what_was_shown(
@@ -688,6 +688,6 @@ def test_what_is_planned_in_batches_is_what_was_shown(
     where = Location(workspace)
     planned = plan(where, ALL)
     assert (planned.status.ask, planned.status.judge) == (2, 2)
-    ended = carry_out(where, ALL, ProgressListener(), planned)
+    ended = carry_out_request(where, ALL, ProgressListener(), planned)
     summary = ended.summary
     assert (summary.status, summary.asked, summary.judged) == ("complete", 2, 2)

@@ -312,7 +312,7 @@ def test_a_field_of_another_system_is_a_warning() -> None:
     test, collector = read_test(
         "tests/t.md", "---\ntags: [a]\nauthor: me\nstatus: {x: 1}\n---\n" + HELLO
     )
-    assert collector.found == []
+    assert collector.problems == []
     assert test.tags == ("a",)
     assert [
         (warning.message, warning.line, warning.severity) for warning in collector.warnings
@@ -327,7 +327,7 @@ def test_a_field_of_another_system_is_a_warning() -> None:
 )
 def test_a_slip_in_the_name_of_a_field_is_an_error(name: str) -> None:
     _, collector = read_test("tests/t.md", f"---\n{name}: [a]\n---\n" + HELLO)
-    assert [item.message for item in collector.found] == [f"unknown field '{name}'"]
+    assert [item.message for item in collector.problems] == [f"unknown field '{name}'"]
     assert collector.warnings == []
 
 
