@@ -218,7 +218,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
 def test_an_answer_with_the_same_text_is_not_a_change(history: Evalstore) -> None:
     assert "since the last run" not in history("run", "--refresh").stdout
     assert history("diff", "@~1", "@").stdout == (
-        "4 unchanged\npass rate 50.0% -> 50.0% (4 cases in 4 files, paired)\n"
+        "4 unchanged\npass rate 50.0% -> 50.0% (4 cases in 4 files, judged on both sides)\n"
     )
 
 
@@ -236,7 +236,7 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
     assert compared.endswith(
         "1 changed, 3 unchanged\n"
         "1 case is now pending and not in the pass rates\n"
-        "pass rate 33.3% -> 33.3% (3 cases in 3 files, paired)\n"
+        "pass rate 33.3% -> 33.3% (3 cases in 3 files, judged on both sides)\n"
     )
     assert "since the last run" not in history("run").stdout
     assert documents("run")["since"]["pending"] == 0

@@ -105,11 +105,12 @@ def print_stats(statistics: Stats) -> None:
         for text in output.wrap(rerolls, output.width()):
             output.line(text)
     if statistics.selection:
-        output.talk("('evalstore stats @work' is about all cases)")
+        output.talk('(use "evalstore stats @work" for all cases)')
     if statistics.total.unpriced:
         count = statistics.total.unpriced
         things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
-        output.talk(f"note: the price of {things} is unknown; costs are without them")
+        them = "it" if count == 1 else "them"
+        output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
 
 
 def _is_special(group: ResultGroup, statistics: Stats) -> bool:

@@ -64,7 +64,9 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
         yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
     cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
-    yield from text_lines(f"pass rate {before.text} -> {after.text} ({cases}, paired)")
+    yield from text_lines(
+        f"pass rate {before.text} -> {after.text} ({cases}, judged on both sides)"
+    )
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
