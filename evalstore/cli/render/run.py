@@ -11,6 +11,7 @@ from evalstore.cli.render.table import Table, print_table
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
+from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
@@ -87,6 +88,8 @@ def _print_changes(status: Status) -> None:
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
+    if any(0 < change.gone == change.new for change in status.changes):
+        output.talk(f"({ROW_ID_HINT})")
 
 
 def _print_skipped(status: Status) -> None:

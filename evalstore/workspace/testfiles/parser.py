@@ -43,6 +43,7 @@ TEST_FIELDS = (
     "replacements",
     "lists",
     "dataset",
+    "rowId",
     "messages",
     "answer",
     "group",
@@ -71,6 +72,8 @@ class TestFile:
     schema: str | None = None
     replacements: Replacements = ({},)
     dataset: DatasetSpec | None = None
+    row_id: str | None = None
+    """The column or replacement that names the rows."""
     answer: Section | tuple[Section, ...] | None = None
     """The recorded answer, or one for each turn; an expression may evaluate to none."""
     group: Section | None = None
@@ -172,6 +175,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         schema=fields.text("structuredResponseSchema"),
         replacements=replacements or ({},),
         dataset=dataset,
+        row_id=fields.text("rowId"),
         answer=_answer(fields),
         group=_text(fields, "group"),
         options=fields.options(),
