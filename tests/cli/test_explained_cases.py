@@ -377,8 +377,7 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
         "  How is Rome?\n"
         "    2  <short>  Warm.\n"
         "checks:\n"
-        "    - allEqual:\n"
-        "        scope: group\n"
+        "    - allEqual: {scope: group}\n"
         "      # fail: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"
     )
 

@@ -123,7 +123,7 @@ def _print_judgement(item: ShownItem) -> None:
         facts = (check.get("verdict"), check.get("type"), check.get("feedback"))
         _block("check", "  ".join(str(fact) for fact in facts if fact))
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
-    _print_told(related["instructions"] or {})
+    _print_told(related["instructions"] or {}, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
@@ -187,7 +187,7 @@ def _print_cases(item: ShownItem) -> None:
             number = last + 1
             test = related["tests"].get(id, {})
             _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
-        _print_told(related["evaluations"].get(case.evaluation, {}), "    ")
+        _print_told(related["evaluations"].get(case.evaluation, {}), item, "    ")
         ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
         _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
@@ -197,7 +197,7 @@ def _print_version(item: ShownItem) -> None:
     _heading(item.kind, item.id)
     _print_messages(deserialize.restore_messages(content.get("messages", ())))
     if item.kind == "evaluation":
-        _print_told(content)
+        _print_told(content, item)
     for name, value in content.items():
         if name in ("parameters", "schema") and not isinstance(value, str):
             _block(name, json.dumps(value, ensure_ascii=False, indent=2))
@@ -279,7 +279,7 @@ def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
         _block(message.role, text, indent)
 
 
-def _print_told(evaluation: Json, indent: str = "") -> None:
+def _print_told(evaluation: Json, item: ShownItem, indent: str = "") -> None:
     """Print the instructions and the checks."""
     _block(
         "instructions",
@@ -287,7 +287,7 @@ def _print_told(evaluation: Json, indent: str = "") -> None:
         indent,
     )
     for check in evaluation.get("checks", ()):
-        _block("check", check_yaml(check), indent)
+        _block("check", check_yaml(check, item.references), indent)
 
 
 def _block(name: str, text: str, indent: str = "") -> None:
