@@ -11,8 +11,6 @@ from itertools import pairwise
 
 from evalstore.display import clip, columns_of, safe
 
-_LEAST = 8
-"""The fewest columns that are kept of what distinguishes a label."""
 _SHARE = 4
 """The start that labels share keeps one part of so many."""
 
@@ -40,18 +38,21 @@ def shared_starts(labels: Iterable[str]) -> dict[str, int]:
 def shorten_label(label: str, columns: int, shared: int = 0) -> str:
     """Return a label as one line of at most this many columns.
 
-    `shared` is how many characters at its start other labels have as well. A label whose
-    own part would be cut off loses a piece of this start instead.
+    `shared` is how many characters at its start other labels have as well. If they are more
+    than a few, they are cut, and the end of the label is kept.
     """
     label = _clean(label)
     if columns_of(label) <= columns:
         return label
-    if columns_of(label[:shared]) + _LEAST < columns:
+    if columns_of(label[:shared]) <= columns // _SHARE:
         return clip(label, columns)
     own = _word_start(label, shared, columns // _SHARE)
-    room = max(1, columns // _SHARE, columns - columns_of(label[own:]))
+    room = max(1, columns // _SHARE, min(columns // 2, columns - columns_of(label[own:])))
     start = clip(label[:own], room)
-    return start + clip(label[own:], columns - columns_of(start))
+    left = columns - columns_of(start)
+    return start + (
+        _end(label, left) if columns_of(label[own:]) < left else clip(label[own:], left)
+    )
 
 
 def _clean(label: str) -> str:
@@ -62,6 +63,14 @@ def _shared(left: str, right: str) -> int:
     """Return how many characters two texts share at their start."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
+
+
+def _end(text: str, columns: int) -> str:
+    """Return the end of a text in at most this many columns."""
+    start = len(text)
+    while start and (columns := columns - columns_of(text[start - 1])) >= 0:
+        start -= 1
+    return text[start:].lstrip()
 
 
 def _word_start(text: str, at: int, most: int) -> int:

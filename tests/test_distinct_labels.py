@@ -15,8 +15,8 @@ CAPITALS = [
 
 def test_a_shared_start_is_cut_and_the_end_is_kept() -> None:
     assert shorten_labels(CAPITALS, 40) == [
-        "tests/a/long/folder/geography.m…France?]",
-        "tests/a/long/folder/geography.md…Spain?]",
+        "tests/a/long/folder…capital of France?]",
+        "tests/a/long/folder…e capital of Spain?]",
         "tests/a/l…the United Kingdom of Great B…",
     ]
 

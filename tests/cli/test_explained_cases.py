@@ -263,7 +263,14 @@ def test_attempts_count_one_by_one(echo: Echo, evalstore: Evalstore, documents: 
     write("How?", "warm")
     edit(Path("tests/t.md"), "# 👤", "---\nattempts: 3\n---\n\n# 👤")
     flipping(echo, "cold", "warm", "cold")
-    evalstore("run", "-q")
+    ran = evalstore("run", "-q")
+    assert "fail       tests/t.md  scripted/one  <short>  2 of 3 attempts fail\n" in ran.stdout
+    assert section(evalstore("show", "tests/t.md").stdout, "attempts") == [
+        "2 of 3 attempts fail",
+        "  fail  <short>  (shown above)",
+        "  pass  <short>",
+        "  fail  <short>",
+    ]
     shown = documents("show", "tests/t.md")
     assert shown["history"]["verdicts"] == ["fail", "pass", "fail"]
     assert (shown["history"]["judged"], shown["history"]["passed"]) == (3, 1)

@@ -80,10 +80,17 @@ def test_all_lists_the_failures_that_are_as_before_behind_the_new_ones(history: 
 
 
 def test_a_run_that_changes_nothing_counts_the_failures(history: Evalstore) -> None:
-    assert history("run").stdout.startswith("2 failures as before (--all lists them)\n\n2 pass")
+    assert history("run").stdout.startswith(
+        "2 failures as before (--all lists them)\n"
+        "    tests/c.md  scripted/one\n    tests/d.md  scripted/one\n\n2 pass"
+    )
     write_case("c", "yes")
     history("run")
-    assert history("run").stdout.startswith("1 failure as before (--all lists it)\n\n3 pass")
+    ran = history("run")
+    assert ran.stdout.startswith(
+        "1 failure as before (--all lists it)\n    tests/d.md  scripted/one\n\n3 pass"
+    )
+    assert '(use "evalstore show tests/d.md' in ran.stderr
 
 
 def test_a_failure_that_was_judged_again_is_shown_with_its_new_feedback(history: Evalstore) -> None:

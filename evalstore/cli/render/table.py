@@ -15,6 +15,10 @@ _NARROWEST = 10
 """Columns of the terminal that a cell keeps when it is cut."""
 
 
+_LEAST_PLACE = 20
+"""The fewest columns to which the name of a case is cut."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells under a header, and how they are shown."""
@@ -92,6 +96,14 @@ def print_table(table: Table) -> None:
     if notes:
         for text in output.wrap(f"({'; '.join(notes)}; --wide shows all)", output.width()):
             output.talk(output.faint(text))
+
+
+def shorten_places(places: Sequence[str], others: int) -> list[str]:
+    """The names of cases, as long as the terminal allows beside `others` columns of a line."""
+    columns = None if output.wide else output.table_width()
+    if columns is None:
+        return list(places)
+    return shorten_labels(places, max(_LEAST_PLACE, columns - others))
 
 
 def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
