@@ -12,7 +12,7 @@ from itertools import pairwise
 from evalstore.display import clip, columns_of, safe
 
 _SHARE = 4
-"""The start that labels share keeps one part of so many."""
+"""One column of so many is for the start that labels share."""
 
 
 def shorten_labels(labels: Sequence[str], columns: int) -> list[str]:

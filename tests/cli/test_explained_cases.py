@@ -584,3 +584,24 @@ def test_the_document_of_a_case_follows_the_schema(
     document["history"]["flips"] = "often"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema_of(["show"])).validate(document)
+
+
+def test_a_candidate_of_now_is_preferred_to_one_that_was_removed(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    """Without `-m`; the results of the removed one are listed, and shown when it is named."""
+    write("How?", "warm")
+    model = Path("models/one.yaml").read_text()
+    tree(Path(), {"models/old.yaml": model.replace("scripted/one", "scripted/old")})
+    edit(Path("evalstore.yaml"), "[scripted/one]", "[scripted/old, scripted/one]")
+    evalstore("run", "-q")
+    assert documents("show", "tests/t.md")["model"] == "scripted/old"
+    edit(Path("evalstore.yaml"), "[scripted/old, scripted/one]", "[scripted/one]")
+    assert documents("show", "tests/t.md")["model"] == "scripted/one"
+    shown = evalstore("show", "tests/t.md").stdout
+    assert section(shown, "other results of this case") == [
+        "fail  scripted/old  <short>  (no longer a candidate)"
+    ]
+    old = evalstore("show", "tests/t.md", "-m", "scripted/old").stdout
+    assert "\nfail  tests/t.md  scripted/old  (no longer a candidate)\n" in old
+    assert documents("show", "@:tests/t.md::")["model"] == "scripted/old"

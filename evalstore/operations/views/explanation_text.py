@@ -240,9 +240,14 @@ def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> I
                 StyledSpan(f"{verdict.text}  ", verdict.colour),
                 StyledSpan(safe(f"{prompt}{result.model}  ")),
                 StyledSpan(session, "faint"),
+                StyledSpan(_former_text(explanation, result.model)),
             ),
             _INDENT,
         )
+
+
+def _former_text(explanation: VerdictExplanation, model: str) -> str:
+    return "  (no longer a candidate)" if model in explanation.former else ""
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:
@@ -254,6 +259,6 @@ def explained_place(explanation: VerdictExplanation) -> StyledLine:
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
             StyledSpan(safe(name), "heading"),
-            StyledSpan(f"  {safe(result.model)}"),
+            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}"),
         )
     )

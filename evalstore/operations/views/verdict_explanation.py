@@ -84,6 +84,8 @@ class VerdictExplanation:
     """None when no run has judged the case."""
     others: tuple[OtherResult, ...] = ()
     """The results of the same case with other system prompts and candidates."""
+    former: frozenset[str] = frozenset()
+    """The models with results of this case that are no candidates of the workspace any more."""
 
     @property
     def model(self) -> str:

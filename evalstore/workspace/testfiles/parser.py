@@ -27,7 +27,12 @@ from evalstore.workspace.testfiles.conversations import (
     read_runs,
     split_turns,
 )
-from evalstore.workspace.testfiles.headings import may_have_words, text_headings, with_emoji
+from evalstore.workspace.testfiles.headings import (
+    headings_of_prompt,
+    may_have_words,
+    text_headings,
+    with_emoji,
+)
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
 
 if TYPE_CHECKING:
@@ -333,8 +338,8 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     for turn in turns:
         if turn.name:
             raise FileProblem("a prompt has no turn to be filled", turn.section.first)
+    collector.warnings += headings_of_prompt(lines, evaluator=evaluator)
     if evaluator:
-        collector.warnings += text_headings(lines, is_prompt=True)
         check_order(turns, fillable=False)
     else:
         only_system(turns, lines)
