@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from evalstore.display import columns_of
 from evalstore.operations.views import result_history
+from evalstore.store import Store
 from tests.builders import tree
 from tests.cli.conftest import JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
@@ -605,3 +607,34 @@ def test_a_candidate_of_now_is_preferred_to_one_that_was_removed(
     old = evalstore("show", "tests/t.md", "-m", "scripted/old").stdout
     assert "\nfail  tests/t.md  scripted/old  (no longer a candidate)\n" in old
     assert documents("show", "@:tests/t.md::")["model"] == "scripted/old"
+
+
+def test_a_comment_of_a_check_is_one_on_each_line(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a terminal is narrow, so that the checks can be copied."""
+    write("How long?", "a rather long sentence that nobody has written in any answer")
+    evalstore("run", "-q")
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = evalstore("show", "tests/t.md").stdout
+    checks = shown.partition("\nchecks:\n")[2].partition("\nwhere it")[0].splitlines()
+    first = next(number for number, line in enumerate(checks) if "# fail" in line)
+    assert len(checks) > first + 1
+    assert all(line.startswith("      # ") for line in checks[first:])
+
+
+def test_the_document_of_a_session_reads_it_once(
+    echo: Echo, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write()
+    session = documents("run")["cases"][0]["session"]
+    read = Store.find_sessions
+    asked: list[list[str]] = []
+
+    def counted(store: Store, ids: Iterable[str]) -> Any:
+        asked.append(list(ids))
+        return read(store, asked[-1])
+
+    monkeypatch.setattr(Store, "find_sessions", counted)
+    documents("show", session)
+    assert asked.count([session]) == 1

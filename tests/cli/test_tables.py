@@ -222,11 +222,17 @@ def test_prices_of_a_call_are_shown_and_unknown_capabilities_explained(
 
 
 def test_special_tags_are_not_groups_of_the_table(
-    workspace: Path, evalstore: Evalstore, documents: Any
+    workspace: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In a terminal, where a note says so; a file or a pipe has all groups."""
     edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather, _tools_only]")
     evalstore("run")
-    assert "_tools_only" not in evalstore("stats", "--by", "tag").stdout
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert "_tools_only" in evalstore("stats", "--by", "tag").stdout
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = evalstore("stats", "--by", "tag")
+    assert "_tools_only" not in shown.stdout
+    assert "(1 special tag left out; --wide shows all)\n" in shown.stderr
     assert "_tools_only" in evalstore("--wide", "stats", "--by", "tag").stdout
     assert "_tools_only" in evalstore("stats", "--by", "tag", "-o", "csv").stdout
     assert len(documents("stats", "--by", "tag")["groups"]) == 2
