@@ -63,7 +63,7 @@ def explain_case(
 
 
 def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset[str]:
-    """Return the models of these results that are no candidates of the workspace any more."""
+    """Return the models of these results that are not candidates of the workspace now."""
     current = {candidate.id for candidate in open_workspace(location).settings.candidates}
     return frozenset({cell.model for cell in cells} - current - {RECORDED})
 

@@ -85,7 +85,7 @@ class VerdictExplanation:
     others: tuple[OtherResult, ...] = ()
     """The results of the same case with other system prompts and candidates."""
     former: frozenset[str] = frozenset()
-    """The models with results of this case that are no candidates of the workspace any more."""
+    """The models with results of this case that are not candidates of the workspace now."""
 
     @property
     def model(self) -> str:
