@@ -54,9 +54,12 @@ class Rerolls:
             return ""
         count = f"{self.passes:,} passes were" if self.passes > 1 else "1 pass was"
         others = f"{count} asked again, too" if self.passes else "no pass was asked again"
+        were, they = "were failures", "they were"
+        if self.passed_after_fail == 1:
+            were, they = "was a failure", "it was"
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes were failures until they were asked "
-            f"again (after an edit or with --refresh); {others}. "
+            f"{self.passed_after_fail:,} of {passed:,} passes {were} until {they} asked again "
+            f"(after an edit or with --refresh); {others}. "
             "Some failures become passes by chance alone."
         )
 

@@ -13,7 +13,7 @@ from tests.cli.test_run import edit
 
 TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
 NOTE = (
-    "1 of 2 passes were failures until they were asked again (after an edit or with --refresh); "
+    "1 of 2 passes was a failure until it was asked again (after an edit or with --refresh); "
     "no pass was asked again. Some failures become passes by chance alone."
 )
 
