@@ -91,9 +91,14 @@ def _location(ctx: Any) -> Location:
     from evalstore.planning.options import Location
 
     named = {**ctx.find_root().params, **_shared_options()}
-    directory = Path(named.get("directory") or "").absolute()
-    config = named.get("config")
-    return Location(directory, directory / config if config else None, named.get("store"))
+    paths = {
+        name: os.path.expanduser(named[name])  # noqa: PTH111 - a shell does not expand these words
+        for name in ("directory", "config", "store")
+        if named.get(name)
+    }
+    directory = Path(paths.get("directory", "")).absolute()
+    config = paths.get("config")
+    return Location(directory, directory / config if config else None, paths.get("store"))
 
 
 _SHARED = {"-C": "directory", "-c": "config", "--config": "config", "--store": "store"}

@@ -46,6 +46,10 @@ class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignor
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's interface
 
 
+_ONE_LINE = 60
+"""The most characters of a list or mapping on one line."""
+
+
 class _CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Writes texts of several lines as blocks, and no anchors.
 
@@ -55,6 +59,32 @@ class _CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignor
     def ignore_aliases(self, data: object) -> bool:
         """Write a value that occurs twice twice."""
         return True
+
+
+class _CompactDumper(_CoreDumper):
+    """Writes short lists and mappings of scalars on one line, except for the outermost one."""
+
+    def represent(self, data: object) -> None:
+        """Write a value in block style."""
+        node = self.represent_data(data)
+        if isinstance(node, yaml.CollectionNode):
+            node.flow_style = False
+        self.serialize(node)
+
+    def represent_data(self, data: object) -> yaml.Node:
+        """Return the node of a value, on one line if it is short."""
+        node: yaml.Node = super().represent_data(data)
+        if isinstance(node, yaml.CollectionNode):
+            is_mapping = isinstance(node, yaml.MappingNode)
+            parts = [part for pair in node.value for part in pair] if is_mapping else node.value
+            length = sum(
+                len(part.value) + 2
+                if isinstance(part, yaml.ScalarNode) and not part.style
+                else _ONE_LINE
+                for part in parts
+            )
+            node.flow_style = length < _ONE_LINE
+        return node
 
 
 for _name, _pattern, _first in _RESOLVERS:
@@ -191,13 +221,17 @@ def read_yaml(
         loader.dispose()
 
 
-def write_yaml(value: Json) -> str:
+def write_yaml(value: Json, *, compact: bool = False) -> str:
     """Return a value as YAML in block style, with the fields of mappings in their order.
 
-    Characters that are not printable are written as escapes.
+    With `compact`, short inner ones are on one line. Unprintable characters are escaped.
     """
     text: str = yaml.dump(
-        value, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=1 << 20
+        value,
+        Dumper=_CompactDumper if compact else _CoreDumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=1 << 20,
     )
     return text.removesuffix("...\n").removesuffix("\n")
 

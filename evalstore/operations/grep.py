@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from evalstore.errors import EvalstoreError
 from evalstore.operations.json_output import fields_to_json
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.selection import compile_name
 from evalstore.store.results import iterate_results
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import KINDS, Kind, load_texts
@@ -128,12 +129,16 @@ def grep(
     pattern: str,
     within: Sequence[In] = (),
     report: Report = lambda _done, _all: True,
+    *,
+    name: str | None = None,
 ) -> list[SearchHit]:
     """Return the stored texts that contain all words of a pattern, by file and row.
 
-    The last word may be the beginning of one; a phrase in quotation marks is one word.
-    Raises `EvalstoreError` when nothing in the pattern is a word.
+    The last word may be the beginning of one; a phrase in quotation marks is one word. `name` is
+    an expression over `file::row`, as that of a selection. Raises `EvalstoreError` when nothing
+    in the pattern is a word.
     """
+    by_name = compile_name(name) if name else None
     words = split_words(pattern)
     if not has_words(words):
         raise EvalstoreError(
@@ -150,6 +155,8 @@ def grep(
         finally:
             index.close()
         placed = _placed(store, listed)
+        if by_name:
+            placed = [hit for hit in placed if hit[2].file and by_name(hit[2].name)]
         return [
             hit
             for start in range(0, len(placed), _AT_ONCE)
@@ -165,6 +172,11 @@ class _Place:
     file: str | None = None
     row: str = ""
     models: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the name of the case by which it is selected."""
+        return f"{self.file}::{self.row}"
 
     @classmethod
     def of(cls, index: SearchIndex, kind: Kind, id: str) -> _Place:

@@ -52,10 +52,15 @@ class Rerolls:
         """Return a remark on `passed` passes; empty if none of them had failed before."""
         if not self.passed_after_fail:
             return ""
+        count = f"{self.passes:,} passes were" if self.passes > 1 else "1 pass was"
+        others = f"{count} asked again, too" if self.passes else "no pass was asked again"
+        were, they = "were failures", "they were"
+        if self.passed_after_fail == 1:
+            were, they = "was a failure", "it was"
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes had failed before being asked again "
-            f"(after an edit or --refresh); asked again after a pass: {self.passes:,}. "
-            "Chance alone turns some failures into passes."
+            f"{self.passed_after_fail:,} of {passed:,} passes {were} until {they} asked again "
+            f"(after an edit or with --refresh); {others}. "
+            "Some failures become passes by chance alone."
         )
 
 

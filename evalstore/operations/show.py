@@ -14,7 +14,7 @@ from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest_file
 from evalstore.operations.failures import describe_failures, find_question_places
 from evalstore.operations.json_output import to_json
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import leaves_out
@@ -85,6 +85,8 @@ class ShownItem:
     """Related objects: names -> contents or lists of ids."""
     prompts: Mapping[str | None, str] = field(default_factory=dict)
     """The names of the system prompts of cases with several."""
+    references: Mapping[str | None, str] = field(default_factory=dict)
+    """Return the names of the evaluator prompts and schemas that checks refer to, by id."""
 
     def document(self) -> Json:
         """Return the stored content as JSON, with kind and id."""
@@ -109,7 +111,16 @@ def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem
     content = store.load_whole(stored.content)
     item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
+    item.references = name_references(location, _evaluations(item))
     return item
+
+
+def _evaluations(item: ShownItem) -> list[Json]:
+    """Return the contents of the evaluation versions that are shown with an item."""
+    if item.kind == "evaluation":
+        return [item.content]
+    related = item.related.get("instructions") if item.kind == "judgement" else None
+    return [related] if related else [*item.related.get("evaluations", {}).values()]
 
 
 def several_prompts(results: Iterable[Json]) -> set[str | None]:
@@ -167,7 +178,9 @@ def show_file(location: Location, store: Store, revision: str, path: str) -> Sho
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
     related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
-    return ShownItem("cases", node, content, related)
+    item = ShownItem("cases", node, content, related)
+    item.references = name_references(location, _evaluations(item))
+    return item
 
 
 def find_test_file(

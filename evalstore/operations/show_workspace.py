@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import name_prompts, reference_names
+from evalstore.operations.rendering import references_of
 from evalstore.operations.show import (
     ShownItem,
     cases_related,
@@ -53,4 +54,6 @@ def show_workspace_file(location: Location, path: str) -> ShownItem:
         file = project.reading.files[name]
         content = project.store.load_whole(hashing.describe_case_file(file))
         related = {"file": name, **cases_related(project.versions.load, file.cases)}
-        return ShownItem("cases", project.reading.nodes[name], content, related)
+        item = ShownItem("cases", project.reading.nodes[name], content, related)
+        item.references = reference_names(project, references_of(related["evaluations"].values()))
+        return item

@@ -32,6 +32,8 @@ class CellResult:
     score: float | None
     sessions: tuple[str, ...]
     votes: tuple[Vote, ...]
+    attempts: tuple[Verdict, ...] = ()
+    """The verdict on each attempt if several are judged."""
 
     @property
     def pending(self) -> bool:
@@ -75,7 +77,8 @@ def compute_results(
             verdict, score = combine_votes(judged, rule)
         else:
             verdict, score = None, None
-        results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes)))
+        attempts = tuple(each.verdict for each in judged) if len(judged) > 1 else ()
+        results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes), attempts))
     return results
 
 

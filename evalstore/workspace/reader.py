@@ -25,6 +25,7 @@ from evalstore.workspace.dependencies import CurrentDependencies
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.index import Index, IndexEntry, Stamp, is_settled
+from evalstore.workspace.model_suggestions import suggest_model
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
@@ -213,7 +214,7 @@ class _Reader:
                 ):
                     message = f"there is no model '{participant.id}' for this {part}"
                     known = reading.models.keys() - {each.id for each in others}
-                    hint = suggest(participant.id, known, "models")
+                    hint = suggest_model(participant.id, known)
                 elif part == "evaluator" and participant.prompt not in prompts:
                     message = f"there is no evaluator prompt '{participant.prompt}'"
                     hint = suggest(participant.prompt, prompts, "evaluator prompts")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 
 from evalstore.cli import bash_completion, completions
 from tests.cli.test_run import edit
@@ -133,6 +134,19 @@ def test_completion_uses_the_store_that_the_line_names(
     assert names == ["@", "@~1", "@work", "tests/weather.md"]
     [run] = set(completed("evalstore show --store=other.db ", workspace)) - set(names)
     assert re.fullmatch("[0-9a-f]{8}", run)
+
+
+def test_completion_expands_the_home_of_the_user(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that the shell hands over are as they were typed."""
+    monkeypatch.setenv("HOME", str(workspace.parent))
+    monkeypatch.setenv("COMP_WORDS", "evalstore run -C ~/w --store ~/o.db -c ~/x.yaml")
+    context = typer.Context(typer.main.get_command(typer.Typer(callback=print)))
+    location = completions._location(context)
+    assert location.directory == workspace
+    assert location.config == workspace.parent / "x.yaml"
+    assert location.store == str(workspace.parent / "o.db")
 
 
 TRAPS = r"""['t*', 'x$(touch run)', 'y\$(touch run)', 'z`touch run`', "q'r", 'plain']"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from evalstore.display import columns_of
 from evalstore.operations.views import result_history
+from evalstore.store import Store
 from tests.builders import tree
 from tests.cli.conftest import GROUP, JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
@@ -263,7 +265,14 @@ def test_attempts_count_one_by_one(echo: Echo, evalstore: Evalstore, documents: 
     write("How?", "warm")
     edit(Path("tests/t.md"), "# 👤", "---\nattempts: 3\n---\n\n# 👤")
     flipping(echo, "cold", "warm", "cold")
-    evalstore("run", "-q")
+    ran = evalstore("run", "-q")
+    assert "fail       tests/t.md  scripted/one  <short>  2 of 3 attempts fail\n" in ran.stdout
+    assert section(evalstore("show", "tests/t.md").stdout, "attempts") == [
+        "2 of 3 attempts fail",
+        "  fail  <short>  (shown above)",
+        "  pass  <short>",
+        "  fail  <short>",
+    ]
     shown = documents("show", "tests/t.md")
     assert shown["history"]["verdicts"] == ["fail", "pass", "fail"]
     assert (shown["history"]["judged"], shown["history"]["passed"]) == (3, 1)
@@ -359,8 +368,7 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
         "  How is Rome?\n"
         "    2  <short>  Warm.\n"
         "checks:\n"
-        "    - allEqual:\n"
-        "        scope: group\n"
+        "    - allEqual: {scope: group}\n"
         "      # fail: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"
     )
 
@@ -560,3 +568,55 @@ def test_the_document_of_a_case_follows_the_schema(
     document["history"]["flips"] = "often"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema_of(["show"])).validate(document)
+
+
+def test_a_candidate_of_now_is_preferred_to_one_that_was_removed(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    """Without `-m`; the results of the removed one are listed, and shown when it is named."""
+    write("How?", "warm")
+    model = Path("models/one.yaml").read_text()
+    tree(Path(), {"models/old.yaml": model.replace("scripted/one", "scripted/old")})
+    edit(Path("evalstore.yaml"), "[scripted/one]", "[scripted/old, scripted/one]")
+    evalstore("run", "-q")
+    assert documents("show", "tests/t.md")["model"] == "scripted/old"
+    edit(Path("evalstore.yaml"), "[scripted/old, scripted/one]", "[scripted/one]")
+    assert documents("show", "tests/t.md")["model"] == "scripted/one"
+    shown = evalstore("show", "tests/t.md").stdout
+    assert section(shown, "other results of this case") == [
+        "fail  scripted/old  <short>  (no longer a candidate)"
+    ]
+    old = evalstore("show", "tests/t.md", "-m", "scripted/old").stdout
+    assert "\nfail  tests/t.md  scripted/old  (no longer a candidate)\n" in old
+    assert documents("show", "@:tests/t.md::")["model"] == "scripted/old"
+
+
+def test_a_comment_of_a_check_is_one_on_each_line(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a terminal is narrow, so that the checks can be copied."""
+    write("How long?", "a rather long sentence that nobody has written in any answer")
+    evalstore("run", "-q")
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = evalstore("show", "tests/t.md").stdout
+    checks = shown.partition("\nchecks:\n")[2].partition("\nwhere it")[0].splitlines()
+    first = next(number for number, line in enumerate(checks) if "# fail" in line)
+    assert len(checks) > first + 1
+    assert all(line.startswith("      # ") for line in checks[first:])
+
+
+def test_the_document_of_a_session_reads_it_once(
+    echo: Echo, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write()
+    session = documents("run")["cases"][0]["session"]
+    read = Store.find_sessions
+    asked: list[list[str]] = []
+
+    def counted(store: Store, ids: Iterable[str]) -> Any:
+        asked.append(list(ids))
+        return read(store, asked[-1])
+
+    monkeypatch.setattr(Store, "find_sessions", counted)
+    documents("show", session)
+    assert asked.count([session]) == 1

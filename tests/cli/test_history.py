@@ -78,8 +78,8 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "  <short>\n"
         "        now: It is cold there.\n"
         "1 broke, 1 unchanged\n"
-        "pass rate 100.0% -> 50.0% (2 cases in 1 file, paired)\n"
-        "-50.0 points; one file moved: nothing follows for the others\n"
+        "pass rate 100.0% -> 50.0% (2 cases in 1 file, judged on both sides)\n"
+        "-50.0 points; the pass rate of one file changed: too few for a significance test\n"
     )
     hint = '(use "evalstore show ID" to read an answer)\n'
     assert evalstore("diff", "@~1", "@") == Ran(0, expected, hint)
@@ -124,12 +124,12 @@ def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: An
 def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     evalstore("run", "tests/weather.md::city=Oslo")
-    about = "note: run <short> was about tests/weather.md::city=Oslo (1 case): "
+    about = "note: run <short> covered only tests/weather.md::city=Oslo (1 case); "
     assert evalstore("diff") == Ran(
         0,
-        f"{about}1 other as in the last run before it that judged them\n"
+        f"{about}1 other is taken from the last earlier run that judged them\n"
         "2 unchanged\n"
-        "pass rate 50.0% -> 50.0% (2 cases in 1 file, paired)\n",
+        "pass rate 50.0% -> 50.0% (2 cases in 1 file, judged on both sides)\n",
         "",
     )
     assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
@@ -146,8 +146,8 @@ def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_j
     echo.failing = None
     evalstore("run")
     assert evalstore("diff", "@~1", "@").stdout.startswith(
-        "note: run <short> did not judge all cases: "
-        "1 other as in the last run before it that judged them\n"
+        "note: run <short> did not judge all cases; "
+        "1 other is taken from the last earlier run that judged them\n"
     )
     assert "\n1 broke, 0 unchanged\n" in evalstore("diff", "@~1", "@").stdout
     assert "note" not in evalstore("diff", "@~2", "@").stdout
@@ -326,8 +326,8 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     output = evalstore("diff")
     assert output.stderr == '(use "evalstore show ID" to read an answer)\n'
     assert output.stdout.startswith(
-        "note: run <short> was about tests/other.md (1 case): "
-        "2 others as in the last run before it that judged them\n"
+        "note: run <short> covered only tests/other.md (1 case); "
+        "2 others are taken from the last earlier run that judged them\n"
         "Edited:\n"
         "    tests/weather.md\n"
         "        instructions changed: line 1: "

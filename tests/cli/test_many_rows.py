@@ -74,6 +74,8 @@ def as_lines(rows: Iterable[Json]) -> str:
         pytest.param("attempts: 2\nid: x\ntags: [a]\n", ROWS, id="settings"),
         pytest.param("replacements: {n: [1, 2]}\n", ROWS[:90], id="replacements"),
         pytest.param("", [*ROWS, {"country": "x"}], id="a row lacks a value"),
+        pytest.param("rowId: nr\n", [{"nr": n, **row} for n, row in enumerate(ROWS)], id="ids"),
+        pytest.param("rowId: nr\n", [*({"nr": 1, **row} for row in ROWS), ROWS[0]], id="no id"),
         pytest.param("", [*ROWS[:40], {"capital": "x"}, *ROWS], id="an early row lacks a value"),
         pytest.param("", [*ROWS[:5], 7, *ROWS], id="a row is none"),
     ],

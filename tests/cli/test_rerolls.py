@@ -13,8 +13,8 @@ from tests.cli.test_run import edit
 
 TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
 NOTE = (
-    "1 of 2 passes had failed before being asked again (after an edit or --refresh); "
-    "asked again after a pass: 0. Chance alone turns some failures into passes."
+    "1 of 2 passes was a failure until it was asked again (after an edit or with --refresh); "
+    "no pass was asked again. Some failures become passes by chance alone."
 )
 
 

@@ -26,6 +26,7 @@ HINT = '(use "evalstore show {}" to see why the first one failed)\n'
 OSLO = HINT.format("tests/weather.md::city=Oslo")
 SECOND = """\
 1 failure as before (--all lists it)
+    tests/weather.md [city=Oslo]  scripted/one
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
 run <short> complete: 0 asked, 0 judged, 2 reused, $0; saved $0.0600 by reuse
@@ -45,7 +46,7 @@ def test_a_first_run_asks_and_judges_everything(workspace: Path, evalstore: Eval
 
 def test_a_second_run_does_nothing_and_says_the_same(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
-    assert evalstore("run") == Ran(1, SECOND, "")
+    assert evalstore("run") == Ran(1, SECOND, OSLO)
 
 
 def test_v_lists_every_case(workspace: Path, evalstore: Evalstore) -> None:

@@ -225,5 +225,5 @@ def test_what_has_no_price_is_reported(
     shown = evalstore("stats")
     assert "unknown" in shown.stdout
     assert shown.stderr == (
-        "note: the price of 10 sessions and judgements is unknown; costs are without them\n"
+        "note: the price of 10 sessions and judgements is unknown; the costs do not include them\n"
     )

@@ -86,25 +86,30 @@ def print_stats(statistics: Stats) -> None:
     else:
         when = output.ago(statistics.started, time.time_ns() // 1000)
         output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
+    is_whole = output.wide or output.table_width() is None  # as a file or a pipe has all columns
     groups = [
-        group for group in statistics.groups if output.wide or not _is_special(group, statistics)
+        group for group in statistics.groups if is_whole or not _is_special(group, statistics)
     ]
+    left_out = len(statistics.groups) - len(groups)
     groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
     rows = [_row(group, statistics) for group in groups]
     always = {*statistics.by, *_ALWAYS}
     kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
     numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
     print_table(Table(kept, [[row[name] for name in kept] for row in rows], numbers, OPTIONAL))
+    if left_out:
+        output.talk(f"({output.plural(left_out, 'special tag')} left out; --wide shows all)")
     rerolls = statistics.rerolls.text(statistics.total.rate.passed)
     if rerolls:
         for text in output.wrap(rerolls, output.width()):
             output.line(text)
     if statistics.selection:
-        output.talk("('evalstore stats @work' is about all cases)")
+        output.talk('(use "evalstore stats @work" for all cases)')
     if statistics.total.unpriced:
         count = statistics.total.unpriced
         things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
-        output.talk(f"note: the price of {things} is unknown; costs are without them")
+        them = "it" if count == 1 else "them"
+        output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
 
 
 def _is_special(group: ResultGroup, statistics: Stats) -> bool:

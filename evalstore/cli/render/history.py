@@ -11,7 +11,9 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
+    ROW_ID_HINT,
     change_name,
+    has_edited_rows,
     pair_line,
     side_lines,
     summary_lines,
@@ -46,6 +48,8 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
     print_lines(summary_lines(diff))
     if not stat and any(getattr(diff.comparison, change) for change in CHANGES):
         output.talk('(use "evalstore show ID" to read an answer)')
+        if not diff.models and has_edited_rows(diff):
+            output.talk(f"({ROW_ID_HINT})")
 
 
 def _print_edits(diff: Diff) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
-from evalstore.cli.render.table import Table, print_table
+from evalstore.cli.render.table import Table, print_table, shorten_places
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
+from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
+
+
+_BESIDE_PLACE = 23
+"""Columns of a line that has a verdict and an id beside a case and a model."""
 
 
 def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> None:
@@ -87,15 +92,20 @@ def _print_changes(status: Status) -> None:
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
+    if any(0 < change.gone == change.new for change in status.changes):
+        output.talk(f"({ROW_ID_HINT})")
 
 
 def _print_skipped(status: Status) -> None:
     output.line()
     output.line(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
     shown = status.skipped if output.verbose else status.skipped[:_SHOWN]
-    for file, row, model, capability in shown:
-        name = output.safe(case_name(file, row))
-        output.line(f"    {name}  {output.safe(model)} has no {capability}")
+    lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
+    places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
+    for name, lack in zip(
+        shorten_places(places, max(map(output.columns_of, lacks)) + 6), lacks, strict=True
+    ):
+        output.line(f"    {name}  {lack}")
     _print_cut(len(status.skipped))
 
 
@@ -125,8 +135,9 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
     shown = items if output.verbose else items[:_SHOWN]
     places = [_place(item.file, item.row, item.prompt, prompts) for item in shown]
     models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
-    place_width = max(map(output.columns_of, places))
     model_width = max(map(output.columns_of, models))
+    places = shorten_places(places, model_width + _BESIDE_PLACE)
+    place_width = max(map(output.columns_of, places))
     last_reason = None
     for item, place, model in zip(shown, places, models, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
@@ -219,14 +230,16 @@ def _print_results(report: RunReport, extent: Extent) -> None:
 
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts
-    results = [entry.result for entry in listed.entries]
-    left = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
-    wide = max(map(output.columns_of, left), default=0)
+    results = [entry.result for entry in listed.entries] or listed.before
     models = max((output.columns_of(cell.model) for cell in results), default=0)
-    for (cell, feedback, change), label in zip(listed.entries, left, strict=True):
+    places = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
+    left = shorten_places(places, models + _BESIDE_PLACE)
+    wide = max(map(output.columns_of, left), default=0)
+    for (cell, feedback, change, attempts), label in zip(listed.entries, left, strict=False):
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
         mark = f"  ({output.paint(change, _MARKS[change])})" if change else ""
+        mark += f"  {attempts}" if attempts else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
             f"{output.pad(output.safe(cell.model), models)}  {session}{mark}".rstrip()
@@ -236,6 +249,10 @@ def _print_results(report: RunReport, extent: Extent) -> None:
                 output.line(f"           {part}")
     if listed.rest:
         output.line(listed.rest)
+    for cell, label in zip(listed.before, left, strict=False):
+        output.line(f"    {output.pad(label, wide)}  {output.safe(cell.model)}")
+    if listed.failed_before > len(listed.before) > 0:
+        output.line(f"    … {listed.failed_before - len(listed.before):,} more")
     if listed.entries or listed.rest:
         output.line()
     first = next((cell for cell in results if cell.sessions and cell.verdict != "pass"), None)

@@ -12,6 +12,7 @@ from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
+from evalstore.cli.render.table import shorten_places
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
+_BESIDE_PLACE = 23
+"""Columns of a line that has a verdict and an id beside a case and a model."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
 _TIMES = ("started", "ended", "at")
@@ -91,6 +94,8 @@ def _print_results(item: ShownItem) -> None:
         for result in shown
     ]
     models = [output.safe(result["model"]) for result in shown]
+    beside = max(map(output.columns_of, models)) + _BESIDE_PLACE
+    places = shorten_places(places, beside)
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
     for result, word, place, model in zip(shown, words, places, models, strict=True):
         _columns(
@@ -123,7 +128,7 @@ def _print_judgement(item: ShownItem) -> None:
         facts = (check.get("verdict"), check.get("type"), check.get("feedback"))
         _block("check", "  ".join(str(fact) for fact in facts if fact))
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
-    _print_criteria(related["instructions"] or {})
+    _print_criteria(related["instructions"] or {}, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
@@ -187,7 +192,7 @@ def _print_cases(item: ShownItem) -> None:
             number = last + 1
             test = related["tests"].get(id, {})
             _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
-        _print_criteria(related["evaluations"].get(case.evaluation, {}), "    ")
+        _print_criteria(related["evaluations"].get(case.evaluation, {}), item, "    ")
         ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
         _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
@@ -197,7 +202,7 @@ def _print_version(item: ShownItem) -> None:
     _heading(item.kind, item.id)
     _print_messages(deserialize.restore_messages(content.get("messages", ())))
     if item.kind == "evaluation":
-        _print_criteria(content)
+        _print_criteria(content, item)
     for name, value in content.items():
         if name in ("parameters", "schema") and not isinstance(value, str):
             _block(name, json.dumps(value, ensure_ascii=False, indent=2))
@@ -279,7 +284,7 @@ def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
         _block(message.role, text, indent)
 
 
-def _print_criteria(evaluation: Json, indent: str = "") -> None:
+def _print_criteria(evaluation: Json, item: ShownItem, indent: str = "") -> None:
     """Print the instructions and the checks."""
     _block(
         "instructions",
@@ -287,7 +292,7 @@ def _print_criteria(evaluation: Json, indent: str = "") -> None:
         indent,
     )
     for check in evaluation.get("checks", ()):
-        _block("check", check_yaml(check), indent)
+        _block("check", check_yaml(check, item.references), indent)
 
 
 def _block(name: str, text: str, indent: str = "") -> None:

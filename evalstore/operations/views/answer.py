@@ -16,7 +16,7 @@ from evalstore import deserialize, hashing
 from evalstore.display import short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
 from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.session_details import read_session_details
@@ -28,6 +28,7 @@ from evalstore.values import FileRef, Json, Message, Part, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
+    from evalstore.operations.views.session_details import SessionDetails
     from evalstore.planning.options import Location
     from evalstore.results import Result, Session
     from evalstore.store import Store
@@ -160,10 +161,14 @@ def session_of(location: Location, id: str, result: Result | None = None) -> Ans
 
 
 def read_answer(
-    location: Location, store: Store, id: str, result: Result | None = None
+    location: Location,
+    store: Store,
+    id: str,
+    result: Result | None = None,
+    judged: SessionDetails | None = None,
 ) -> AnswerView:
-    """Read an answer as `session_of` does, from an open store."""
-    judged = read_session_details(store, id, result)
+    """Read an answer as `session_of` does, from an open store; `judged` if it was read before."""
+    judged = judged or read_session_details(store, id, result)
     session, cells, judgements = judged.session, judged.cells, judged.judgements
     question = session.question
     model = store.load_contents("model", [question.model]).get(question.model) or {}
@@ -179,7 +184,7 @@ def read_answer(
         ),
         answer=answer_text(session.answer),
         judgements=judgements,
-        criteria=_read_criteria(contents, _in_order(judged.current, judgements)),
+        criteria=_read_criteria(location, contents, _in_order(judged.current, judgements)),
         together=_together(store, together),
         failures=()
         if any(not judgement.why_not for judgement in judgements)
@@ -235,7 +240,9 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
             conversation=tuple(_read_conversation(contents, result.test, result.prompt, ())),
             answer="",
             judgements=(),
-            criteria=_read_criteria(contents, [result.evaluation] if result.evaluation else []),
+            criteria=_read_criteria(
+                location, contents, [result.evaluation] if result.evaluation else []
+            ),
             together=(),
             failures=_failures(store, questions, ()),
             request_settings=_describe_request(contents, result.test, {}),
@@ -294,14 +301,19 @@ def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
         return {id: file.data for id, file in store.load_files(ids).items()}
 
 
-def _read_criteria(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
+def _read_criteria(
+    location: Location, contents: VersionReader, ids: Iterable[str]
+) -> dict[str, Criteria]:
     evaluations = list(dict.fromkeys(ids))
     loaded = contents.load("evaluation", evaluations)
+    names = name_references(location, loaded.values())
     return {
         id: Criteria(
             text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
             tuple(
-                CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check))
+                CheckText(
+                    str(check.get("name") or check.get("type") or ""), check_yaml(check, names)
+                )
                 for check in loaded[id].get("checks", ())
             ),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
 
+ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"
+"""Said where rows of a file are gone and as many are new."""
 FLIPS = {"broke": "fail", "fixed": "pass"}
 """Changes between pass and fail, and their colours."""
 CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}
@@ -64,10 +67,21 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
         yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
     cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
-    yield from text_lines(f"pass rate {before.text} -> {after.text} ({cases}, paired)")
+    yield from text_lines(
+        f"pass rate {before.text} -> {after.text} ({cases}, judged on both sides)"
+    )
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+
+
+def has_edited_rows(diff: Diff) -> bool:
+    """Return whether as many rows of a file are new as are gone, so that they may be the same."""
+    new, gone = (
+        Counter(file for file, _ in {(pair.either.file, pair.either.row) for pair in pairs})
+        for pairs in (diff.comparison.new, diff.comparison.gone)
+    )
+    return any(new[file] == count for file, count in gone.items())
 
 
 def _pending_text(count: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
@@ -25,7 +26,7 @@ from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.values import URGENCY
+from evalstore.values import RECORDED, URGENCY
 
 if TYPE_CHECKING:
     from evalstore.operations.views.case_reference import CaseReference
@@ -43,9 +44,10 @@ def explain_case(
 ) -> VerdictExplanation:
     """Explain a case: the most urgent of its results in a run.
 
-    Without a revision it is the newest run that has a result of the case; `@work` is the
-    workspace. `model` names a candidate, and `prompt` a system prompt by its name or the first
-    digits of its id. Raises `EvalstoreError` when there is no such case or result.
+    Without a revision it is the newest run that has a result of the case, and results of models
+    that are candidates now are preferred; `@work` is the workspace. `model` names a candidate, and
+    `prompt` a system prompt by its name or the first digits of its id. Raises `EvalstoreError`
+    when there is no such case or result.
     """
     case, revision = reference.case, reference.revision
     prompt = prompt or reference.prompt
@@ -53,8 +55,17 @@ def explain_case(
         return _explain_now(location, case, model, prompt)
     with open_store(location) as store:
         run, cells = _find_cells(location, store, case, revision)
-        result = _choose(location, case, cells, model, prompt)
-        return explain_stored_result(location, store, result, run)
+        former = frozenset() if revision else _former_candidates(location, cells)
+        preferred = [] if model else [cell for cell in cells if cell.model not in former]
+        result = _choose(location, case, preferred or cells, model, prompt)
+        explanation = explain_stored_result(location, store, result, run)
+        return replace(explanation, former=former)
+
+
+def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset[str]:
+    """Return the models of these results that are not candidates of the workspace now."""
+    current = {candidate.id for candidate in open_workspace(location).settings.candidates}
+    return frozenset({cell.model for cell in cells} - current - {RECORDED})
 
 
 def _explain_now(

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.display import ago, plural, safe, short
+from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
     StyledLine,
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from evalstore.reports.word_diff import ChangedLine, TextPiece
     from evalstore.runs import Run
 
-DIFFERENCE, HISTORY, OTHERS = "where it differs", "history", "other results of this case"
+DIFFERENCE, ATTEMPTS, HISTORY = "where it differs", "attempts", "history"
+OTHERS = "other results of this case"
 """The titles of the sections."""
 _INDENT = 4
 _LINES = 12
@@ -48,6 +50,7 @@ def explanation_sections(
     """Yield the title and the lines of each section; `now` in microseconds since 1970."""
     sections = (
         (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
+        (ATTEMPTS, _attempt_lines(explanation, signs)),
         (HISTORY, _history_lines(explanation, now)),
         (OTHERS, _other_lines(explanation, signs)),
     )
@@ -141,6 +144,31 @@ def _clip(text: str) -> str:
     return f"{text[: _CUT // 2]} … {text[-_CUT // 2 :]}"
 
 
+# --- attempts
+
+
+def _attempt_lines(
+    explanation: VerdictExplanation, signs: Mapping[str, str]
+) -> Iterator[StyledLine]:
+    """Yield how many of several attempts fail, and the verdict on each."""
+    attempts = explanation.history.attempts if explanation.history else ()
+    if not attempts or explanation.result.is_missing:
+        return
+    summary = attempts_text(attempt.verdict for attempt in attempts)
+    yield StyledLine((StyledSpan(summary),), _INDENT)
+    for attempt in attempts:
+        verdict = verdict_span(attempt.verdict, signs)
+        is_shown = explanation.answer.id in attempt.sessions
+        yield StyledLine(
+            (
+                StyledSpan(f"{verdict.text}  ", verdict.colour),
+                StyledSpan(" ".join(map(short, attempt.sessions)), "faint"),
+                StyledSpan("  (shown above)" if is_shown else ""),
+            ),
+            _INDENT + 2,
+        )
+
+
 # --- history
 
 
@@ -212,9 +240,14 @@ def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> I
                 StyledSpan(f"{verdict.text}  ", verdict.colour),
                 StyledSpan(safe(f"{prompt}{result.model}  ")),
                 StyledSpan(session, "faint"),
+                StyledSpan(_former_text(explanation, result.model)),
             ),
             _INDENT,
         )
+
+
+def _former_text(explanation: VerdictExplanation, model: str) -> str:
+    return "  (no longer a candidate)" if model in explanation.former else ""
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:
@@ -226,6 +259,6 @@ def explained_place(explanation: VerdictExplanation) -> StyledLine:
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
             StyledSpan(safe(name), "heading"),
-            StyledSpan(f"  {safe(result.model)}"),
+            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}"),
         )
     )

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from evalstore.judging.aggregation import judge_session
+from evalstore.operations.views.attempts import Attempt, find_attempts
 from evalstore.operations.views.result_changes import (
     JudgedResult,
     ResultChange,
     find_result_changes,
 )
-from evalstore.planning.plan import CHECKS
 from evalstore.planning.renames import follow_file
 from evalstore.reports.comparison import ResultIndex
-from evalstore.results import Vote
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries
 from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.results import Evaluation, Result
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case, Verdict
@@ -75,6 +73,8 @@ class ResultHistory:
     """How many runs were searched."""
     is_cut: bool
     """Whether older runs were not searched."""
+    attempts: tuple[Attempt, ...] = ()
+    """The attempts of the newest judged result, if there are several."""
 
 
 def find_history(
@@ -113,6 +113,7 @@ def find_history(
         return None
     since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
     alike = [record for record in records if _is_same_version(records[0], record)]
+    attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
         since=since.run,
@@ -121,6 +122,7 @@ def find_history(
         counts=VerdictCounts(tuple(_verdicts(store, _distinct(alike)))[:_SAMPLES]),
         searched=search.count,
         is_cut=search.is_cut or len(earlier) == RUNS_SEARCHED,
+        attempts=attempts.get(records[0].result.evaluations, ()),
     )
 
 
@@ -231,34 +233,10 @@ def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
 
 def _verdicts(store: Store, records: Sequence[JudgedResult]) -> Iterator[Verdict]:
     """Yield the verdict of each record, or of each of its attempts if there are several."""
-    several = [
-        record for record in records if record.result.required_answers > len(record.result.tests)
-    ]
-    ids = [id for record in several for id in record.result.evaluations]
-    evaluations = store.find_evaluations(ids)
-    evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
-    contents = store.load_contents("evaluator", evaluators)
-    people = {id for id, content in contents.items() if "human" in content}
+    attempts = find_attempts(store, records)
     for record in records:
-        attempts = list(_attempts(record, evaluations, people))
-        if len(attempts) > 1:
-            yield from attempts
+        listed = attempts.get(record.result.evaluations, ())
+        if listed:
+            yield from (attempt.verdict for attempt in listed)
         elif record.result.verdict:
             yield record.result.verdict
-
-
-def _attempts(
-    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
-) -> Iterator[Verdict]:
-    votes: dict[tuple[str, ...], list[Vote]] = {}
-    for id in record.result.evaluations:
-        if id in evaluations:
-            made = evaluations[id]
-            vote = Vote(
-                *(made.started, id, made.evaluation, made.evaluator, made.verdict, made.score),
-                human=made.evaluator in people,
-            )
-            votes.setdefault(made.sessions, []).append(vote)
-    for cast in votes.values():
-        rule = record.run.verdict_rule
-        yield judge_session(cast, record.case.judged_by, CHECKS, rule).verdict

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
 from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.attempts import attempts_text
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_CHANGED = 5
 """The most changed results that pass and are listed; more are only counted."""
+_MOST_NAMED = 3
+"""The most unchanged failures that are named."""
 Extent = Literal["news", "failures", "results"]
 """The listed results: failures that are new or judged again, all failures, or all results."""
 
@@ -30,6 +33,8 @@ class ListedResult(NamedTuple):
     change: str
     """`broke`, `fixed`, `changed`, or `new` for a failing case without an earlier verdict; else
     empty."""
+    attempts: str = ""
+    """How many attempts fail, if there are several and one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class ResultList:
     """The number of pending cases that are left out."""
     failed_before: int = 0
     """The number of failures that are left out because they have not changed."""
+    before: list[Result] = field(default_factory=list)
+    """The first of these failures, when nothing else is listed."""
 
     @property
     def rest(self) -> str:
@@ -89,7 +96,12 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[L
         return len(_RANKS) + (cell_of(entry.result) not in again)
 
     entries = [
-        ListedResult(result, feedback, marks.get(cell_of(result), ""))
+        ListedResult(
+            result,
+            feedback,
+            marks.get(cell_of(result), ""),
+            attempts_text(report.totals.attempts.get(cell_of(result), ())),
+        )
         for result, feedback in results
     ]
     return sorted(entries, key=rank)
@@ -116,7 +128,14 @@ def _list_news(report: RunReport) -> ResultList:
         (result, join_feedback(result.evaluations, totals.feedback))
         for result in listed[:MOST_SHOWN]
     ]
-    return ResultList(_arrange(report, shown), count - len(shown), hidden, failed_before)
+    before = [result for result in notable if result.word not in _NOT_FAILING]
+    return ResultList(
+        _arrange(report, shown),
+        count - len(shown),
+        hidden,
+        failed_before,
+        before[:_MOST_NAMED] if failed_before and not shown else [],
+    )
 
 
 _NOT_FAILING = ("pass", "pending", None)

@@ -84,6 +84,8 @@ class VerdictExplanation:
     """None when no run has judged the case."""
     others: tuple[OtherResult, ...] = ()
     """The results of the same case with other system prompts and candidates."""
+    former: frozenset[str] = frozenset()
+    """The models with results of this case that are not candidates of the workspace now."""
 
     @property
     def model(self) -> str:

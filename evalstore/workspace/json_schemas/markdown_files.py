@@ -100,6 +100,7 @@ _TEST: dict[str, Schema] = {
     "dataset": described(
         {"anyOf": [REQUIRED_TEXT, _DATASET]}, "a file of rows, each of which makes a case"
     ),
+    "rowId": described(TEXT, "the column or replacement that names the rows"),
     "messages": described(
         {"anyOf": [REQUIRED_TEXT, {**listed(_MESSAGE), "minItems": 1}]},
         "the conversation as a list, or a template that gives one",

@@ -46,6 +46,8 @@ class CaseDraft(NamedTuple):
 
     values: dict[str, Json]
     """What tells the row from others: the values of its data that are used, and the author's."""
+    id: str
+    """Its value of the field `rowId`; empty without this field."""
     tests: tuple[str, ...]
     evaluation: str | None
     judged_by: tuple[str, ...]
@@ -98,7 +100,9 @@ class CaseBuilder:
         instructions = test.instructions
         self._instructions = filler.compile(instructions, self._later) if instructions else None
         self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
-        filler.finish(test.line_of)
+        if test.row_id is not None:
+            filler.require_row_id(test.row_id, test.line_of("rowId"))
+        filler.finish(test.line_of, test.row_id)
         self._bare = TestVersion(
             messages=(),
             special_tags=tuple(tag for tag in test.tags if tag.startswith("_")),
@@ -136,6 +140,7 @@ class CaseBuilder:
         judged = self._judged or self._judge(row, project, shapes)
         return CaseDraft(
             self.values(row),
+            self.id_of(row),
             tuple(tests),
             judged.evaluation,
             judged.by,
@@ -183,8 +188,25 @@ class CaseBuilder:
                 if dict.__contains__(row.item, name):  # by the name itself, which is cheaper
                     values[name] = dict.__getitem__(row.item, name)
         for name, written in row.values.items():
-            values[name] = written.text
+            if name != self._test.row_id or self.filler.is_used(name):
+                values[name] = written.text
         return values
+
+    def id_of(self, row: RowValues) -> str:
+        """Return the value of the field `rowId`; empty without this field. Raises `FileProblem`."""
+        if (name := self._test.row_id) is None:
+            return ""
+        try:
+            return "".join(map(str, row.lookup(name)))
+        except NoValueError:
+            message = f"this row has no '{name}', which 'rowId' names"
+            hint = "give each row a value of its own"
+            raise FileProblem(message, self._test.line_of("rowId"), hint=hint) from None
+
+    def naming_texts(self, values: Mapping[str, Json], id: str) -> dict[str, str]:
+        """Return the texts that a row may be named by, in their order: its id comes first."""
+        texts = texts_of_row(values)
+        return texts if self._test.row_id is None else {self._test.row_id: id, **texts}
 
     def _recorded(
         self, row: RowValues, shapes: list[AnswerNames], project: FillContext
@@ -232,7 +254,7 @@ class CaseBuilder:
         self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
     ) -> Iterator[Case]:
         """Yield the cases of the rows, followed by those of groups that are judged together."""
-        texts = [texts_of_row(draft.values) for draft in drafts]
+        texts = [self.naming_texts(draft.values, draft.id) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
         used_labels: set[str] = set()
         for label, row_draft in zip(labels(texts), drafts, strict=True):

@@ -23,7 +23,6 @@ from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,
     differing_groups,
-    texts_of_row,
 )
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext, Sink
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
@@ -116,7 +115,7 @@ def _build_tree(
     columns = RowDifferences()
     try:
         for row, _ in _rows(test, drafter.filler, data):
-            columns.add(texts_of_row(drafter.values(row)))
+            columns.add(drafter.naming_texts(drafter.values(row), drafter.id_of(row)))
     except FileProblem:
         for _ in _draft(test, drafter, data, project, MOST_CASES):
             pass  # finds the problems of all rows
@@ -125,7 +124,7 @@ def _build_tree(
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
     unjudged = False
     for draft in _draft(test, drafter, data, project, MOST_CASES):
-        label = labeller.label(texts_of_row(draft.values))
+        label = labeller.label(drafter.naming_texts(draft.values, draft.id))
         builder.add(drafter.case(label, hashing.row_key(draft.values), draft, prompts))
         unjudged = unjudged or draft.evaluation is None
     if data is not None:

@@ -27,7 +27,12 @@ from evalstore.workspace.testfiles.conversations import (
     read_runs,
     split_turns,
 )
-from evalstore.workspace.testfiles.headings import may_have_words, text_headings, with_emoji
+from evalstore.workspace.testfiles.headings import (
+    headings_of_prompt,
+    may_have_words,
+    text_headings,
+    with_emoji,
+)
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
 
 if TYPE_CHECKING:
@@ -43,6 +48,7 @@ TEST_FIELDS = (
     "replacements",
     "lists",
     "dataset",
+    "rowId",
     "messages",
     "answer",
     "group",
@@ -71,6 +77,8 @@ class TestFile:
     schema: str | None = None
     replacements: Replacements = ({},)
     dataset: DatasetSpec | None = None
+    row_id: str | None = None
+    """The column or replacement that names the rows."""
     answer: Section | tuple[Section, ...] | None = None
     """The recorded answer, or one for each turn; an expression may evaluate to none."""
     group: Section | None = None
@@ -172,6 +180,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         schema=fields.text("structuredResponseSchema"),
         replacements=replacements or ({},),
         dataset=dataset,
+        row_id=fields.text("rowId"),
         answer=_answer(fields),
         group=_text(fields, "group"),
         options=fields.options(),
@@ -329,8 +338,8 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     for turn in turns:
         if turn.name:
             raise FileProblem("a prompt has no turn to be filled", turn.section.first)
+    collector.warnings += headings_of_prompt(lines, evaluator=evaluator)
     if evaluator:
-        collector.warnings += text_headings(lines, is_prompt=True)
         check_order(turns, fillable=False)
     else:
         only_system(turns, lines)

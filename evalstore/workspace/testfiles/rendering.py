@@ -300,10 +300,27 @@ class TemplateSet:
         known = self._columns.get(name)
         return self._columns[name.removeprefix(f"{ITEM}.")] if known is None else known
 
-    def finish(self, line_of: Callable[..., int]) -> None:
-        """Report unused names."""
+    def require_row_id(self, name: str, line: int) -> None:
+        """Report a name that is neither a replacement nor a column."""
+        names = {**self.known, **self._columns}
+        if name not in names:
+            self.problems.append(
+                Problem(
+                    self.path,
+                    f"'rowId' names '{name}', which is neither a column nor a replacement",
+                    line,
+                    hint=suggest(name, names, "columns and replacements"),
+                )
+            )
+
+    def is_used(self, name: str) -> bool:
+        """Return whether a text needs this replacement."""
+        return name in self._used
+
+    def finish(self, line_of: Callable[..., int], row_id: str | None = None) -> None:
+        """Report unused names; `row_id` is used to name the rows."""
         for name in self.known:
-            if name not in self._used:
+            if name not in self._used and name != row_id:
                 line = next(
                     line_of("replacements", name)
                     if len(self.replacements) == 1

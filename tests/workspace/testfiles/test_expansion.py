@@ -452,3 +452,24 @@ def test_each_row_can_show_a_file_of_its_own() -> None:
 def test_a_name_in_a_path_that_nobody_defines_is_reported_with_its_line() -> None:
     (problem,) = expanded(test_file(shown="\n{{_file:docs/{{n}}.png}}")).problems
     assert (problem.message, problem.line) == ("'n' is not defined", 4)
+
+
+# --- names of rows
+
+
+def test_row_id_names_a_column_or_a_replacement() -> None:
+    text = test_file("replacements: {question: [a, b]}", "rowId: qestion", shown="{{question}}")
+    assert problems(text) == [
+        (3, "'rowId' names 'qestion', which is neither a column nor a replacement")
+    ]
+    assert expanded(text).problems[0].hint == "did you mean 'question'?"
+
+
+def test_row_id_comes_first_in_the_names_of_rows() -> None:
+    """Values that distinguish the rows further follow it."""
+    text = test_file(
+        "replacements: {lang: [en, de], nr: [1, 2]}", "rowId: nr", shown="{{lang}} {{nr}}"
+    )
+    file = expanded(text).file
+    assert file is not None
+    assert [case.row for case in file.cases][:2] == ["nr=1, lang=en", "nr=2, lang=en"]
