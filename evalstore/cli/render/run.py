@@ -185,8 +185,12 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
         if summary.is_refresh:
             output.talk("(use --max-age instead of --refresh to keep it)")
     elif report.gate == "failed":
-        rate = output.percent(report.totals.rate.rate)
-        why = "" if threshold is None else f": {rate} is less than {output.percent(threshold)}"
+        why = ""
+        if threshold is not None:
+            rate = output.percent(report.totals.rate.rate)
+            why = f": {rate} is less than {output.percent(threshold)}"
+        elif report.regressions:
+            why = f": {output.plural(len(report.regressions), 'regression')}"
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))
@@ -226,7 +230,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     for (cell, feedback, change), label in zip(listed.entries, left, strict=True):
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
-        mark = f"  ({output.paint(change, _MARKS[change])})" if change else ""
+        mark = f"  ({output.paint(change, _MARKS.get(change, 'broke'))})" if change else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
             f"{output.pad(output.safe(cell.model), models)}  {session}{mark}".rstrip()
