@@ -148,6 +148,12 @@ def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[Styled
     history = explanation.history
     if history is None:
         return
+    if history.is_pending:
+        word = explanation.result.word or "answered"
+        verdict = StyledSpan("passed" if history.passes else "failed")
+        last = StyledSpan(f" last in {_run_text(history.last, now)}")
+        yield StyledLine((StyledSpan(f"{word}; ", "pending"), verdict, last), _INDENT)
+        return
     outcome, opposite = ("passing", "failed") if history.passes else ("failing", "passed")
     if not history.passes and explanation.result.verdict not in ("fail", None):
         outcome = "not passing"  # undecided, or an error
