@@ -215,16 +215,19 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
         "session <short>, question <short>, test <short>, model <short>\n"
     )
-    page = head.format("fail") + judged + talk + messages + since + foot
+    page = head.format("fail") + judged + since + talk + messages + foot
     assert evalstore("show", session) == Ran(0, page, "")
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
     why_not = "judged before the instructions or checks were edited"
-    earlier = f"fail  by scripted/judge  ({why_not})  <when>  <short>\n  It is cold there.\n"
-    assert shown.startswith(
-        head.format("pass") + "pass  by scripted/judge  <when>  <short>\n" + earlier + talk
+    earlier = (
+        f"    fail  by scripted/judge  ({why_not})  <when>  <short>\n      It is cold there.\n"
     )
+    assert shown.startswith(
+        head.format("pass") + "pass  by scripted/judge  <when>  <short>\nhistory:\n"
+    )
+    assert f"\nverdicts by other instructions or checks:\n{earlier}\n$0.0300" in shown
     messages = "instructions before an edit (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout

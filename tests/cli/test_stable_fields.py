@@ -29,11 +29,12 @@ OPTIONAL = {
         f"{name}.{field}"
         for name in ("run", "judge")
         for field in (
-            *("since.changed", "since.olderAnswers", "since.pending"),
+            *("since.changed", "since.olderAnswers", "since.pending", "regressions"),
             *("spending[].knownCost", "spending[].unpriced"),
         )
     ),
     "ls cases --full.cases[].messages[][].name",
+    "show.history.pending",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
 }
@@ -218,6 +219,11 @@ def test_every_field_is_printed(
     for text in ("Warm", "zebra"):
         tree(workspace, {"tests/failing.md": FAILING.format(text)})
         documents("run", "--yes", "tests/failing.md")
+    show("show", "tests/failing.md")
+    for name in ("run", "judge"):
+        show(name, "tests/failing.md", "--fail-on", "regression")
+    tree(workspace, {"tests/failing.md": FAILING.format("zebras").replace("Hi", "Hello")})
+    documents("judge", "tests/failing.md")
     show("show", "tests/failing.md")
     show("stats", "--by", "model,prompt,tag,file")
     show("grep", "Warm")

@@ -49,6 +49,7 @@ def print_shown(
         _print_judgement(item.item)
         if item.explanation:
             answer.print_explanation(item.explanation)
+            answer.print_other_results(item.explanation)
     else:
         answer.print_answer(item)
 

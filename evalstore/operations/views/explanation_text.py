@@ -43,13 +43,15 @@ _LISTED = 8
 
 
 def explanation_sections(
-    explanation: VerdictExplanation, now: int, *, signs: Mapping[str, str]
+    explanation: VerdictExplanation, now: int
 ) -> Iterator[tuple[str, list[StyledLine]]]:
-    """Yield the title and the lines of each section; `now` in microseconds since 1970."""
+    """Yield the sections to show below the verdict, each a title and lines.
+
+    `now` is in microseconds since 1970.
+    """
     sections = (
         (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
         (HISTORY, _history_lines(explanation, now)),
-        (OTHERS, _other_lines(explanation, signs)),
     )
     for title, lines in sections:
         listed = list(lines)
@@ -207,7 +209,8 @@ def _run_text(run: Run, now: int) -> str:
 # --- other results
 
 
-def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
+def other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
+    """Yield the other results of the case, for the section `OTHERS` at the end of a page."""
     for other in explanation.others:
         result = other.result
         verdict = verdict_span(result.word or "answered", signs)

@@ -62,6 +62,11 @@ class JudgementView:
     latency: float
     """The duration in seconds."""
 
+    @property
+    def is_of_other_version(self) -> bool:
+        """Return whether it was made by other instructions or checks than those of the case."""
+        return self.why_not in (EARLIER, LATER, ELSEWHERE)
+
 
 def opinions_on(
     store: Store,
