@@ -160,7 +160,7 @@ HARSH = {
             ],
             id="model",
         ),
-        pytest.param(HOT, ["  evaluator scripted/judge: temperature 0 -> 0.5"], id="judge"),
+        pytest.param(HOT, ["  evaluator temperature 0 -> 0.5"], id="judge"),
     ],
 )
 def test_what_changed_when_the_case_began_to_fail(

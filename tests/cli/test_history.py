@@ -44,7 +44,8 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
         "    1 pass, 1 fail\n"
-        "    edit: message 1 line 1: How is Oslo? -> Tell me how is Oslo?\n"
+        "    edit: message 1 line 1 in [city=Oslo] and 1 other row: "
+        "How is Oslo? -> Tell me how is Oslo?\n"
         "\n"
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
@@ -95,7 +96,7 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
     assert evalstore("diff").stdout == (
         "Edited:\n"
         "    tests/weather.md\n"
-        "        message 1 line 1: How is Oslo? -> What of Oslo?\n"
+        "        message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
         "        was: It is cold there.\n"
@@ -227,7 +228,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     assert shown.startswith(
         head.format("pass") + "pass  by scripted/judge  <when>  <short>\nhistory:\n"
     )
-    assert f"\nverdicts by other instructions or checks:\n{earlier}\n$0.0300" in shown
+    assert f"\nverdicts by other instructions, checks or evaluators:\n{earlier}\n$0.0300" in shown
     messages = "instructions before an edit (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout
@@ -336,7 +337,8 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Changed (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass (run <short>) -> pending"
+        "  (evaluation changed)"
         "  <short>\n"
     )
     evalstore("run")

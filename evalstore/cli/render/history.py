@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
+from evalstore.operations.file_edits import by_subject
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
@@ -51,8 +52,8 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
 def _print_edits(diff: Diff) -> None:
     if diff.edits:
         output.line("Edited:")
-    for file, edits in diff.edits.items():
-        output.line(f"    {output.safe(file)}")
+    for subject, edits in by_subject(diff.edits).items():
+        output.line(f"    {output.safe(subject)}")
         for edit in edits[:_EDITS]:
             print_lines(edit_lines(edit, width=output.width() - 12, indent=8))
         if len(edits) > _EDITS:

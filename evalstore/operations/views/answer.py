@@ -167,7 +167,7 @@ def read_answer(
     asked = session.question
     model = store.load_contents("model", [asked.model]).get(asked.model) or {}
     names = name_prompts(location, [asked.prompt]) if judged.has_several_prompts else {}
-    contents = VersionReader(store, fallback=partial(_read_workspace, location))
+    contents = VersionReader(store, fallback=partial(read_workspace, location))
     together = next((subject for subject in judged.subjects if len(subject) > 1), ())
     return AnswerView(
         id=id,
@@ -220,7 +220,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
         else:
             from evalstore.operations.views.failed_results import asked_in_run
 
-            contents = VersionReader(store, fallback=partial(_read_workspace, location))
+            contents = VersionReader(store, fallback=partial(read_workspace, location))
             asked = asked_in_run(store, store.load_run(run), [result])
             questions = next(iter(asked.values()), ())
         return AnswerView(
@@ -243,7 +243,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
         )
 
 
-def _read_workspace(location: Location) -> Fresh:
+def read_workspace(location: Location) -> Fresh:
     """Return the versions of the workspace, which may not be stored yet; empty if it has errors."""
     with suppress(EvalstoreError), open_project(location) as project:
         return project.reading.contents

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from evalstore.operations.views.judgements import CheckResult, JudgementView
 
-OTHER_VERSIONS = "verdicts by other instructions or checks"
+OTHER_VERSIONS = "verdicts by other instructions, checks or evaluators"
 """The title of the judgements that are not about the shown version of the case."""
 _INDENT = 2
 _SHOWN = 120

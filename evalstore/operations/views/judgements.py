@@ -64,8 +64,9 @@ class JudgementView:
 
     @property
     def is_of_other_version(self) -> bool:
-        """Return whether it was made by other instructions or checks than those of the case."""
-        return self.why_not in (EARLIER, LATER, ELSEWHERE)
+        """Return whether it is not by the instructions, checks and evaluators of the case."""
+        is_passed_over = self.why_not == PASSED_OVER and not self.is_person
+        return is_passed_over or self.why_not in (EARLIER, LATER, ELSEWHERE)
 
 
 def opinions_on(

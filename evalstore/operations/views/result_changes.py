@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural
+from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.views.test_parts import describe_parts, load_parts
+from evalstore.planning.reasons import describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
-from evalstore.reports.version_diff import differ_models, differ_prompts
+from evalstore.reports.comparison import Pair
+from evalstore.reports.version_diff import differ_models
 from evalstore.reports.word_diff import ChangedLine, diff_lines
 
 if TYPE_CHECKING:
@@ -135,22 +138,12 @@ def _evaluators(
         if id not in old or id not in new:
             yield ResultChange(f"evaluator {id} is {'new' if id in new else 'gone'}")
         elif old[id] != new[id]:
-            yield from _evaluator(versions, id, old[id], new[id])
+            before, after = (versions.find("evaluator", each[id]) or {} for each in (old, new))
+            reason = describe_evaluator_change(versions.find, before, after, id)
+            yield ResultChange(reason.text + (f" ({id})" if len(new) > 1 else ""))
     rules = was.run.verdict_rule, now.run.verdict_rule
     if rules[0] != rules[1]:
         yield ResultChange(f"verdict: {rules[0]} -> {rules[1]}")
-
-
-def _evaluator(versions: VersionReader, id: str, was: str, now: str) -> Iterator[ResultChange]:
-    old, new = (versions.find("evaluator", version) or {} for version in (was, now))
-    yield from _models(versions, f"evaluator {id}", old.get("model", ""), new.get("model", ""))
-    if old.get("prompt") != new.get("prompt"):
-        prompts = (versions.find("prompt", each.get("prompt")) or {} for each in (old, new))
-        for difference in differ_prompts(*prompts):
-            yield ResultChange(f"evaluator {id}: prompt {difference}")
-    if old.get("temperature") != new.get("temperature"):
-        values = (_number(each.get("temperature")) for each in (old, new))
-        yield ResultChange(f"evaluator {id}: temperature {' -> '.join(values)}")
 
 
 def _number(value: float | None) -> str:
@@ -183,6 +176,8 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
         before, after = _first_difference(old, new)
         hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
         yield ResultChange(_other_answers(len(old), len(new)), hunks)
+    if label := _label(store, was, now):
+        yield ResultChange(label)
     models = [{reply.resolved_model for reply in side} - {None} for side in replies]
     if all(models) and models[0].isdisjoint(models[1]):
         names = [", ".join(sorted(map(str, side))) for side in models]
@@ -207,10 +202,13 @@ def _first_difference(was: Sequence[str], now: Sequence[str]) -> tuple[str, str]
 
 
 def _other_judgement(store: Store, was: JudgedResult, now: JudgedResult) -> str:
-    new = set(now.result.evaluations) ^ set(was.result.evaluations)
-    judgements = store.find_evaluations(new).values()
-    contents = store.load_contents("evaluator", {made.evaluator for made in judgements})
-    people = sorted({str(content["human"]) for content in contents.values() if "human" in content})
-    if people:
-        return f"same answer, labelled by {', '.join(people)}"
-    return "same answer, another judgement"
+    label = _label(store, was, now)
+    return f"same answer, {label or 'another judgement'}"
+
+
+def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
+    """Return who has labelled the answer, or whose label was removed; empty if nobody."""
+    pair = Pair(was.result, now.result)
+    changes = judgement_changes(store, VersionReader(store), [pair])
+    words = changes.get((was.result.evaluations, now.result.evaluations), [])
+    return next((word for word in words if word.startswith("label")), "")

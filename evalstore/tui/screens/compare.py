@@ -226,7 +226,11 @@ class ComparePage(CaseActionsPage):
             answers = self.source.answers([id for id in sessions if id])
             asked = self.source.last_asked(tests)
             question = next((asked[id] for id in tests if id in asked), "")
-            return list(pair_lines(diff, pair, feedback, answers, question, history=history))
+            edits = [] if diff.models else self.source.pair_edits(pair)
+            shown = pair_lines(
+                diff, pair, feedback, answers, question, edits=edits, history=history
+            )
+            return list(shown)
 
         def show(lines: list[StyledLine]) -> None:
             if self.highlighted and self.highlighted.pair is pair:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import VerdictHistory
     from evalstore.planning.options import Location
+    from evalstore.reports.comparison import Pair
     from evalstore.reports.statistics import Rate
+    from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
 
 
@@ -94,6 +96,12 @@ class WorkspaceSource:
         from evalstore.operations import diff
 
         return diff.read_answers(self.location, sessions)
+
+    def pair_edits(self, pair: Pair) -> list[Difference]:
+        """Return the edits of a case between the two sides of a comparison."""
+        from evalstore.operations.file_edits import find_pair_edits
+
+        return find_pair_edits(self.location, pair)
 
     def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""

@@ -82,7 +82,7 @@ def test_below_the_verdict_stands_since_when_it_fails_and_why(
             "\n- The answer [-may-] be [-cold-].\n+ The answer {+must+} be {+warm+}.\n" in history
         )
         assert text.index("It is cold there.") < text.index("\nhistory\n") < text.index("\nuser\n")
-        others = text.index("\nverdicts by other instructions or checks\n")
+        others = text.index("\nverdicts by other instructions, checks or evaluators\n")
         assert text.index("\ninstructions\n") < others < text.index("pass  by scripted/judge")
         assert text.count("by scripted/judge", 0, others) == 1
         await press(pilot, "b")
