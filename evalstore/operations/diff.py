@@ -27,7 +27,7 @@ from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
-from evalstore.planning.open_project import open_catalogue, open_project, open_store
+from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import require_sound
@@ -388,14 +388,6 @@ def _listed(comparison: Comparison) -> list[Result]:
     )
     pairs = [pair for group in groups for pair in group]
     return [result for pair in pairs for result in (pair.was, pair.now) if result]
-
-
-def read_answers(location: Location, sessions: Sequence[str]) -> dict[str, str]:
-    """Return the texts of the last answers of these sessions, by id."""
-    with open_store(location) as store:
-        return {
-            id: answer_text(session.answer) for id, session in store.find_sessions(sessions).items()
-        }
 
 
 def _answers(project: Project, results: Sequence[Result]) -> dict[str, str]:

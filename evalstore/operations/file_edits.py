@@ -1,4 +1,4 @@
-"""Finds the edits of test files, and of single cases."""
+"""Finds the edits of test files: the first difference of each kind."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
-from evalstore.planning.open_project import open_catalogue, open_store
-from evalstore.planning.version_reader import VersionReader, in_batches
+from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
     differ_otherwise,
     differ_pair,
-    differ_results,
     pair_cases,
     versions_compared,
 )
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.planning.version_reader import Fresh
-    from evalstore.reports.comparison import Pair
+    from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Difference
     from evalstore.values import CaseFile
 
@@ -81,21 +79,6 @@ def find_edits(
         others = differ_otherwise(was, now)
         listed[file] += [difference for difference in others if difference.what not in known]
     return listed
-
-
-def find_pair_edits(location: Location, pair: Pair) -> list[Difference]:
-    """Return the differences between the versions of a case on both sides of a pair."""
-    if pair.was is None or pair.now is None:
-        return []
-    with open_store(location) as store:
-        versions = VersionReader(store, fallback=lambda: _read_workspace(location))
-        return list(differ_results(pair.was, pair.now, versions.find, PromptNames(location)))
-
-
-def _read_workspace(location: Location) -> Fresh:
-    from evalstore.operations.views.answer import read_workspace
-
-    return read_workspace(location)
 
 
 class PromptNames:

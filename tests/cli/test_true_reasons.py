@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.api.workspace import Workspace
-from evalstore.operations.file_edits import find_pair_edits
+from evalstore.operations.views.pair_details import find_pair_edits
 from evalstore.planning.options import Location
 from evalstore.reports.comparison import Pair
 from tests.builders import tree

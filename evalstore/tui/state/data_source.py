@@ -93,15 +93,15 @@ class WorkspaceSource:
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
-        from evalstore.operations import diff
+        from evalstore.operations.views import pair_details
 
-        return diff.read_answers(self.location, sessions)
+        return pair_details.read_answers(self.location, sessions)
 
     def pair_edits(self, pair: Pair) -> list[Difference]:
         """Return the edits of a case between the two sides of a comparison."""
-        from evalstore.operations.file_edits import find_pair_edits
+        from evalstore.operations.views import pair_details
 
-        return find_pair_edits(self.location, pair)
+        return pair_details.find_pair_edits(self.location, pair)
 
     def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""
