@@ -35,6 +35,7 @@ OPTIONAL = {
     ),
     "ls cases --full.cases[].messages[][].name",
     "show.history.pending",
+    "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
 }
@@ -207,6 +208,7 @@ def test_every_field_is_printed(
     show("log", "--failures", "tests/weather.md")
     edit(workspace / "models/judge.yaml", BROKEN_JUDGE, "responses:\n")
     show("judge")
+    show("log", "--failures", "tests/weather.md")
     edit(workspace / "tests/weather.md", "must be warm and short", "must be warm")
     tree(workspace, {"tests/new.md": "# 👤\n\nHi\n\n---\n\nE\n"})
     show("run", "--yes")

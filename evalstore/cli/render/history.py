@@ -23,7 +23,7 @@ from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
-    from evalstore.operations.failures import FailureLog
+    from evalstore.operations.failures import FailureEntry, FailureLog
     from evalstore.operations.log import Log
     from evalstore.reports.comparison import Pair
 
@@ -87,7 +87,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
     for entry in log.entries:
         failure = entry.document()
         kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
-        if entry.hint:
+        if entry.hint and not entry.is_resolved:
             hints.setdefault((kind, entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""
@@ -103,6 +103,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             ),
             output.safe(place),
             f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
+            _resolution(entry) if entry.is_resolved else "",
         )
         line = "  ".join(part for part in parts if part)
         message = output.safe(failure["message"])
@@ -111,6 +112,11 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         output.talk(f"hint: {kind}: {hint}")
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
+
+
+def _resolution(entry: FailureEntry) -> str:
+    """Return that a later call has succeeded."""
+    return "(judged since)" if entry.failure.evaluator else "(answered since)"
 
 
 def print_log(log: Log, *, oneline: bool) -> None:
