@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.planning.plan import CHECKS
 from evalstore.planning.reasons import describe_evaluator_change
 
 if TYPE_CHECKING:
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.comparison import Pair
-    from evalstore.results import Vote
     from evalstore.store import Store
     from evalstore.values import Json
 
@@ -32,41 +30,39 @@ def judgement_changes(
         for pair in pairs
         if pair.was and pair.now and pair.was.evaluations != pair.now.evaluations
     }
-    ids = {id for was, now in sides for id in {*was} ^ {*now}}
-    votes = {id: stored.vote for id, stored in store.find_judgements(ids).items()}
-    makers = {vote.evaluator for vote in votes.values()}
-    evaluators = store.load_contents("evaluator", makers)
-    known: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
+    makers = store.find_evaluators({id for was, now in sides for id in {*was} ^ {*now}})
+    evaluators = store.load_contents("evaluator", {maker for maker, _ in makers.values()})
+    known: dict[tuple[frozenset[_Maker], frozenset[_Maker]], list[str]] = {}
     changes: dict[tuple[Judgements, Judgements], list[str]] = {}
     for was, now in sides:
-        lost = [votes[id] for id in was if id in votes and id not in now]
-        gained = [votes[id] for id in now if id in votes and id not in was]
-        models = _models(lost), _models(gained)
-        if models not in known:
-            known[models] = list(_evaluators(versions, evaluators, *models))
-        changes[was, now] = [*_labels(evaluators, lost, gained), *known[models]]
+        lost = frozenset(makers[id] for id in was if id in makers and id not in now)
+        gained = frozenset(makers[id] for id in now if id in makers and id not in was)
+        if (lost, gained) not in known:
+            words = [
+                *_labels(evaluators, lost, gained),
+                *_evaluators(versions, evaluators, lost, gained),
+            ]
+            known[lost, gained] = words
+        changes[was, now] = known[lost, gained]
     return changes
 
 
-def _models(votes: Iterable[Vote]) -> frozenset[str]:
-    """Return the evaluators of these votes that are models."""
-    return frozenset(
-        vote.evaluator for vote in votes if not vote.human and vote.evaluator != CHECKS
-    )
+_Maker = tuple[str, bool]
+"""The evaluator of a judgement, and whether the judgement removes a label."""
 
 
 def _labels(
-    evaluators: Mapping[str, Json], lost: Iterable[Vote], gained: Iterable[Vote]
+    evaluators: Mapping[str, Json], lost: Iterable[_Maker], gained: Iterable[_Maker]
 ) -> Iterable[str]:
     """Return who labelled the answer, or whose label was removed."""
 
-    def names(votes: Iterable[Vote]) -> list[str]:
-        people = {str(evaluators[vote.evaluator]["human"]) for vote in votes if vote.human}
-        return sorted(people)
+    def names(makers: Iterable[_Maker]) -> list[str]:
+        contents = (evaluators.get(id, {}) for id, _ in makers)
+        return sorted({str(content["human"]) for content in contents if "human" in content})
 
-    if new := names(vote for vote in gained if vote.verdict != "none"):
+    if new := names(maker for maker in gained if not maker[1]):
         return [f"labelled by {', '.join(new)}"]
-    if old := names([*lost, *gained]):
+    if old := names({*lost, *gained}):
         return [f"label of {', '.join(old)} removed"]
     return []
 
@@ -74,13 +70,17 @@ def _labels(
 def _evaluators(
     versions: VersionReader,
     evaluators: Mapping[str, Json],
-    was: frozenset[str],
-    now: frozenset[str],
+    was: frozenset[_Maker],
+    now: frozenset[_Maker],
 ) -> Iterable[str]:
-    """Yield how the evaluators differ, each new one from the nearest one that is gone."""
-    lost = [evaluators[id] for id in sorted(was - now) if id in evaluators]
-    for id in sorted(now - was):
-        new = evaluators.get(id, {})
+    """Yield how the models that judge differ, each new one from the nearest one that is gone."""
+
+    def models(makers: Iterable[_Maker]) -> list[Json]:
+        contents = (evaluators.get(id, {}) for id, _ in sorted(makers))
+        return [content for content in contents if "model" in content]
+
+    lost = models(was - now)
+    for new in models(now - was):
         nearest = next(
             (old for old in lost if old.get("model") == new.get("model")), next(iter(lost), None)
         )
