@@ -49,6 +49,8 @@ class RunSettings(SelectionKeywords, total=False):
     threshold: float | None
     """0..1"""
     fail_on: FailOn
+    baseline: str | None
+    """The run with which `fail_on="regression"` compares."""
     max_time: float | None
     """Seconds"""
     exit_first: bool

@@ -47,6 +47,8 @@ class FailureEntry:
     """The id of the question that was asked, or whose answer was to be judged."""
     place: Place | None
     """The place of the question; None if no recent run and no test file has it."""
+    is_resolved: bool = False
+    """Whether a later call has brought what this one failed to bring."""
 
     @property
     def hint(self) -> str | None:
@@ -71,6 +73,7 @@ class FailureEntry:
             "attempts": failure.attempts,
             "message": failure.message,
             "hint": self.hint,
+            **({"resolved": True} if self.is_resolved else {}),
         }
 
 
@@ -119,11 +122,35 @@ def describe_failures(
     places = find_question_places(
         location, store, {question for question in questions.values() if question}
     )
+    resolved = _find_resolved(store, failures)
     return [
-        FailureEntry(id, failure, question, places.get(question) if question else None)
+        FailureEntry(
+            id, failure, question, places.get(question) if question else None, id in resolved
+        )
         for id, failure in failures
         for question in (questions[id],)
     ]
+
+
+def _find_resolved(store: Store, failures: Collection[LoggedFailure]) -> set[str]:
+    """Return the ids of the failures after which the question was answered or judged."""
+    samples = store.find_samples(
+        {failure.question for _, failure in failures if failure.question and not failure.subject}
+    )
+    votes = store.find_votes({failure.subject for _, failure in failures if failure.subject})
+    resolved: set[str] = set()
+    for id, failure in failures:
+        if failure.subject:
+            made = (
+                vote.started
+                for vote in votes.get(failure.subject, ())
+                if (vote.evaluation, vote.evaluator) == (failure.evaluation, failure.evaluator)
+            )
+        else:
+            made = (sample.started for sample in samples.get(failure.question or "", ()))
+        if any(started > failure.at for started in made):
+            resolved.add(id)
+    return resolved
 
 
 def find_question_places(

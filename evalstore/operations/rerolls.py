@@ -52,15 +52,11 @@ class Rerolls:
         """Return a remark on `passed` passes; empty if none of them had failed before."""
         if not self.passed_after_fail:
             return ""
-        count = f"{self.passes:,} passes were" if self.passes > 1 else "1 pass was"
-        others = f"{count} asked again, too" if self.passes else "no pass was asked again"
-        were, they = "were failures", "they were"
-        if self.passed_after_fail == 1:
-            were, they = "was a failure", "it was"
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes {were} until {they} asked again "
-            f"(after an edit or with --refresh); {others}. "
-            "Some failures become passes by chance alone."
+            f"{self.passed_after_fail:,} of {passed:,} passes had failed before being asked again "
+            "(after an edit, by --refresh or for more attempts); "
+            f"asked again after a pass: {self.passes:,}. "
+            "Chance alone turns some failures into passes."
         )
 
 
@@ -155,9 +151,9 @@ def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]
 
 
 def _is_counted(now: Result, case: Case, index: ResultIndex, rerolls: Rerolls) -> bool:
-    """Return whether an earlier run had other answers, whose verdicts are then counted."""
+    """Return whether an earlier run lacks some of the answers; its verdict is then counted."""
     was = index.find(now, case.prompts)
-    if was is None or was.verdict is None or set(was.sessions) & set(now.sessions):
+    if was is None or was.verdict is None or set(now.sessions) <= set(was.sessions):
         return False
     if was.verdict == "pass":
         rerolls.passes += 1

@@ -71,7 +71,7 @@ class RunTotals:
         self.feedback: dict[str, str] = {}
         """The feedback of the notable results, by id of the vote."""
         self.attempts: dict[Place, tuple[Verdict, ...]] = {}
-        """Return the verdicts on the attempts of results with several, of which one did not pass."""
+        """The verdicts on the attempts of results with several, of which one did not pass."""
         self.prompts: dict[str, dict[str | None, str]] = {}
         """Test files with several system prompts -> the name of each."""
         self.answers = 0

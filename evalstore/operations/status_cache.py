@@ -23,7 +23,7 @@ from evalstore import __version__
 from evalstore.clock import now, today
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
-from evalstore.operations.status_report import FileChange, Status
+from evalstore.operations.status_report import FileChange, OtherReason, Status
 from evalstore.planning.options import SelectionOptions
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, file_stamp, read_cache, scan_files
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [6, __version__]
+_FORMAT = [7, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -72,8 +72,11 @@ def recall(location: Location, *, whole: bool) -> Status | None:
             return None
         content = memory["status"]
         changes = [FileChange(**change) for change in content.pop("changes")]
+        reasons = [OtherReason(**reason) for reason in content.pop("other_reasons")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
-        status = Status(items=[], changes=changes, skipped=skipped, **content)
+        status = Status(
+            items=[], changes=changes, other_reasons=reasons, skipped=skipped, **content
+        )
         return status if now() < status.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EvalstoreError):
         return None
@@ -197,6 +200,7 @@ class StatusCache:
             or status.refused
             or (status.items and runs_code)
             or max(len(status.changes), len(status.skipped), len(status.warnings)) > _MOST_LISTED
+            or len(status.other_reasons) > _MOST_LISTED
         ):
             return
         digest = self._digest
@@ -210,6 +214,7 @@ class StatusCache:
             "whole": not status.items,
             "status": {
                 "changes": [asdict(change) for change in status.changes],
+                "other_reasons": [asdict(reason) for reason in status.other_reasons],
                 **{name: getattr(status, name) for name in _REMEMBERED},
             },
         }

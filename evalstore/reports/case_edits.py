@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from evalstore.reports.version_diff import (
     Difference,
@@ -17,6 +18,9 @@ from evalstore.reports.version_diff import (
     differ_tests,
 )
 from evalstore.values import Case, CaseFile, Json
+
+if TYPE_CHECKING:
+    from evalstore.results import Result
 
 _SETTINGS = ("attempts", "evaluators", "threshold", "id")
 """The fields of a test file that are not fields of its cases."""
@@ -82,6 +86,18 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
         yield Difference("recorded answer", *(_recorded(case, find) for case in (was, now)))
 
 
+def differ_results(was: Result, now: Result, find: Find, name: Name) -> Iterator[Difference]:
+    """Yield the differences between the versions of a case that two results are about."""
+    if was.tests != now.tests:
+        yield from differ_conversations(was.tests, now.tests, find, name)
+    if was.evaluation != now.evaluation:
+        old, new = (
+            find("evaluation", id) or {} for id in (was.evaluation or "", now.evaluation or "")
+        )
+        yield from differ_evaluations(old, new, find)
+    yield from _differ_prompts("system prompt", (was.prompt,), (now.prompt,), find, name)
+
+
 def differ_conversations(
     was: Sequence[str], now: Sequence[str], find: Find, name: Name
 ) -> Iterator[Difference]:
@@ -125,8 +141,10 @@ def _differ_prompts(
     for before, after in zip_longest(old, new, fillvalue=""):
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
+            named = name("prompt", after) or name("prompt", before)
+            start = f"{subject} {named}: " if named else f"{subject} "
             for edit in edits:
-                yield replace(edit, subject=f"{subject} {edit.subject}")
+                yield replace(edit, subject=f"{start}{edit.subject}")
         else:
             id = after or before
             shown = name("prompt", id) or id[:8]

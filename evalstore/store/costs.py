@@ -78,6 +78,13 @@ class CostQueries(Database):
                 judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
         return judgements
 
+    def find_evaluators(self, evaluations: Iterable[str]) -> dict[str, tuple[str, bool]]:
+        """Return the evaluator of each of these evaluations, and whether it removes a label."""
+        statement = "SELECT id, evaluator, verdict = 'none' FROM evaluations WHERE id IN"
+        with self._reading() as connection:
+            rows = select_each(connection, statement, evaluations)
+            return {as_digits(id): (as_digits(maker), bool(none)) for id, maker, none in rows}
+
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """Return the sum of the known costs of these sessions, or judgements, in USD."""
         table = EVENTS[kind].name

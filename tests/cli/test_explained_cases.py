@@ -59,17 +59,6 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "fail  by checks  <when>  <short>\n"
         "    fail  contains: '10 euros' is not in 'You pay 20 euros today.\n"
         "    Thank you.'\n"
-        "\n"
-        "user:\n"
-        "    You pay 20 euros today.\n"
-        "    Thank you.\n"
-        "answer:\n"
-        "    You pay 20 euros today.\n"
-        "    Thank you.\n"
-        "checks:\n"
-        "    - contains: 10 euros\n"
-        "      # fail: '10 euros' is not in 'You pay 20 euros today.\n"
-        "      # Thank you.'\n"
         "where it differs:\n"
         "    contains  at line 1, column 9\n"
         "      expected  [-10-] euros\n"
@@ -84,6 +73,17 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
         "    this version: judged once\n"
+        "\n"
+        "user:\n"
+        "    You pay 20 euros today.\n"
+        "    Thank you.\n"
+        "answer:\n"
+        "    You pay 20 euros today.\n"
+        "    Thank you.\n"
+        "checks:\n"
+        "    - contains: 10 euros\n"
+        "      # fail: '10 euros' is not in 'You pay 20 euros today.\n"
+        "      # Thank you.'\n"
         "\n"
         "$0, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n",
@@ -162,7 +162,7 @@ HARSH = {
             ],
             id="model",
         ),
-        pytest.param(HOT, ["  evaluator scripted/judge: temperature 0 -> 0.5"], id="judge"),
+        pytest.param(HOT, ["  evaluator temperature 0 -> 0.5"], id="judge"),
     ],
 )
 def test_what_changed_when_the_case_began_to_fail(
@@ -355,7 +355,8 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
     evalstore("run", "-q")
     shown = evalstore("show", "tests/t.md").stdout
     start = shown.index("\n") + 1
-    assert shown[start : shown.index("history:")] == (
+    page = re.sub(r"history:\n(    .*\n)+", "", shown[start:])
+    assert page[: page.index("\n$0")] == (
         "fail  tests/t.md  scripted/one\n"
         "fail  by checks  <when>  <short>  2 judged together\n"
         "    fail  allEqual: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"

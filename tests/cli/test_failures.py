@@ -19,6 +19,7 @@ responses:
   - {when: Oslo, error: {status: 401, message: bad key}}
   - {answer: Warm., usage: {inputTokens: 10, outputTokens: 2}}
 """
+VERDICT = "answer: {pass: false, feedback: It is cold there.}"
 KEY_HINT = (
     "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
     "without that field none is sent to a 'baseURL'"
@@ -214,3 +215,27 @@ def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
         + "hint: unsupported: add a line such as "
         + line % "'the answer'",
     )
+
+
+def test_a_failure_that_a_later_call_has_mended_says_so(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run")
+    edit(failing / "models/one.yaml", "error: {status: 401, message: bad key}", "answer: Cold.")
+    judge = (failing / "models/judge.yaml").read_text()
+    edit(failing / "models/judge.yaml", VERDICT, "error: {status: 401, message: no}")
+    evalstore("run")
+    messages = [times(line) for line in evalstore("log", "--failures").stdout.splitlines()]
+    assert [line.endswith("since)") for line in messages[::2]] == [False, True]
+    (failing / "models/judge.yaml").write_text(judge)
+    evalstore("run")
+    ran = evalstore("log", "--failures")
+    lines = ran.stdout.splitlines()[::2]
+    assert lines == [
+        "<short>  <when>  scripted/judge (as evaluator)  tests/weather.md [city=Oslo]"
+        "  status 401, 1 try  (judged since)",
+        "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]"
+        "  status 401, 1 try  (answered since)",
+    ]
+    assert ran.stderr == ""
+    assert [entry["resolved"] for entry in documents("log", "--failures")["failures"]] == [True] * 2

@@ -44,7 +44,8 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
         "    1 pass, 1 fail\n"
-        "    edit: message 1 line 1: How is Oslo? -> Tell me how is Oslo?\n"
+        "    edit: message 1 line 1 in [city=Oslo] and 1 other row: "
+        "How is Oslo? -> Tell me how is Oslo?\n"
         "\n"
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
@@ -95,7 +96,7 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
     assert evalstore("diff").stdout == (
         "Edited:\n"
         "    tests/weather.md\n"
-        "        message 1 line 1: How is Oslo? -> What of Oslo?\n"
+        "        message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
         "        was: It is cold there.\n"
@@ -215,16 +216,19 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
         "session <short>, question <short>, test <short>, model <short>\n"
     )
-    page = head.format("fail") + judged + talk + messages + since + foot
+    page = head.format("fail") + judged + since + talk + messages + foot
     assert evalstore("show", session) == Ran(0, page, "")
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
     why_not = "judged before the instructions or checks were edited"
-    earlier = f"fail  by scripted/judge  ({why_not})  <when>  <short>\n  It is cold there.\n"
-    assert shown.startswith(
-        head.format("pass") + "pass  by scripted/judge  <when>  <short>\n" + earlier + talk
+    earlier = (
+        f"    fail  by scripted/judge  ({why_not})  <when>  <short>\n      It is cold there.\n"
     )
+    assert shown.startswith(
+        head.format("pass") + "pass  by scripted/judge  <when>  <short>\nhistory:\n"
+    )
+    assert f"\nverdicts by other instructions, checks or evaluators:\n{earlier}\n$0.0300" in shown
     messages = "instructions before an edit (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout
@@ -333,7 +337,8 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Changed (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass (run <short>) -> pending"
+        "  (evaluation changed)"
         "  <short>\n"
     )
     evalstore("run")

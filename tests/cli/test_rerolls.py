@@ -13,8 +13,9 @@ from tests.cli.test_run import edit
 
 TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
 NOTE = (
-    "1 of 2 passes was a failure until it was asked again (after an edit or with --refresh); "
-    "no pass was asked again. Some failures become passes by chance alone."
+    "1 of 2 passes had failed before being asked again "
+    "(after an edit, by --refresh or for more attempts); "
+    "asked again after a pass: 0. Chance alone turns some failures into passes."
 )
 
 
@@ -90,3 +91,19 @@ def test_only_what_a_query_selects_is_counted(answers: dict[str, str], documents
     documents("run")
     assert rerolls(documents) == (1, 0, 1, 1)
     assert rerolls(documents, "--query", "tagged") == (0, 0, 0, 1)
+
+
+def test_further_attempts_ask_again_as_well(
+    echo: Any, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(Path.cwd(), {"tests/a.md": TEST.format("a")})
+    words = iter(("bad", "fine", "fine"))
+    echo.reply = lambda _text: next(words)
+    documents("run")
+    documents("run", "-r", "3", "-j", "1")
+    assert rerolls(documents) == (1, 0, 1, 1)
+    documents("run", "-r", "3")
+    assert rerolls(documents) == (1, 0, 1, 2)
+    assert printed_words(evalstore).endswith(NOTE.replace("1 of 2", "1 of 1"))
+    documents("run")  # the first answer alone counts again
+    assert rerolls(documents) == (0, 0, 0, 3)

@@ -52,6 +52,12 @@ RUN: options.Table = {
         max=1,
     ),
     "fail_on": option("--fail-on", help.GATE, "What makes the exit code 1."),
+    "baseline": option(
+        "--baseline",
+        help.GATE,
+        "With --fail-on regression: what failed in this run is accepted.",
+        metavar="REV",
+    ),
     "max_cost": option(
         "--max-cost",
         help.LIMITS,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
+from evalstore.operations.file_edits import by_subject
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
@@ -24,7 +25,7 @@ from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
-    from evalstore.operations.failures import FailureLog
+    from evalstore.operations.failures import FailureEntry, FailureLog
     from evalstore.operations.log import Log
     from evalstore.reports.comparison import Pair
 
@@ -55,8 +56,8 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
 def _print_edits(diff: Diff) -> None:
     if diff.edits:
         output.line("Edited:")
-    for file, edits in diff.edits.items():
-        output.line(f"    {output.safe(file)}")
+    for subject, edits in by_subject(diff.edits).items():
+        output.line(f"    {output.safe(subject)}")
         for edit in edits[:_EDITS]:
             print_lines(edit_lines(edit, width=output.width() - 12, indent=8))
         if len(edits) > _EDITS:
@@ -90,7 +91,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
     for entry in log.entries:
         failure = entry.document()
         kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
-        if entry.hint:
+        if entry.hint and not entry.is_resolved:
             hints.setdefault((kind, entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""
@@ -106,6 +107,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             ),
             output.safe(place),
             f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
+            _resolution(entry) if entry.is_resolved else "",
         )
         line = "  ".join(part for part in parts if part)
         message = output.safe(failure["message"])
@@ -114,6 +116,11 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         output.talk(f"hint: {kind}: {hint}")
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
+
+
+def _resolution(entry: FailureEntry) -> str:
+    """Return that a later call has succeeded."""
+    return "(judged since)" if entry.failure.evaluator else "(answered since)"
 
 
 def print_log(log: Log, *, oneline: bool) -> None:

@@ -36,13 +36,15 @@ from evalstore.operations.views.status_text import (
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import Status
+    from evalstore.operations.status_report import OtherReason, Status
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
 
 _SHOWN = 20
+_REASONS = 5
+"""Reasons for work in unchanged files before the list is cut."""
 """Lines of a list before it is cut; `-v` shows all."""
 
 
@@ -59,12 +61,15 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
         output.line("No run yet.")
     elif status.changes:
         _print_changes(status)
+    if status.other_reasons and not explain:
+        _print_other_reasons(status.other_reasons)
     if status.skipped:
         _print_skipped(status)
     is_explained = bool(status.items) and explain
     if is_explained:
         _print_items(status)
-    if status.changes or status.skipped or is_explained or status.last_run is None:
+    is_listed = is_explained or status.other_reasons
+    if status.changes or status.skipped or is_listed or status.last_run is None:
         output.line()
     if left := left_text(status):
         output.line(left)
@@ -94,6 +99,18 @@ def _print_changes(status: Status) -> None:
         _print_values(change.was, change.now, 12)
     if any(0 < change.gone == change.new for change in status.changes):
         output.talk(f"({ROW_ID_HINT})")
+
+
+def _print_other_reasons(reasons: list[OtherReason]) -> None:
+    """Print why something is pending in test files that have not changed."""
+    output.line("In unchanged test files:")
+    shown = reasons if output.verbose else reasons[:_REASONS]
+    for each in shown:
+        word = "judgement" if each.kind == "judge" else "answer"
+        output.line(f"    {output.plural(each.count, word)}: {output.safe(each.reason)}")
+        _print_values(each.was, each.now, 8)
+    if len(reasons) > len(shown):
+        output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")
 
 
 def _print_skipped(status: Status) -> None:
@@ -196,8 +213,12 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
         if summary.is_refresh:
             output.talk("(use --max-age instead of --refresh to keep it)")
     elif report.gate == "failed":
-        rate = output.percent(report.totals.rate.rate)
-        why = "" if threshold is None else f": {rate} is less than {output.percent(threshold)}"
+        why = ""
+        if threshold is not None:
+            rate = output.percent(report.totals.rate.rate)
+            why = f": {rate} is less than {output.percent(threshold)}"
+        elif report.regressions:
+            why = f": {output.plural(len(report.regressions), 'regression')}"
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))
@@ -238,7 +259,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     for (cell, feedback, change, attempts), label in zip(listed.entries, left, strict=False):
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
-        mark = f"  ({output.paint(change, _MARKS[change])})" if change else ""
+        mark = f"  ({output.paint(change, _MARKS.get(change, 'broke'))})" if change else ""
         mark += f"  {attempts}" if attempts else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "

@@ -52,6 +52,7 @@ def print_shown(
         _print_judgement(item.item)
         if item.explanation:
             answer.print_verdict_explanation(item.explanation)
+            answer.print_other_results(item.explanation)
     else:
         answer.print_answer(item)
 

@@ -173,7 +173,7 @@ def read_answer(
     question = session.question
     model = store.load_contents("model", [question.model]).get(question.model) or {}
     names = name_prompts(location, [question.prompt]) if judged.has_several_prompts else {}
-    contents = VersionReader(store, fallback=partial(_read_workspace, location))
+    contents = VersionReader(store, fallback=partial(read_workspace, location))
     together = next((subject for subject in judged.subjects if len(subject) > 1), ())
     return AnswerView(
         id=id,
@@ -230,7 +230,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
         else:
             from evalstore.operations.views.failed_results import questions_in_run
 
-            contents = VersionReader(store, fallback=partial(_read_workspace, location))
+            contents = VersionReader(store, fallback=partial(read_workspace, location))
             questions_of = questions_in_run(store, store.load_run(run), [result])
             questions = next(iter(questions_of.values()), ())
         return AnswerView(
@@ -255,7 +255,7 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
         )
 
 
-def _read_workspace(location: Location) -> Fresh:
+def read_workspace(location: Location) -> Fresh:
     """Return the versions of the workspace, which may not be stored yet; empty if it has errors."""
     with suppress(EvalstoreError), open_project(location) as project:
         return project.reading.contents

@@ -5,7 +5,7 @@ The functions are pure: they turn an `AnswerView` into texts with titles and col
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import ago, clip, money, safe, short
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from evalstore.operations.views.judgements import CheckResult, JudgementView
 
+OTHER_VERSIONS = "verdicts by other instructions, checks or evaluators"
+"""The title of the judgements that are not about the shown version of the case."""
 _INDENT = 2
 _SHOWN = 120
 """The most characters shown of each answer that is judged together with others."""
@@ -43,6 +45,12 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
         return
     for text in view.failures:
         yield from text_lines(f"The call failed: {text}", "error", _INDENT)
+
+
+def split_judgements(view: AnswerView) -> tuple[list[JudgementView], list[JudgementView]]:
+    """Return the judgements by the instructions and checks of the case, and all others."""
+    own = [judgement for judgement in view.judgements if not judgement.is_of_other_version]
+    return own, [judgement for judgement in view.judgements if judgement.is_of_other_version]
 
 
 def judgement_lines(
@@ -96,8 +104,16 @@ def turn_title(turn: TurnView, view: AnswerView) -> str:
     return which if turn.answer else "assistant"
 
 
-def criteria(view: AnswerView, signs: Mapping[str, str] | None = None) -> Iterator[TextBlock]:
-    """Yield the instructions and checks of evaluators, those of the case first."""
+def criteria(
+    view: AnswerView, signs: Mapping[str, str] | None = None
+) -> tuple[list[TextBlock], list[TextBlock]]:
+    """Return the instructions and checks of the case, and those of its other versions."""
+    blocks = list(_criteria(view, signs or {}))
+    current = [block for block in blocks if block.colour != "faint"]
+    return current, [block for block in blocks if block.colour == "faint"]
+
+
+def _criteria(view: AnswerView, signs: Mapping[str, str]) -> Iterator[TextBlock]:
     for number, (id, shown) in enumerate(view.criteria.items()):
         judgements = [judgement for judgement in view.judgements if judgement.evaluation == id]
         counts = any(not judgement.why_not for judgement in judgements)
@@ -115,7 +131,7 @@ def criteria(view: AnswerView, signs: Mapping[str, str] | None = None) -> Iterat
             yield TextBlock(f"instructions{which}", shown.instructions, colour)
         if shown.checks:
             results = next((judgement.checks for judgement in judgements if judgement.checks), ())
-            lines = tuple(_check_lines(shown.checks, results, colour, signs or {}))
+            lines = tuple(_check_lines(shown.checks, results, colour, signs))
             text = "\n".join(" " * line.indent + line.text for line in lines)
             yield TextBlock(f"checks{which}", text, colour, lines=lines)
 
@@ -153,9 +169,9 @@ def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
     return f" of [{row}]" if row else ""
 
 
-def reasoning(view: AnswerView) -> Iterator[TextBlock]:
+def reasoning(judgements: Iterable[JudgementView]) -> Iterator[TextBlock]:
     """Yield the reasoning of judges."""
-    for judgement in view.judgements:
+    for judgement in judgements:
         if judgement.reasoning:
             yield TextBlock(f"reasoning of {judgement.by}", judgement.reasoning, "faint")
 

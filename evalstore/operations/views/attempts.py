@@ -28,9 +28,7 @@ def find_attempts(
     store: Store, records: Sequence[JudgedResult]
 ) -> dict[tuple[str, ...], tuple[Attempt, ...]]:
     """Return the attempts of the results that have several, by the judgements of the result."""
-    several = [
-        record for record in records if record.result.required_answers > len(record.result.tests)
-    ]
+    several = [record for record in records if has_attempts(record)]
     ids = [id for record in several for id in record.result.evaluations]
     evaluations = store.find_evaluations(ids)
     evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
@@ -42,9 +40,18 @@ def find_attempts(
     return {key: listed for key, listed in attempts.items() if len(listed) > 1}
 
 
-def _judge(
+def has_attempts(record: JudgedResult) -> bool:
+    """Return whether the result has several attempts at the case."""
+    return record.result.required_answers > len(record.result.tests)
+
+
+def read_votes(
     record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
-) -> Iterator[Attempt]:
+) -> dict[tuple[str, ...], list[Vote]]:
+    """Return the votes on a result: all together, or if there are attempts, those on each.
+
+    `people` are the ids of the evaluators that are people.
+    """
     votes: dict[tuple[str, ...], list[Vote]] = {}
     for id in record.result.evaluations:
         if id in evaluations:
@@ -53,10 +60,21 @@ def _judge(
                 *(made.started, id, made.evaluation, made.evaluator, made.verdict, made.score),
                 human=made.evaluator in people,
             )
-            votes.setdefault(made.sessions, []).append(vote)
-    for sessions, cast in votes.items():
-        rule = record.run.verdict_rule
-        yield Attempt(sessions, judge_session(cast, record.case.judged_by, CHECKS, rule).verdict)
+            subject = made.sessions if has_attempts(record) else record.result.sessions
+            votes.setdefault(subject, []).append(vote)
+    return votes
+
+
+def judge_votes(record: JudgedResult, votes: Sequence[Vote]) -> Verdict:
+    """Return the verdict of the votes on an attempt, by the rule of its run."""
+    return judge_session(votes, record.case.judged_by, CHECKS, record.run.verdict_rule).verdict
+
+
+def _judge(
+    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
+) -> Iterator[Attempt]:
+    for sessions, votes in read_votes(record, evaluations, people).items():
+        yield Attempt(sessions, judge_votes(record, votes))
 
 
 def attempts_text(verdicts: Iterable[str]) -> str:

@@ -101,11 +101,11 @@ def pair_line(
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     name = safe(case_name(result.file, result.row, prompt))
     model = "" if diff.models else f"{safe(result.model)}  "
-    sides = [_verdict(side, signs) for side in (pair.was, pair.now) if side]
+    sides = [(*_verdicts(diff, side, signs),) for side in (pair.was, pair.now) if side]
     if len(sides) == 2 and sides[0] != sides[1]:
-        verdicts = [sides[0], StyledSpan(" -> "), sides[1]]
+        verdicts = [*sides[0], StyledSpan(" -> "), *sides[1]]
     else:
-        verdicts = sides[-1:]
+        verdicts = [*sides[-1]]
     reason = diff.reason(pair) if pair.was and pair.now else ""
     spans = [StyledSpan(f"{name}  {model}"), *verdicts]
     if reason:
@@ -116,8 +116,11 @@ def pair_line(
     return StyledLine(tuple(spans), indent)
 
 
-def _verdict(result: Result, signs: Mapping[str, str]) -> StyledSpan:
-    return verdict_span(result.word or "answered", signs)
+def _verdicts(diff: Diff, result: Result, signs: Mapping[str, str]) -> Iterator[StyledSpan]:
+    """Yield the verdict of a side, with its run if that is an earlier one than the side's."""
+    yield verdict_span(result.word or "answered", signs)
+    if result in diff.earlier:
+        yield StyledSpan(f" (run {short(diff.earlier[result])})", "faint")
 
 
 def side_lines(

@@ -45,14 +45,16 @@ _LISTED = 8
 
 
 def explanation_sections(
-    explanation: VerdictExplanation, now: int, *, signs: Mapping[str, str]
+    explanation: VerdictExplanation, now: int, signs: Mapping[str, str]
 ) -> Iterator[tuple[str, list[StyledLine]]]:
-    """Yield the title and the lines of each section; `now` in microseconds since 1970."""
+    """Yield the sections to show below the verdict, each a title and lines.
+
+    `now` is in microseconds since 1970.
+    """
     sections = (
         (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
         (ATTEMPTS, _attempt_lines(explanation, signs)),
         (HISTORY, _history_lines(explanation, now)),
-        (OTHERS, _other_lines(explanation, signs)),
     )
     for title, lines in sections:
         listed = list(lines)
@@ -176,6 +178,12 @@ def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[Styled
     history = explanation.history
     if history is None:
         return
+    if history.is_pending:
+        word = explanation.result.word or "answered"
+        verdict = StyledSpan("passed" if history.passes else "failed")
+        last = StyledSpan(f" last in {_run_text(history.last, now)}")
+        yield StyledLine((StyledSpan(f"{word}; ", "pending"), verdict, last), _INDENT)
+        return
     outcome, opposite = ("passing", "failed") if history.passes else ("failing", "passed")
     if not history.passes and explanation.result.verdict not in ("fail", None):
         outcome = "not passing"  # undecided, or an error
@@ -229,7 +237,8 @@ def _run_text(run: Run, now: int) -> str:
 # --- other results
 
 
-def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
+def other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
+    """Yield the other results of the case, for the section `OTHERS` at the end of a page."""
     for other in explanation.others:
         result = other.result
         verdict = verdict_span(result.word or "answered", signs)

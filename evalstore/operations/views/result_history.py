@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.views.attempts import Attempt, find_attempts
+from evalstore.operations.views.attempts import (
+    Attempt,
+    find_attempts,
+    has_attempts,
+    judge_votes,
+    read_votes,
+)
 from evalstore.operations.views.result_changes import (
     JudgedResult,
     ResultChange,
@@ -37,7 +43,7 @@ class VerdictCounts:
     """The verdicts on the answers to one version of a case, and how often they changed."""
 
     verdicts: tuple[Verdict, ...]
-    """One for each judged run or attempt, newest first; at most 20."""
+    """One for each answer or further judgement of it, the newest first; at most 20."""
 
     @property
     def judged(self) -> int:
@@ -62,6 +68,8 @@ class ResultHistory:
 
     passes: bool
     """Whether the newest verdict is a pass."""
+    last: Run
+    """The run with the newest verdict."""
     since: Run
     """The first run of those, up to the newest, that passed alike or did not pass alike."""
     before: Run | None
@@ -75,6 +83,8 @@ class ResultHistory:
     """Whether older runs were not searched."""
     attempts: tuple[Attempt, ...] = ()
     """The attempts of the newest judged result, if there are several."""
+    is_pending: bool = False
+    """Whether the result itself has no verdict, so that the newest one is that of an older run."""
 
 
 def find_history(
@@ -105,9 +115,9 @@ def find_history(
         if records and _passes(record) != _passes(records[-1]) and before is None:
             before = record
         records.append(record)
-        if before and (
-            not _is_same_version(records[0], record) or len(_distinct(records)) >= _SAMPLES
-        ):
+        if before and not _is_same_version(records[0], record):
+            break
+        if before and len(_answers(records)) >= _SAMPLES:
             break
     if not records:
         return None
@@ -116,12 +126,14 @@ def find_history(
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
+        last=records[0].run,
         since=since.run,
         before=before.run if before else None,
         changes=tuple(find_result_changes(store, before, since, project)) if before else (),
-        counts=VerdictCounts(tuple(_verdicts(store, _distinct(alike)))[:_SAMPLES]),
+        counts=VerdictCounts(tuple(sample.verdict for sample in _samples(store, alike))[:_SAMPLES]),
         searched=search.count,
         is_cut=search.is_cut or len(earlier) == RUNS_SEARCHED,
+        is_pending=current.verdict is None,
         attempts=attempts.get(records[0].result.evaluations, ()),
     )
 
@@ -195,6 +207,11 @@ def _passes(record: JudgedResult) -> bool:
     return record.result.verdict == "pass"
 
 
+def _answers(records: Sequence[JudgedResult]) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the distinct answers with their judgements; some may differ in labels alone."""
+    return {(record.result.sessions, record.result.evaluations) for record in records}
+
+
 def _is_same_version(now: JudgedResult, was: JudgedResult) -> bool:
     """Return whether both runs asked the same model the same, and judged it by the same."""
     return _version(now) == _version(was)
@@ -212,31 +229,42 @@ def _version(record: JudgedResult) -> tuple[object, ...]:
     )
 
 
-def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
-    """Return the records without those of runs that only reused what a newer run has too.
+# --- samples
 
-    A label that is added to the judgements of an answer makes no other sample of it.
+
+class _Sample(NamedTuple):
+    """One verdict on an answer, or on answers that are judged together."""
+
+    at: int
+    """When the newest judgement was made that is not a person's, in microseconds since 1970."""
+    verdict: Verdict
+
+
+def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
+    """Return the verdicts of the records, newest first, each answer and judgement of it once.
+
+    A run that reuses an answer adds nothing. A label changes the verdict of a sample and makes no
+    other one. The order is that in which they were judged, whichever run has them.
     """
-    kept: list[JudgedResult] = []
-    seen: dict[tuple[str, ...], list[set[str]]] = {}
+    evaluations = store.find_evaluations(
+        dict.fromkeys(id for record in records for id in record.result.evaluations)
+    )
+    evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
+    contents = store.load_contents("evaluator", evaluators)
+    people = {id for id, content in contents.items() if "human" in content}
+    samples: list[_Sample] = []
+    newer: dict[tuple[str, ...], list[set[str]]] = {}
     for record in records:
-        judged = set(record.result.evaluations)
-        newer = seen.setdefault(record.result.sessions, [])
-        if not any(judged <= other for other in newer):
-            kept.append(record)
-        newer.append(judged)
-    return kept
-
-
-# --- attempts
-
-
-def _verdicts(store: Store, records: Sequence[JudgedResult]) -> Iterator[Verdict]:
-    """Yield the verdict of each record, or of each of its attempts if there are several."""
-    attempts = find_attempts(store, records)
-    for record in records:
-        listed = attempts.get(record.result.evaluations, ())
-        if listed:
-            yield from (attempt.verdict for attempt in listed)
-        elif record.result.verdict:
-            yield record.result.verdict
+        for subject, votes in read_votes(record, evaluations, people).items():
+            judged = {vote.id for vote in votes if not vote.human}
+            known = newer.setdefault(subject, [])
+            if any(judged <= other or other <= judged for other in known):
+                continue
+            known.append(judged)
+            at = max((vote.started for vote in votes if vote.id in judged), default=0)
+            verdict = record.result.verdict
+            if has_attempts(record):
+                verdict = judge_votes(record, votes)
+            if verdict:
+                samples.append(_Sample(at, verdict))
+    return sorted(samples, key=lambda sample: -sample.at)

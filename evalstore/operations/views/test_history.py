@@ -51,6 +51,8 @@ class Version:
     """Messages about candidates that are new, changed or gone."""
     row: str = ""
     """The label of the row in this version; empty if the test is gone."""
+    judged_in: str | None = None
+    """The run with these verdicts: the first with this version that has results of the case."""
     prompts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The name of the system prompt of each verdict, by candidate, if there are several."""
 
@@ -128,7 +130,9 @@ def _versions(
             row = span.case.row if span.case else ""
             words, prompts = _verdicts(span.results, name)
             yield Version(
-                span.run, span.started, tuple(edits), words, parts, candidates, row, prompts
+                *(span.run, span.started, tuple(edits), words, parts, candidates, row),
+                judged_in=span.judged_in,
+                prompts=prompts,
             )
         if span.case or (before and before.case):
             before, parts_before = span, parts

@@ -176,6 +176,7 @@ def _describe_history(history: ResultHistory) -> Json:
         "flips": history.counts.changes,
         "runsSearched": history.searched,
         "isCut": history.is_cut,
+        **({"pending": True} if history.is_pending else {}),
     }
 
 

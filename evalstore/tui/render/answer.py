@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import safe
 from evalstore.operations.views.answer_text import (
+    OTHER_VERSIONS,
     conversation,
     criteria,
     footer_lines,
     judgement_lines,
     missing_lines,
     reasoning,
+    split_judgements,
     together_lines,
 )
 from evalstore.operations.views.case_name import case_name
@@ -70,20 +72,36 @@ def result_facts(result: Result, attempt: int) -> list[str]:
 def answer_lines(
     view: AnswerView, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool = False
 ) -> Iterator[StyledLine]:
-    """Yield all of an answer but the verdicts.
+    """Yield the conversation and how it is judged.
 
     Answers that are Markdown are `rendered` as such, and messages with their `images`, by id.
     """
     if not view.conversation:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
-    for block in (*conversation(view), *criteria(view, SIGNS), *reasoning(view)):
+    current, _ = criteria(view, SIGNS)
+    own, _ = split_judgements(view)
+    for block in (*conversation(view), *current, *reasoning(own)):
         yield BLANK
         yield from block_lines(block, images, rendered=rendered)
     if view.together:
         yield BLANK
         yield heading("judged together")
         yield from together_lines(view)
+
+
+def closing_lines(view: AnswerView) -> Iterator[StyledLine]:
+    """Yield what stands last on the page: verdicts by other instructions, and the facts."""
+    _, others = split_judgements(view)
+    if others:
+        yield BLANK
+        yield heading(OTHER_VERSIONS)
+        for judgement in others:
+            yield from judgement_lines(judgement, _now(), signs=SIGNS)
+    _, earlier = criteria(view, SIGNS)
+    for block in (*earlier, *reasoning(others)):
+        yield BLANK
+        yield from block_lines(block, {}, rendered=False)
     yield BLANK
     yield from footer_lines(view, _now())
 
@@ -110,14 +128,15 @@ def block_lines(
 
 
 def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
-    """Yield the judgements on an answer; a `hint` when the answer or a judgement is missing."""
+    """Yield the judgements on the case; a `hint` when the answer or a judgement is missing."""
     if missing := list(missing_lines(view, is_judged=bool(result.evaluation))):
         yield BLANK
         yield from missing
         yield from text_lines(hint, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
-    for judgement in view.judgements:
+    own, _ = split_judgements(view)
+    for judgement in own:
         yield from _judgement(judgement)
 
 

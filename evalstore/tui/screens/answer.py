@@ -16,7 +16,7 @@ from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.screens.actions import CaseActionsPage
-from evalstore.tui.screens.answer_explanation import append_explanation
+from evalstore.tui.screens.answer_explanation import add_explanation
 from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.text_view import TextView
@@ -188,7 +188,7 @@ class AnswerPage(CaseActionsPage):
         self._show_texts(stay=stay)
         self._show_title()
         if texts.view.id is not None and self.navigator.other is None:
-            append_explanation(self, self.navigator, texts, self._show_explained)
+            add_explanation(self, self.navigator, texts, self._show_explained)
 
     def _show_explained(self, texts: AnswerTexts) -> None:
         self._texts = texts

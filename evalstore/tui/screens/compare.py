@@ -226,7 +226,11 @@ class ComparePage(CaseActionsPage):
             answers = self.source.answers([id for id in sessions if id])
             messages = self.source.last_user_messages(tests)
             question = next((messages[id] for id in tests if id in messages), "")
-            return list(pair_lines(diff, pair, feedback, answers, question, history=history))
+            edits = [] if diff.models else self.source.pair_edits(pair)
+            shown = pair_lines(
+                diff, pair, feedback, answers, question, edits=edits, history=history
+            )
+            return list(shown)
 
         def show(lines: list[StyledLine]) -> None:
             if self.highlighted and self.highlighted.pair is pair:

@@ -88,7 +88,8 @@ A line has the share of judged cases that passed, a strip of their verdicts (█
 by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
 $ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
 partial run, of some cases. 'change' compares the share, in points, with the previous run of all
-cases. Below is what the run under the cursor did.
+cases; with * that run judged another number of cases or candidates. Below is what the run under
+the cursor did.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
 run under the cursor with the previous run, and the workspace with the newest run."""
@@ -192,15 +193,20 @@ run under the cursor with the previous run, and the workspace with the newest ru
         )
 
     def _change(self, number: int) -> StyledCell:
-        """Return the difference of the rate in points, or that the run is partial."""
+        """Return the difference of the rate in points, or that the run is partial.
+
+        With other cases or candidates it has a star and no colour: the verdicts may be the same.
+        """
         run = self._runs[number]
         if run.is_partial:
             return StyledCell("partial", "faint")
         earlier = (other for other in self._runs[number + 1 :] if not other.is_partial)
-        before = next((other.rate for other in earlier if other.rate is not None), None)
-        if run.rate is None or before is None:
+        before = next((other for other in earlier if other.rate is not None), None)
+        if run.rate is None or before is None or before.rate is None:
             return StyledCell("")
-        points = round(100 * (run.rate - before), 1)
+        points = round(100 * (run.rate - before.rate), 1)
+        if (run.counted, run.models) != (before.counted, before.models):
+            return StyledCell(f"{points:+.1f}*", "faint")
         return StyledCell(f"{points:+.1f}", "pass" if points > 0 else "fail") if points else _SAME
 
     @on(Grid.Moved, "#runs")

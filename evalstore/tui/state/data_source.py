@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.operations.views.verdict_history import RecentVerdicts
     from evalstore.planning.options import Location
+    from evalstore.reports.comparison import Pair
     from evalstore.reports.statistics import Rate
+    from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
 
 
@@ -91,9 +93,15 @@ class WorkspaceSource:
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
-        from evalstore.operations import diff
+        from evalstore.operations.views import pair_details
 
-        return diff.read_answers(self.location, sessions)
+        return pair_details.read_answers(self.location, sessions)
+
+    def pair_edits(self, pair: Pair) -> list[Difference]:
+        """Return the edits of a case between the two sides of a comparison."""
+        from evalstore.operations.views import pair_details
+
+        return pair_details.find_pair_edits(self.location, pair)
 
     def last_user_messages(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""

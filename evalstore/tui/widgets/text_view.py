@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -74,6 +75,8 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._lines: Sequence[StyledLine] = ()
         self._written: Sequence[StyledLine] = ()
         self._wrapped: list[tuple[StyledSpan, ...]] = []
+        self._starts: list[int] = []
+        """The number of the first row of each line."""
 
     def show(
         self,
@@ -84,14 +87,30 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     ) -> None:
         """Show these lines, from the top unless it is to `stay` where it is.
 
-        Copied and saved are the `written` lines when they differ, as those of Markdown do.
+        With `stay` the first line on the screen remains the first one, also when lines are
+        inserted above it. Copied and saved are the `written` lines when they differ, as those of
+        Markdown do.
         """
+        first, row = self._first_shown() if stay else (None, 0)
         self._lines = list(lines)
         self._written = self._lines if written is None else written
         self._wrap()
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
+        elif first:
+            for start, line in zip(self._starts, self._lines, strict=True):
+                if line is first:
+                    self.scroll_to(y=start + row, animate=False, immediate=True)
+                    break
         self.refresh()
+
+    def _first_shown(self) -> tuple[StyledLine | None, int]:
+        """Return the first line on the screen, unless it is the first of all, and its row."""
+        top = self.scroll_offset.y
+        if not top or not self._lines:
+            return None, 0
+        number = bisect_right(self._starts, top) - 1
+        return self._lines[number], top - self._starts[number]
 
     @property
     def text(self) -> str:
@@ -105,7 +124,10 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _wrap(self) -> None:
         width = max(1, self.scrollable_content_region.width)
-        self._wrapped = [part for line in self._lines for part in wrap_line(line, width)]
+        self._wrapped, self._starts = [], []
+        for line in self._lines:
+            self._starts.append(len(self._wrapped))
+            self._wrapped += wrap_line(line, width)
         self.virtual_size = Size(width, len(self._wrapped))
 
     def watch_show_vertical_scrollbar(self) -> None:

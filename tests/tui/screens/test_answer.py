@@ -63,7 +63,9 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
     drive(scenario, revision="@")
 
 
-def test_below_an_answer_stands_since_when_it_fails_and_what_changed_then(workspace: Path) -> None:
+def test_below_the_verdict_stands_since_when_it_fails_and_why(
+    workspace: Path,
+) -> None:
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text("utf-8").replace("must be warm", "may be cold"), "utf-8")
     main(["-C", str(workspace), "run", "-q"])
@@ -79,7 +81,10 @@ def test_below_an_answer_stands_since_when_it_fails_and_what_changed_then(worksp
         assert (
             "\n- The answer [-may-] be [-cold-].\n+ The answer {+must+} be {+warm+}.\n" in history
         )
-        assert text.index("\nsession ") < text.index("\nhistory\n")
+        assert text.index("It is cold there.") < text.index("\nhistory\n") < text.index("\nuser\n")
+        others = text.index("\nverdicts by other instructions, checks or evaluators\n")
+        assert text.index("\ninstructions\n") < others < text.index("pass  by scripted/judge")
+        assert text.count("by scripted/judge", 0, others) == 1
         await press(pilot, "b")
         assert "\nhistory\n" not in text_of(pilot)
 

@@ -10,8 +10,10 @@ from textual.pilot import Pilot
 
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views import cases
 from evalstore.operations.views.test_history import edits_between, versions_of
 from evalstore.planning.options import Location
+from evalstore.tui.app import Browser
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.test_history import TestHistoryPage
@@ -85,15 +87,31 @@ def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
     ]
 
 
-def test_a_version_has_the_verdicts_that_later_runs_have_added(workspace: Path) -> None:
+def test_a_version_has_the_verdicts_of_the_run_that_it_names(workspace: Path) -> None:
+    where = Location(workspace)
     edit(workspace / "tests/weather.md", "How is", "How warm is")
-    main(["run", "--quiet", "-m", "scripted/one"])
-    main(["run", "--quiet", "-m", "scripted/two"])
-    newest, oldest = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    (workspace / "tests/other.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", encoding="utf-8")
+    main(["run", "--quiet", "tests/other.md"])
+    main(["run", "--quiet", "-m", "scripted/one", "tests/weather.md"])
+    main(["label", "tests/weather.md::Oslo", "pass", "--as", "Ada", "-m", "x", "--model", BOTH[0]])
+    main(["run", "--quiet"])
+    newest, oldest = versions_of(where, "tests/weather.md", "city=Oslo")
+    runs = [run.id for run in cases.list_runs(where)]
     assert newest.edits == ("test text",)
-    assert (
-        newest.verdicts == oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
-    )
+    assert (newest.run, newest.judged_in) == (runs[2], runs[1])
+    assert newest.verdicts == {"scripted/one": ("fail",)}
+    assert oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, Browser)
+        pilot.app.show_test_history("tests/weather.md", "city=Oslo")
+        await settled(pilot)
+        text = pilot.app.screen.query_one(TextView).text
+        assert f"\njudged in run {runs[1][:8]}:\nscripted/one  ✗ fail\n" in text
+        last = next(line for line in text.splitlines() if "scripted/one in the last runs" in line)
+        assert last.endswith("  2 fail")
+
+    drive(scenario, revision="@")
 
 
 def test_a_workspace_that_cannot_be_read_leaves_the_runs(workspace: Path) -> None:
