@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstore.cli import output
 from evalstore.display import widest
+from evalstore.distinct_labels import shorten_labels
 
 _GAP = 2
 """Blanks between two columns."""
@@ -84,7 +85,7 @@ def print_table(table: Table) -> None:
     if table.has_header:
         titles = [name.upper() for name in table.header]
         output.line(output.faint(_line(safe, layout, titles)))
-    for row in rows:
+    for row in _cut(safe, layout):
         output.line(_line(safe, layout, row))
     notes = [f"left out: {', '.join(filter(None, layout.left_out))}"] if layout.left_out else []
     notes += ["long cells are cut"] if layout.is_cut else []
@@ -93,12 +94,21 @@ def print_table(table: Table) -> None:
             output.talk(output.faint(text))
 
 
+def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
+    """The rows with shorter cells; cells below each other that begin alike remain distinct."""
+    if not layout.is_cut:
+        return table.rows
+    columns: list[Sequence[str]] = list(zip(*table.rows, strict=True))
+    for number, size in zip(layout.shown, layout.widths, strict=True):
+        if table.header[number] not in table.numbers:
+            columns[number] = shorten_labels(columns[number], size)
+    return zip(*columns, strict=True)
+
+
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:
     cells = []
     for number, size in zip(layout.shown, layout.widths, strict=True):
         text = row[number]
-        if output.columns_of(text) > size:
-            text = output.clip(text, size)
         blanks = " " * (size - output.columns_of(text))
         is_number = table.header[number] in table.numbers
         cells.append(blanks + text if is_number else text + blanks)
