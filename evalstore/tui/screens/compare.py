@@ -13,6 +13,7 @@ from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
+    file_of_pairs,
     list_pairs,
     pair_cells,
     pair_columns,
@@ -151,7 +152,7 @@ class ComparePage(CaseActionsPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
-        self.set_title("compare", within, " -> ".join(diff.names))
+        self.set_title("compare", within, " -> ".join(diff.names), file_of_pairs(self._pairs))
         rates = self.query_one("#rates", TextView)
         rates.set_class(bool(diff.notes), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged

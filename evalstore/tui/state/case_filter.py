@@ -10,12 +10,14 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING
 
 from evalstore.display import widest
 from evalstore.tui.state.case_query import FIELDS, matches_any
 from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.tui.widgets.column_names import ColumnNames
 from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class FilteredCases:
         """How wide the names of files are that stand in place of a row without a name."""
         self.file_sizes = Counter(row.file for row in cases.rows)
         """The number of rows of each file."""
+        self.file_names = ColumnNames(lambda _: self._files)
+        self.row_names = ColumnNames(partial(_labels, cases.rows))
         self._places: list[str] | None = None
         self._lacking_cache: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
@@ -299,6 +303,10 @@ def stem(file: str) -> str:
 def row_label(case: CaseRow) -> str:
     """Return the row, with the system prompt where the file has several."""
     return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
+
+
+def _labels(rows: Sequence[CaseRow], file: str) -> list[str]:
+    return [label for row in rows if row.file == file and (label := row_label(row))]
 
 
 def _prompt_of(case: CaseRow) -> str:

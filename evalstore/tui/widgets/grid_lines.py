@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.segment import Segment
 from textual.strip import Strip
 
-from evalstore.display import clip, columns_of, safe
+from evalstore.display import clip, columns_of
 from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class StyledCell(NamedTuple):
     """The same without signs, for other programs."""
     parts: tuple[StyledSpan, ...] = ()
     """Parts of different colours that are drawn in place of the text."""
+    group: str = ""
+    """Of a name: the group whose names it is to be distinguished from."""
 
     @property
     def drawn(self) -> str:
@@ -68,7 +70,10 @@ def draw_line(
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = cells[number] if number < len(cells) else StyledCell("")
-        text = _cut(cell.drawn, column.width, keeps_end=column.keeps_end and bool(style.colours))
+        if column.names and style.colours and column.width < column.most:
+            text = column.names.shorten(cell.drawn, column.width, cell.group)
+        else:
+            text = clip(cell.drawn, column.width)
         blank = " " * (column.width - columns_of(text))
         full = style.base
         if style.colours and not style.is_highlighted:
@@ -83,11 +88,6 @@ def draw_line(
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
     return _strip(segments, style.base, width)
-
-
-def _cut(text: str, width: int, *, keeps_end: bool) -> str:
-    """Return a text of at most this width; with `keeps_end` it is cut at its beginning."""
-    return clip(safe(text)[::-1], width)[::-1] if keeps_end else clip(text, width)
 
 
 def _parts(
