@@ -23,6 +23,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
@@ -264,9 +265,8 @@ class ComparePage(CaseActionsPage):
             words = self.with_keys("the workspace has changed: {page.reload} reads it again")
             self.notify(words, markup=False)
             return
-        self.browser.show_answer(
-            cases, among, among.index(case), self.highlighted.pair.either.model
-        )
+        model = self.highlighted.pair.either.model
+        self.browser.show_answer(CaseNavigator(cases, among, among.index(case), model))
 
     # --- keys
 

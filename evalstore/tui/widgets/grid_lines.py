@@ -77,8 +77,9 @@ def draw_line(
         blank = " " * (column.width - columns_of(text))
         full = style.base
         if style.colours and not style.is_highlighted:
-            if cell.parts and text == cell.drawn:
-                segments += _parts(cell.parts, style.base, style.colours)
+            parts = _cut_parts(cell, text)
+            if parts:
+                segments += _parts(parts, style.base, style.colours)
                 segments.append(Segment(blank + " " * GAP, style.base))
                 continue
             if cell.colour:
@@ -88,6 +89,22 @@ def draw_line(
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
     return _strip(segments, style.base, width)
+
+
+def _cut_parts(cell: StyledCell, text: str) -> Sequence[StyledSpan]:
+    """Return the parts of a cell, or as much of them as its text is after it was cut at its end."""
+    if text == cell.drawn:
+        return cell.parts
+    kept = len(text) - 1
+    if not cell.parts or not text.endswith("…") or cell.drawn[:kept] != text[:kept]:
+        return ()
+    cut: list[StyledSpan] = []
+    for part in cell.parts:
+        cut.append(part._replace(text=part.text[:kept]))
+        kept -= len(part.text)
+        if kept <= 0:
+            break
+    return (*cut, cut[-1]._replace(text="…"))
 
 
 def _parts(

@@ -188,8 +188,8 @@ def test_what_opens_is_the_session_of_the_newer_side(
         monkeypatch.setattr(
             pilot.app,
             "show_answer",
-            lambda cases, listed, number, model: opened.append(
-                (cases.run, [one.row for one in listed], listed[number].row, model)
+            lambda place: opened.append(
+                (place.cases.run, [one.row for one in place.listed], place.case.row, place.model)
             ),
         )
         await press(pilot, "down", "d")
