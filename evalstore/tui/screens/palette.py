@@ -23,7 +23,7 @@ from textual.command import (
 from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
-from evalstore.display import clip
+from evalstore.display import clip, safe
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.case_name import case_name
 from evalstore.tui.keys.registry import own_actions, owners_of
@@ -223,7 +223,7 @@ class PlaceCommands(_ListedCommands):
 
     def _show_filtered(self, field: str, value: str) -> None:
         """Filter the cases of the page, else show those of the workspace."""
-        typed = f'{field}:"{value}"'
+        typed = f'{field}:"{safe(value)}"'
         if isinstance(self.screen, CasesPage):
             self.screen.filter.set(typed)
         else:
@@ -266,7 +266,7 @@ class Palette(CommandPalette):
 
     DEFAULT_CSS = """
     Palette {
-        & > Vertical { background: $surface; &:dark { background: $surface; } }
+        & > Vertical { min-width: 20; background: $surface; &:dark { background: $surface; } }
         & > .command-palette--help-text { color: transparent; text-style: not bold italic; }
         & #--input { border: hkey $faint; }
         & SearchIcon { color: $foreground; }
