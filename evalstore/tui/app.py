@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
-from evalstore.display import safe
 from evalstore.errors import EvalstoreError
 from evalstore.store.revisions import WORK
 from evalstore.tui.contrast import readable_variables
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
+from evalstore.tui.messages import MessageApp
 from evalstore.tui.run_control import BrowserRuns
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.base import STORE_CHECKS, Page
@@ -62,7 +61,7 @@ def _place_commands() -> type[Provider]:
     return PlaceCommands
 
 
-class Browser(App[None]):
+class Browser(MessageApp):
     """Browses what a store holds, and follows it while others write to it."""
 
     TITLE = "evalstore"
@@ -176,10 +175,6 @@ class Browser(App[None]):
         for screen in self.screen_stack:
             if isinstance(screen, Page) and screen is not page:
                 screen.is_stale = True
-
-    def notify(self, message: str, **options: Any) -> None:
-        """Show a message in passing; names in it may hold anything."""
-        super().notify(safe(message, lines=True), **options)
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the colours of the theme, with texts that can be read."""
