@@ -210,14 +210,14 @@ class SearchIndex:
             return frozenset(as_digits(id) for (id,) in rows)
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
-        """Return the texts of these kinds that contain all words, as kind and id."""
+        """Return the texts of these kinds that contain all words, as kind and id, newest last."""
         phrases = list(make_phrases(words))
         if not phrases:
             return []
         with self._sound():
             rows = self._connection.execute(
                 "SELECT kind, id FROM documents WHERE number IN "
-                "(SELECT rowid FROM words WHERE words MATCH ?)",
+                "(SELECT rowid FROM words WHERE words MATCH ?) ORDER BY number",
                 (" AND ".join(phrases),),
             )
             listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]

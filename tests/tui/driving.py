@@ -28,6 +28,7 @@ from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.compare import ComparePage
 from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.screens.search import SearchPage
 from evalstore.tui.state.data_source import WorkspaceSource
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
@@ -117,6 +118,8 @@ def _will_search(shown: Screen[Any]) -> bool:
         return shown.dashboard.is_due
     if isinstance(shown, ComparePage):
         return shown.history.is_due
+    if isinstance(shown, SearchPage):
+        return shown.is_due
     if isinstance(shown, CasesPage):
         return any((shown.filter.progress, shown.figures.history.is_due, shown.reader.is_waiting))
     return False
@@ -174,6 +177,7 @@ def drive(
             mock.patch.object(Stylesheet, "_parse_rules", _parse_once),
             mock.patch.object(Compositor, "render_update", _leave_unpainted),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._REST", 0),
             mock.patch("evalstore.tui.screens.history_reader._PAUSE_SECONDS", _MOMENT),

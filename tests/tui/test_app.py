@@ -98,6 +98,7 @@ _MEANINGS = {
     "escape": "leaves",
     "backspace": "leaves",
     "q": "leaves",
+    "slash": "types words to be found",
     "e": "edits",
     "n": "the next that is wrong or differs",
     "N": "the previous of these",

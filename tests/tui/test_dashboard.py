@@ -37,7 +37,7 @@ def dashboard_texts(pilot: Pilot[None]) -> list[str]:
 
 
 def broken(workspace: Path) -> list[str]:
-    return [case.name for case in read_dashboard(Location(workspace)).broken]
+    return [case.name for case in read_dashboard(Location(workspace)).broken or ()]
 
 
 # --- what it holds
@@ -79,6 +79,16 @@ def test_a_workspace_that_cannot_be_read_leaves_what_runs_hold(workspace: Path) 
     dashboard = read_dashboard(Location(workspace))
     assert "tests/new.md" in str(dashboard.problem)
     assert (dashboard.rate, dashboard.status) == (None, None)
+
+
+def test_settings_that_cannot_be_read_are_a_problem_of_the_state(workspace: Path) -> None:
+    (workspace / "evalstore.yaml").write_text("[")
+    dashboard = read_dashboard(Location(workspace))
+    assert "evalstore.yaml" in str(dashboard.problem)
+    assert dashboard.broken is None
+    lines = [line.text for line in dashboard_lines(dashboard, (), 80, 4)]
+    assert lines[0] == "passing now the workspace cannot be read"
+    assert lines[2] == "broke last  known when the settings can be read"
 
 
 def test_reading_ends_early_when_nobody_waits(workspace: Path) -> None:

@@ -137,7 +137,8 @@ WALKS = {
         Scene("no case", ("enter",)),
     ),
     "finding": (
-        Scene("commands for what was typed", ("ctrl+p", *"weath"), awaits="show cases"),
+        Scene("search in all texts", ("slash", *"warm", "enter")),
+        Scene("commands for what was typed", ("escape", "ctrl+p", *"weath"), awaits="show cases"),
         Scene("commands without a match", ("escape", "ctrl+p", *"zzz"), awaits="No matches"),
         Scene("themes", ("escape", "ctrl+p", *"theme"), awaits="Theme nord"),
         Scene("terminal that is too small", ("escape",), sizes=((19, 12), (40, 5))),

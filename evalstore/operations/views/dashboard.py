@@ -47,8 +47,8 @@ class Dashboard:
     """The pass rate of the workspace as it is now; None when it cannot be read."""
     status: Status | None = None
     """The pending work; None when the workspace cannot be read."""
-    broken: tuple[BrokenCase, ...] = ()
-    """The newest first."""
+    broken: tuple[BrokenCase, ...] | None = ()
+    """The newest first; None when the settings cannot be read."""
     problem: EvalstoreError | None = None
     """Why the workspace cannot be read."""
 
@@ -59,7 +59,11 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
     A workspace that cannot be read is a `problem` of the result. Raises `EvalstoreError` for a
     store that cannot be read.
     """
-    dashboard = Dashboard(broken=_find_broken(location, go_on))
+    try:
+        folder = open_workspace(location).settings.paths["tests"]
+    except EvalstoreError as problem:
+        return Dashboard(broken=None, problem=problem)
+    dashboard = Dashboard(broken=_find_broken(location, folder, go_on))
     try:
         if go_on():
             pending = read_status(location, SelectionOptions(), whole=False)
@@ -71,9 +75,10 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
     return dashboard
 
 
-def _find_broken(location: Location, go_on: Callable[[], bool]) -> tuple[BrokenCase, ...]:
+def _find_broken(
+    location: Location, folder: str, go_on: Callable[[], bool]
+) -> tuple[BrokenCase, ...]:
     """Return the cases that broke in the newest runs, without those that a later run fixed."""
-    folder = open_workspace(location).settings.paths["tests"]
     broken: dict[CellKey, BrokenCase] = {}
     fixed: set[CellKey] = set()
     with open_store(location) as store:

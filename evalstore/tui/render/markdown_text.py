@@ -6,6 +6,7 @@ Links are not opened, images are not loaded, HTML and entities are shown as they
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -37,6 +38,8 @@ _BLOCKS = frozenset(
 )
 _INLINE = frozenset(("strong_open", "code_inline", "link_open", "image", "s_open"))
 """Tokens that show that a text is Markdown; emphasis alone may be a multiplication."""
+_MARKUP = re.compile(r"(?:^|[\r\n])\s*(?:[#>=+*-]|\d+[.)])|[`|<\[]|\*\*|__|~~")
+"""What a text has at least that is Markdown: the beginning of a block, or a sign within a line."""
 _STYLES = {"strong": "strong", "em": "emphasis", "s": "faint", "link": "link"}
 _BULLET = "•"
 
@@ -62,6 +65,8 @@ def render_text(text: str) -> RenderedText | None:
             return RenderedText(code_lines(text, "json"), is_markdown=False)
     written = text.split("\n")
     if len(written) * max(line.count("|") for line in written) > _MOST_CELLS:
+        return None
+    if not _MARKUP.search(text):  # most answers: the parser is not loaded for them
         return None
     tokens = _parser().parse(text)
     if not any(map(_is_sign, tokens)):

@@ -17,7 +17,6 @@ from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.answer_explanation import add_explanation
-from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.text_view import TextView
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.tui.render.export import Exported
-    from evalstore.tui.state.navigation import Position
+    from evalstore.tui.state.navigation import CaseNavigator, Position
 
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
@@ -91,9 +90,9 @@ class AnswerPage(CaseActionsPage):
 
     export_name = "answer"
 
-    def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
+    def __init__(self, navigator: CaseNavigator) -> None:
         super().__init__()
-        self.navigator = CaseNavigator(cases, listed, number, model)
+        self.navigator = navigator
         self._is_rendered = True
         self._texts: AnswerTexts | None = None
 

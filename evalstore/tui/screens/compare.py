@@ -13,6 +13,7 @@ from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
+    file_of_pairs,
     list_pairs,
     pair_cells,
     pair_columns,
@@ -22,6 +23,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
@@ -151,7 +153,7 @@ class ComparePage(CaseActionsPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
-        self.set_title("compare", within, " -> ".join(diff.names))
+        self.set_title("compare", within, " -> ".join(diff.names), file_of_pairs(self._pairs))
         rates = self.query_one("#rates", TextView)
         rates.set_class(bool(diff.notes), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
@@ -267,9 +269,8 @@ class ComparePage(CaseActionsPage):
             words = self.with_keys("the workspace has changed: {page.reload} reads it again")
             self.notify(words, markup=False)
             return
-        self.browser.show_answer(
-            cases, among, among.index(case), self.highlighted.pair.either.model
-        )
+        model = self.highlighted.pair.either.model
+        self.browser.show_answer(CaseNavigator(cases, among, among.index(case), model))
 
     # --- keys
 

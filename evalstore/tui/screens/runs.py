@@ -65,6 +65,7 @@ class RunsPage(ActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "run", "Run", id="page.run"),
         Binding("w", "status", "Pending work", id="history.status"),
+        Binding("slash", "search", "Search all texts", show=False, id="history.search"),
         Binding("d", "compare", "Compare", id="history.compare"),
         Binding("S", "stats", "Statistics", id="history.stats"),
     ]
@@ -74,6 +75,7 @@ class RunsPage(ActionsPage):
         FooterHint("", "history.status"),
         FooterHint("", "history.compare"),
         FooterHint("", "history.stats"),
+        FooterHint("Search", "history.search"),
         FooterHint("", "list.mark"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from evalstore.tui.screens.base import Page
-    from evalstore.tui.state.case_filter import Search, SearchMatches
+    from evalstore.tui.state.case_filter import FilteredCases, Search, SearchMatches
     from evalstore.tui.state.case_query import Query
 
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
+_ELSEWHERE = "\n{page.search} searches the texts of all runs."
 
 
 class TextFilter:
@@ -77,6 +78,8 @@ class TextFilter:
     def change(self, typed: str) -> None:
         """Filter by this, as it is typed."""
         self.query = read_query(typed)
+        words = (f'"{word}"' if " " in word else word for word in self.query.words)
+        self._page.search_words = " ".join(words)
         self.search()
         self._show_matches()
 
@@ -94,6 +97,14 @@ class TextFilter:
         line.display = False
         self._page.query_one(Grid).focus()
         return True
+
+    def why_empty(self, filtered: FilteredCases) -> str:
+        """Return why no case matches, and where else there may be texts with the words."""
+        is_searching = bool(self.progress)
+        reason = filtered.why_empty(self.query, is_searching=is_searching)
+        if self.query.words and not is_searching:
+            reason += self._page.with_keys(_ELSEWHERE)
+        return reason
 
     # --- searching
 

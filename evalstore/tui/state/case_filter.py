@@ -10,12 +10,14 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from evalstore.display import widest
+from evalstore.display import safe, widest
 from evalstore.tui.state.case_query import FIELDS, matches_any
 from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.tui.widgets.column_names import ColumnNames
 from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class FilteredCases:
     def __init__(self, cases: Cases) -> None:
         self._rows = cases.rows
         self._models = cases.models
-        self._folded_models = tuple(model.casefold() for model in cases.models)
+        self._folded_models = tuple(safe(model).casefold() for model in cases.models)
         self._files = list(dict.fromkeys(row.file for row in cases.rows))
         self._tags = list(dict.fromkeys(row.tags for row in cases.rows))
         numbers: dict[_Verdicts, int] = {}
@@ -66,6 +68,8 @@ class FilteredCases:
         """How wide the names of files are that stand in place of a row without a name."""
         self.file_sizes = Counter(row.file for row in cases.rows)
         """The number of rows of each file."""
+        self.file_names = ColumnNames(lambda _: self._files)
+        self.row_names = ColumnNames(partial(_labels, cases.rows))
         self._places: list[str] | None = None
         self._lacking_cache: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
@@ -143,14 +147,16 @@ class FilteredCases:
         rows, values, negated = self._rows, field.values, field.is_negated
         if field.name == "file":
             files = {
-                file for file in self._files if matches_any(file.casefold(), values) != negated
+                file
+                for file in self._files
+                if matches_any(safe(file).casefold(), values) != negated
             }
             return [number for number in numbers if rows[number].file in files]
         if field.name == "tag":
             tags = {
                 names
                 for names in self._tags
-                if any(matches_any(tag.casefold(), values) for tag in names) != negated
+                if any(matches_any(safe(tag).casefold(), values) for tag in names) != negated
             }
             return [number for number in numbers if rows[number].tags in tags]
         if field.name == "prompt":
@@ -258,7 +264,9 @@ class FilteredCases:
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
                 names = self._names(name)
-                if not any(matches_any(candidate.casefold(), (value,)) for candidate in names):
+                if not any(
+                    matches_any(safe(candidate).casefold(), (value,)) for candidate in names
+                ):
                     listed = [*names[:_SUGGESTED], *["…"] * (len(names) > _SUGGESTED)]
                     kind = "candidate" if name == "model" else name
                     is_whole = value.startswith("=") and len(value) > 1
@@ -301,6 +309,10 @@ def stem(file: str) -> str:
 def row_label(case: CaseRow) -> str:
     """Return the row, with the system prompt where the file has several."""
     return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
+
+
+def _labels(rows: Sequence[CaseRow], file: str) -> list[str]:
+    return [label for row in rows if row.file == file and (label := row_label(row))]
 
 
 def _prompt_of(case: CaseRow) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.tui.state.case_filter import ORDERS
 from evalstore.tui.state.case_groups import CaseGroup, find_line, group_cases, line_key
+from evalstore.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
@@ -32,6 +33,8 @@ class CaseListing:
         """How many cases match the filter; with groups by tag, some of them have several lines."""
         self.verdicts: Mapping[str, int] = {}
         """How many results of these cases have each verdict."""
+        self.only_file = ""
+        """The file that all these cases are of; empty when there are several."""
         self._start = start
         self._folded: set[str] = set()
         self._marked: set[tuple[str, ...]] = set()
@@ -91,6 +94,7 @@ class CaseListing:
         if cursor is None:
             cursor = 1 if self.grouping and len(self.lines) > 1 else 0
         self.row_count = len(rows)
+        self.only_file = only_file(row.file for row in rows)
         self.verdicts = self.filtered.count(numbers, query)
         return cursor
 

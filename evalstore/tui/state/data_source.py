@@ -14,7 +14,7 @@ from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
-    from evalstore.operations.grep import Searcher
+    from evalstore.operations.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
     from evalstore.operations.verdict_changes import VerdictChanges
@@ -157,10 +157,28 @@ class WorkspaceSource:
         `report` is called with the number of indexed texts and of all texts, and returns whether
         to go on. None when it returned False.
         """
+        return self._open_searcher().search(words, report)
+
+    def _open_searcher(self) -> Searcher:
         from evalstore.operations.grep import Searcher
 
         self._searcher = self._searcher or Searcher(self.location)
-        return self._searcher.search(words, report)
+        return self._searcher
+
+    def find_texts(
+        self, pattern: str, limit: int, report: Callable[[int, int], bool]
+    ) -> FoundTexts | None:
+        """Return the newest stored texts with all words of a pattern, at most `limit`.
+
+        `report` is called as by `search`; None when it returned False.
+        """
+        return self._open_searcher().find(pattern, limit, report)
+
+    def read_text(self, hit: SearchHit, pattern: str) -> MarkedText:
+        """Return a text that was found, with the places of the words in it."""
+        from evalstore.operations.grep import read_text
+
+        return read_text(self.location, hit, pattern)
 
     def note(self, result: Result, session: str | None) -> str:
         """Return the note of this person's label; or empty."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import columns_of
+
+if TYPE_CHECKING:
+    from evalstore.tui.widgets.column_names import ColumnNames
 
 GAP = 2
 """Blanks between two columns."""
@@ -37,8 +40,8 @@ class Column:
     """How narrow it may become for others to have room; 0: as wide as it is."""
     is_saved: bool = True
     """Whether it is saved with the table."""
-    keeps_end: bool = False
-    """Whether a text that is too long is cut at its beginning, as of paths, whose ends differ."""
+    names: ColumnNames | None = None
+    """What is in it, when it is names: one that is too long keeps what distinguishes it."""
     heads: tuple[str, ...] = ()
     """Texts for the line at the top in place of the title: the first that fits is shown."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.segment import Segment
 from textual.strip import Strip
 
-from evalstore.display import clip, columns_of, safe
+from evalstore.display import clip, columns_of
 from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class StyledCell(NamedTuple):
     """The same without signs, for other programs."""
     parts: tuple[StyledSpan, ...] = ()
     """Parts of different colours that are drawn in place of the text."""
+    group: str = ""
+    """Of a name: the group whose names it is to be distinguished from."""
 
     @property
     def drawn(self) -> str:
@@ -68,12 +70,16 @@ def draw_line(
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = cells[number] if number < len(cells) else StyledCell("")
-        text = _cut(cell.drawn, column.width, keeps_end=column.keeps_end and bool(style.colours))
+        if column.names and style.colours and column.width < column.most:
+            text = column.names.shorten(cell.drawn, column.width, cell.group)
+        else:
+            text = clip(cell.drawn, column.width)
         blank = " " * (column.width - columns_of(text))
         full = style.base
         if style.colours and not style.is_highlighted:
-            if cell.parts and text == cell.drawn:
-                segments += _parts(cell.parts, style.base, style.colours)
+            parts = _cut_parts(cell, text)
+            if parts:
+                segments += _parts(parts, style.base, style.colours)
                 segments.append(Segment(blank + " " * GAP, style.base))
                 continue
             if cell.colour:
@@ -85,9 +91,20 @@ def draw_line(
     return _strip(segments, style.base, width)
 
 
-def _cut(text: str, width: int, *, keeps_end: bool) -> str:
-    """Cut a text to at most this width; with `keeps_end` at its beginning."""
-    return clip(safe(text)[::-1], width)[::-1] if keeps_end else clip(text, width)
+def _cut_parts(cell: StyledCell, text: str) -> Sequence[StyledSpan]:
+    """Return the parts of a cell, or as much of them as its text is after it was cut at its end."""
+    if text == cell.drawn:
+        return cell.parts
+    kept = len(text) - 1
+    if not cell.parts or not text.endswith("…") or cell.drawn[:kept] != text[:kept]:
+        return ()
+    cut: list[StyledSpan] = []
+    for part in cell.parts:
+        cut.append(part._replace(text=part.text[:kept]))
+        kept -= len(part.text)
+        if kept <= 0:
+            break
+    return (*cut, cut[-1]._replace(text="…"))
 
 
 def _parts(

@@ -14,6 +14,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from evalstore.display import safe
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         Markdown do.
         """
         first, row = self._first_shown() if stay else (None, 0)
-        self._lines = list(lines)
+        self._lines = [_printable(line) for line in lines]
         self._written = self._lines if written is None else written
         self._wrap()
         if not stay:
@@ -159,6 +160,13 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
             for span in self._wrapped[number]
         ]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def _printable(line: StyledLine) -> StyledLine:
+    """Return a line with control characters as escapes, wherever its texts come from."""
+    if all(span.text.isprintable() for span in line.spans):
+        return line
+    return line._replace(spans=tuple(span._replace(text=safe(span.text)) for span in line.spans))
 
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:

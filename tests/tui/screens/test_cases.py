@@ -235,3 +235,15 @@ def test_a_group_has_no_answer(workspace: Path) -> None:
         assert reader_of(pilot).text == ""
 
     drive(scenario, revision="@")
+
+
+def test_the_only_file_is_named_in_the_title_and_rows_have_its_column(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert screen(pilot).splitlines()[1].split()[:2] == ["file", "row"]
+        await press(pilot, "slash", *"weather", "enter")
+        lines = screen(pilot).splitlines()
+        assert lines[0].startswith(" run @ › tests/weather.md › 2 of 3 ")
+        assert lines[1].split()[0] == "row"
+        assert [line.split()[0] for line in lines[2:4]] == ["city=Oslo", "city=Rome"]
+
+    drive(scenario, revision="@", size=(40, 12))

@@ -145,7 +145,7 @@ async def choose(pilot: Pilot[None], typed: str) -> str:
 
 def test_commands_are_found_by_their_names(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        assert "Next failure" in await choose(pilot, "next fail")
+        assert (await choose(pilot, "next fail")).startswith("Next failure")
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         assert page.case
@@ -154,6 +154,8 @@ def test_commands_are_found_by_their_names(workspace: Path) -> None:
         assert len(page.listing.rows) == 2
         await choose(pilot, "theme nord")
         assert pilot.app.theme == "nord"
+        assert (await choose(pilot, "sta")).startswith("Statistics")
+        await press(pilot, "escape")
         await choose(pilot, "help")
         assert isinstance(pilot.app.screen, HelpPage)
 

@@ -100,9 +100,14 @@ def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
         assert name in screen(pilot)
         await resized(pilot, 40, 12)
         lines = screen(pilot).splitlines()
-        asked = [line for line in lines if "new.md" in line]
-        assert {line.split()[-1] for line in asked} >= {"scripted/one", "scripted/two"}
+        assert "file" not in lines[1].split()  # the title has the only one
+        asked = [line.split() for line in lines if line.startswith("  ask")]
+        assert {words[1] for words in asked} >= {"scripted/one", "scripted/two"}
         assert lines[2].startswith("changed since run ######## (")
+        (workspace / name).with_name("newer.md").write_text("# 👤\n\nNew?\n\n---\n\nYes.\n")
+        await press(pilot, "r")
+        names = [line.strip() for line in screen(pilot).splitlines()[3:5]]
+        assert names == ["tests/a-folder-w…new.md", "tests/a-folder…newer.md"]
 
     drive(scenario)
 
