@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -18,6 +20,17 @@ def end_at_signals(leave: Callable[[], None]) -> None:
         for name in ("SIGTERM", "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(getattr(signal, name), leave)
         _resume_after_stops_only()
+
+
+def has_terminal() -> bool:
+    """Return whether keys come from a terminal that is still open.
+
+    `SIGHUP` may be blocked or get lost. Textual then reads the end of its input again and again.
+    """
+    try:
+        return sys.__stdin__ is not None and os.isatty(sys.__stdin__.fileno())
+    except (OSError, ValueError):  # closed
+        return False
 
 
 def _resume_after_stops_only() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,7 +58,7 @@ def walk_through_commands(page: Terminal) -> None:
 def walk_through_comparisons(page: Terminal) -> None:
     """From two runs to what differs, to what is to do, and to the statistics and their cases."""
     page.press("Down", "d")
-    page.shows("compare › ", "one file moved")
+    page.shows("compare › ", "the pass rate of one file changed")
     page.press("Enter")
     page.shows("(judged before the ")
     page.press("Escape")
@@ -231,3 +234,26 @@ def test_a_signal_to_go_on_is_not_a_second_start(workspace: Path) -> None:
         page.press("q")
         assert page.ended() == 0
         assert page.state() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals")
+def test_a_terminal_that_is_closed_without_a_signal_ends_the_browser(workspace: Path) -> None:
+    """A process without a controlling terminal gets no `SIGHUP`."""
+    outside, inside = os.openpty()
+    browser = subprocess.Popen(
+        [sys.executable, "-m", "evalstore", "view"],
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "xterm"},
+        start_new_session=True,
+    )
+    os.close(inside)
+    shown = b""
+    while b"evalstore" not in shown:
+        shown += os.read(outside, 4096)
+    os.close(outside)
+    try:
+        assert browser.wait(timeout=60) == 0
+    finally:
+        browser.kill()
