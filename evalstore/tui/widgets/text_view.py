@@ -114,6 +114,14 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         number = bisect_right(self._starts, top) - 1
         return number, top - self._starts[number]
 
+    def reveal(self, colour: str, number: int) -> None:
+        """Scroll to the first part of this colour from a line on, unless it is on the screen."""
+        rows = range(self._starts[number], len(self._wrapped)) if number < len(self._lines) else ()
+        row = next((row for row in rows if _has_colour(self._wrapped[row], colour)), 0)
+        height = self.scrollable_content_region.height
+        if not 0 <= row - self.scroll_offset.y < height:
+            self.scroll_to(y=max(0, row - height // 3), animate=False, immediate=True)
+
     @property
     def text(self) -> str:
         """Return all that is shown, unwrapped and as it is written."""
@@ -229,6 +237,10 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
             span = next(spans)
         yield (*pad, *row)
         pad = _pad(line.indent + line.hang)
+
+
+def _has_colour(row: Iterable[StyledSpan], colour: str) -> bool:
+    return any(span.colour == colour for span in row)
 
 
 def _pad(blanks: int) -> tuple[StyledSpan, ...]:
