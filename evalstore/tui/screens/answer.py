@@ -53,8 +53,9 @@ What a candidate was asked and answered, and the verdict on it: of each check an
 with what it said; then tokens, price and time. A case can have several answers and candidates.
 {session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
 {session.next} the next of the cases that were listed. {session.beside} puts another candidate's
-answer beside this one, with the words marked that differ. An answer that is Markdown is rendered;
-{session.markdown} shows it as it is written, and so does what you copy and save."""
+answer beside this one, with the words marked that differ, and {page.back} removes it. An answer
+that is Markdown is rendered; {session.markdown} shows it as it is written, and so does what you
+copy and save."""
 
 
 class AnswerPage(CaseActionsPage):
@@ -305,5 +306,8 @@ class AnswerPage(CaseActionsPage):
         self.browser.show_test_history(self.case.file, self.case.row)
 
     def action_back(self) -> None:
-        """Leave; the list that the reader comes from follows to the case."""
+        """Leave the other answer first, then the page; the list below follows to the case."""
+        if self.navigator.leave_beside():
+            self.read()
+            return
         self.browser.go_back_to_case(self.case, self.model)

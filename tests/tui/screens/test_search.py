@@ -69,6 +69,7 @@ def test_a_filter_without_a_match_leads_to_the_search_with_its_words(workspace: 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "slash", *'"not warm"')
         assert "No case matches the filter." in screen(pilot)
+        assert "Escape removes the filter." in screen(pilot)
         assert "F searches the texts of all runs." in screen(pilot)
         await press(pilot, "enter", "F")
         assert "1 text" in screen(pilot).splitlines()[0]
