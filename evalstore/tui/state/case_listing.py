@@ -37,6 +37,8 @@ class CaseListing:
         """The file that all these cases are of; empty when there are several."""
         self._start = start
         self._folded: set[str] = set()
+        self.matching: list[CaseRow] = []
+        """The cases that match the filter, also those of folded groups."""
         self._marked: set[tuple[str, ...]] = set()
         """The keys of marked cases, also of those that the filter hides."""
         self._is_new = False
@@ -79,7 +81,7 @@ class CaseListing:
         """List what matches the filter; returns where the cursor is, at the same line if it can."""
         assert self.filtered is not None
         numbers = self.filtered.select(query, self.order, matches)
-        rows = self.filtered.rows(numbers)
+        self.matching = rows = self.filtered.rows(numbers)
         self.lines = [*rows]
         if self.grouping:
             by_name = self.order != "verdict"
