@@ -225,21 +225,7 @@ class AnswerPage(CaseActionsPage):
         return {"text": safe(self.model), "other": safe(other)} if other else {}
 
     def _show_title(self, *, reading: bool = False) -> None:
-        navigator, case = self.navigator, self.case
-        beside = f"{navigator.model} beside {navigator.other}" if navigator.other else ""
-        run = navigator.cases.run
-        owner = f"run {run[:8]}" if run else "workspace"
-        self.set_title(
-            "" if beside else owner,
-            f"{navigator.number + 1:,}/{len(navigator.listed):,}",
-            "reading …" if reading else "",
-            beside,
-            owner if beside else "",
-            case.file,
-            case.row,
-            case.prompt,
-            "" if beside else navigator.model,
-        )
+        self.set_title(*_title_parts(self.navigator, "reading …" if reading else ""))
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Say what went wrong, and that nothing is read any more."""
@@ -311,3 +297,21 @@ class AnswerPage(CaseActionsPage):
             self.read()
             return
         self.browser.go_back_to_case(self.case, self.model)
+
+
+def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
+    """Return the parts of the title; with an answer beside another one their candidates first."""
+    case, run = navigator.case, navigator.cases.run
+    beside = f"{navigator.model} beside {navigator.other}" if navigator.other else ""
+    owner = f"run {run[:8]}" if run else "workspace"
+    return (
+        "" if beside else owner,
+        f"{navigator.number + 1:,}/{len(navigator.listed):,}",
+        progress,
+        beside,
+        owner if beside else "",
+        case.file,
+        case.row,
+        case.prompt,
+        "" if beside else navigator.model,
+    )

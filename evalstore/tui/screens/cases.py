@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -19,7 +19,7 @@ from evalstore.tui.screens.choice import compare_candidates
 from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.screens.text_filter import TextFilter
 from evalstore.tui.state.case_filter import FilteredCases
-from evalstore.tui.state.case_groups import CaseGroup, line_key, next_failure
+from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing
 from evalstore.tui.state.case_selection import CaseSelection
 from evalstore.tui.state.navigation import CaseNavigator
@@ -152,24 +152,13 @@ class CasesPage(CaseActionsPage):
 
     def show_cases(self, cases: Cases, filtered: FilteredCases) -> None:
         """Show cases that were read; say how many of those listed no longer match the filter."""
-        before, query = self.listing.matching, self.filter.query
         self.listing.load(cases, filtered)
         self.filter.look_up = filtered.look_up
         if self.filter.query.words or self.filter.query.without:
             self.filter.search()
         self.figures.renew(cases)
         self.show_matches()
-        if query.fields and not (query.words or query.without):  # those are still searched
-            self._report_lost(before, cases.rows)
-
-    def _report_lost(self, before: Sequence[CaseRow], rows: Sequence[CaseRow]) -> None:
-        """Say how many cases no longer match the filter, though they are still there."""
-        keys, matching = set(map(line_key, rows)), set(map(line_key, self.listing.matching))
-        lost = len(set(map(line_key, before)) & keys - matching)
-        if lost:
-            verb = "matches" if lost == 1 else "match"
-            text = f"{plural(lost, 'case')} no longer {verb} the filter."
-            self.notify(text, markup=False)
+        _report_lost(self)
 
     # --- the table
 
@@ -338,3 +327,13 @@ class CasesPage(CaseActionsPage):
         """Show the versions of the highlighted test."""
         if self.case:
             self.browser.show_test_history(self.case.file, self.case.row)
+
+
+def _report_lost(page: CasesPage) -> None:
+    """Say how many cases no longer match the filter since they were read before."""
+    query = page.filter.query
+    if query.fields and not (query.words or query.without):  # those are still searched
+        lost = page.listing.count_lost()
+        if lost:
+            verb = "matches" if lost == 1 else "match"
+            page.notify(f"{plural(lost, 'case')} no longer {verb} the filter.", markup=False)

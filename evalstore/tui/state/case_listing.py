@@ -39,6 +39,8 @@ class CaseListing:
         self._folded: set[str] = set()
         self.matching: list[CaseRow] = []
         """The cases that match the filter, also those of folded groups."""
+        self._matched: list[CaseRow] = []
+        """Those that matched when the cases were read before."""
         self._marked: set[tuple[str, ...]] = set()
         """The keys of marked cases, also of those that the filter hides."""
         self._is_new = False
@@ -47,6 +49,13 @@ class CaseListing:
     def load(self, cases: Cases, filtered: FilteredCases) -> None:
         """Take cases that were read again."""
         self.cases, self.filtered, self._is_new = cases, filtered, True
+        self._matched = self.matching
+
+    def count_lost(self) -> int:
+        """Return how many cases no longer match the filter, though they are still there."""
+        rows = self.cases.rows if self.cases else ()
+        matching = set(map(line_key, self.matching))
+        return len(set(map(line_key, self._matched)) & set(map(line_key, rows)) - matching)
 
     def next_order(self) -> str:
         """Sort by the next of file, verdict, row; returns it."""
