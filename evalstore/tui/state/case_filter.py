@@ -283,7 +283,7 @@ class FilteredCases:
             return "\n".join(f"{complaint}: {there}" for complaint, there in wrong)
         if is_searching:
             return "No case is called so; answers, feedback and tests are searched …"
-        return "No case matches the filter.\nEscape takes it away."
+        return "No case matches the filter.\nEscape removes the filter."
 
     def _names(self, name: str) -> Sequence[str]:
         if name == "tag":

@@ -168,7 +168,7 @@ class WorkspaceSource:
     def find_texts(
         self, pattern: str, limit: int, report: Callable[[int, int], bool]
     ) -> FoundTexts | None:
-        """Return the newest stored texts with all words of a pattern, at most `limit`.
+        """Return stored texts with all words of a pattern, at most `limit`.
 
         `report` is called as by `search`; None when it returned False.
         """

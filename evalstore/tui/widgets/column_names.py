@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from evalstore.display import columns_of, safe
 from evalstore.distinct_labels import shared_starts, shorten_label
@@ -44,7 +45,8 @@ class _SharedStarts:
     def __init__(self, names: Sequence[str]) -> None:
         first, last = (min(names), max(names)) if names else ("", "")
         self._common = "" if first == last else _common_start(first, last)
-        self.longest = max(map(len, names), default=0)
+        self.longest = max(map(columns_of, names), default=0)
+        """Columns of the widest name."""
         self.fields = self._common.rfind("=") + 1
         """The length of the fields that all names begin with, up to the first that differs."""
         self._starts = shared_starts(names) if len(names) <= _COMPARED else {}
@@ -70,12 +72,17 @@ def case_names(places: Iterable[tuple[str, str, str]]) -> dict[str, ColumnNames]
     """
     listed = list(places)
 
-    def rows_of(file: str) -> list[str]:
-        return [row for other, row, _ in listed if other == file and row]
+    @cache
+    def rows_by_file() -> Mapping[str, list[str]]:
+        rows: dict[str, list[str]] = {}
+        for file, row, _ in listed:
+            if row:
+                rows.setdefault(file, []).append(row)
+        return rows
 
     return {
         "file": ColumnNames(lambda _: [file for file, _, _ in listed]),
-        "row": ColumnNames(rows_of),
+        "row": ColumnNames(lambda file: rows_by_file().get(file, [])),
         "candidate": ColumnNames(lambda _: [model for _, _, model in listed if model]),
     }
 
