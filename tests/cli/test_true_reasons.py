@@ -83,6 +83,20 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     ]
 
 
+def test_a_label_on_an_answer_that_was_replaced_was_not_removed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ann")
+    evalstore("run", "-q")
+    evalstore("run", "-q", "--refresh")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "pass -> fail" in shown
+    for text in (shown, evalstore("show", "tests/weather.md::Oslo").stdout.split("history:")[1]):
+        assert "removed" not in text
+        assert "another answer" in text or "asked again" in text
+
+
 def test_a_new_rule_for_verdicts_is_the_reason(workspace: Path, evalstore: Evalstore) -> None:
     judges = "evaluators: [scripted/judge, scripted/kind]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", f"{judges}\nverdict: any")
