@@ -64,11 +64,17 @@ class Diff:
     notes: list[str] = field(default_factory=list)
     """Notes for a reader about the sides."""
     question_differences: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
-    """Sessions of both sides -> how their questions differ, apart from test and prompt."""
+    """Sessions of both sides -> how their questions differ, apart from test and prompt.
+
+    In both directions.
+    """
     judgement_differences: dict[tuple[Judgements, Judgements], list[str]] = field(
         default_factory=dict
     )
-    """Judgements of both sides -> labels and changes of evaluators between them."""
+    """Judgements of both sides -> labels and changes of evaluators between them.
+
+    In both directions.
+    """
     rules: tuple[str, str] = ("", "")
     """The rules by which several votes make a verdict, on both sides."""
     earlier: dict[Result, str] = field(default_factory=dict)
@@ -136,9 +142,6 @@ class Diff:
             edits={
                 file: [difference.swapped() for difference in differences]
                 for file, differences in self.edits.items()
-            },
-            question_differences={
-                (now, was): words for (was, now), words in self.question_differences.items()
             },
             rules=(self.rules[1], self.rules[0]),
             models=self.models and (self.models[1], self.models[0]),
@@ -296,7 +299,9 @@ def diff(
             list(selection_notes(was, filled, now)),
             question_differences=question_changes(project, comparison.flips, sessions),
             judgement_differences=judgement_changes(
-                project.store, project.versions, comparison.flips
+                project.store,
+                project.versions,
+                [side for pair in comparison.flips for side in (pair, pair.swapped())],
             ),
             rules=(was.rule, now.rule),
             earlier=filled.earlier,

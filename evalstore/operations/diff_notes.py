@@ -38,24 +38,35 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
 def question_changes(
     project: Project, pairs: Iterable[Pair], sessions: Mapping[str, Session]
 ) -> dict[tuple[Sessions, Sessions], str]:
-    """Return how questions, or the ages of answers, differ in pairs that are the same otherwise."""
+    """Return how questions, or the ages of answers, differ in pairs that are the same otherwise.
+
+    In both directions, as a comparison can be turned around.
+    """
     words: dict[tuple[Sessions, Sessions], str] = {}
     for pair in filter(has_other_answers, pairs):
         assert pair.was
         assert pair.now
         was, now = pair.was.sessions, pair.now.sessions
-        if was[0] not in sessions or now[0] not in sessions:
-            continue
-        old, new = sessions[was[0]].question, sessions[now[0]].question
-        if old.model != new.model:
-            words[was, now] = _model_change(project, old.model, new.model)
-        elif old.temperature != new.temperature:
-            words[was, now] = f"temperature {old.temperature} -> {new.temperature}"
-        elif old.seed != new.seed:
-            words[was, now] = f"seed {old.seed} -> {new.seed}"
-        elif counts_older(pair, sessions):
-            words[was, now] = OLDER
-    return words
+        words[was, now] = _question_change(project, pair, sessions)
+        words[now, was] = _question_change(project, pair.swapped(), sessions)
+    return {sides: change for sides, change in words.items() if change}
+
+
+def _question_change(project: Project, pair: Pair, sessions: Mapping[str, Session]) -> str:
+    """Describe how the question, or the age of the answers, differs; empty if neither does."""
+    assert pair.was
+    assert pair.now
+    was, now = (sessions.get(side.sessions[0]) for side in (pair.was, pair.now))
+    if was is None or now is None:
+        return ""
+    old, new = was.question, now.question
+    if old.model != new.model:
+        return _model_change(project, old.model, new.model)
+    if old.temperature != new.temperature:
+        return f"temperature {old.temperature} -> {new.temperature}"
+    if old.seed != new.seed:
+        return f"seed {old.seed} -> {new.seed}"
+    return OLDER if counts_older(pair, sessions) else ""
 
 
 def _model_change(project: Project, was: str, now: str) -> str:

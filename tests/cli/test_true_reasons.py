@@ -11,7 +11,7 @@ from evalstore.operations.views.pair_details import find_pair_edits
 from evalstore.planning.options import Location
 from evalstore.reports.comparison import Pair
 from tests.builders import tree
-from tests.cli.conftest import Echo, Evalstore
+from tests.cli.conftest import ONE, Echo, Evalstore
 from tests.cli.test_explained_cases import HOT, history, write
 from tests.cli.test_run import edit
 
@@ -95,6 +95,27 @@ def test_a_label_on_an_answer_that_was_replaced_was_not_removed(
     for text in (shown, evalstore("show", "tests/weather.md::Oslo").stdout.split("history:")[1]):
         assert "removed" not in text
         assert "another answer" in text or "asked again" in text
+
+
+def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
+    tree(workspace, {"models/judge.yaml": HOT["models/judge.yaml"]})
+    evalstore("run", "-q")
+    warmer = ONE.replace("costs", "candidateOverrides: {temperature: 0.7}\ncosts")
+    tree(workspace, {"models/one.yaml": warmer.replace("Warm.", "Hot.")})
+    evalstore("run", "-q")
+    judge, model = "evaluator temperature 0.5 -> 0", "temperature 0.7 -> 0"
+    for older, newer, reasons in (
+        ("@~2", "@~1", ["label of Ada removed", judge]),
+        ("@~1", "@", [f"{model}, labelled by Ada", model]),
+    ):
+        api = Workspace(workspace)
+        turned, direct = api.diff(older, newer).swapped(), api.diff(newer, older)
+        words = [turned.reason(pair) for pair in turned.comparison.flips]
+        assert words == [direct.reason(pair) for pair in direct.comparison.flips] == reasons
 
 
 def test_a_new_rule_for_verdicts_is_the_reason(workspace: Path, evalstore: Evalstore) -> None:
