@@ -57,6 +57,7 @@ class Diff:
     edits: dict[str, list[Difference]]
     """Test file -> the edits of its cases."""
     feedback: dict[str, str]
+    """The feedback by the id of its judgement."""
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
@@ -81,6 +82,8 @@ class Diff:
     """Results of the first side that its run lacks -> the id of the earlier run that has them."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
+    labels: frozenset[str] = frozenset()
+    """The ids of the judgements that are labels of people."""
 
     @property
     def is_empty(self) -> bool:
@@ -148,8 +151,14 @@ class Diff:
         )
 
     def feedback_of(self, result: Result | None) -> str:
-        """Return the feedback on one side of a pair."""
-        return join_feedback(result.evaluations, self.feedback) if result else ""
+        """Return the feedback on one side of a pair: of a label, only its note."""
+        if result is None:
+            return ""
+        return join_feedback(self.labels_of(result) or result.evaluations, self.feedback)
+
+    def labels_of(self, result: Result) -> list[str]:
+        """Return the ids of the labels that decide a result; empty if no person labelled it."""
+        return [id for id in result.evaluations if id in self.labels]
 
     def reason(self, pair: Pair) -> str:
         """Return the change that explains a pair: of a definition, the answer or a judgement."""
@@ -305,6 +314,7 @@ def diff(
             ),
             rules=(was.rule, now.rule),
             earlier=filled.earlier,
+            labels=_labels(project, results),
         )
 
 
@@ -348,6 +358,7 @@ def diff_models(
             _answers(project, results) if answers else {},
             prompt_labels(project, side.results),
             models=models,
+            labels=_labels(project, results),
         )
 
 
@@ -397,6 +408,10 @@ def _listed(comparison: Comparison) -> list[Result]:
     )
     pairs = [pair for group in groups for pair in group]
     return [result for pair in pairs for result in (pair.was, pair.now) if result]
+
+
+def _labels(project: Project, results: Sequence[Result]) -> frozenset[str]:
+    return project.store.find_labels_among(id for result in results for id in result.evaluations)
 
 
 def _answers(project: Project, results: Sequence[Result]) -> dict[str, str]:

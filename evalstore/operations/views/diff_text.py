@@ -126,12 +126,18 @@ def _verdicts(diff: Diff, result: Result, signs: Mapping[str, str]) -> Iterator[
 def side_lines(
     diff: Diff, pair: Pair, feedback: Mapping[str, str], *, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Yield the score and the feedback of each side; `feedback` is by the ids of judgements."""
+    """Yield the score and the feedback of each side; `feedback` is by the ids of judgements.
+
+    Of a side that a person labelled, only the note of the label is shown.
+    """
     for name, side in zip(side_names(diff), (pair.was, pair.now), strict=True):
         if side is None:
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"
-        texts = dict.fromkeys(feedback[id] for id in side.evaluations if feedback.get(id))
+        labels = diff.labels_of(side)
+        texts = dict.fromkeys(
+            feedback[id] for id in labels or side.evaluations if feedback.get(id)
+        ) or dict.fromkeys(["(no note)"] if labels else [])
         label = f"{safe(name)}{score}"
         if not texts:
             if score:
