@@ -26,6 +26,7 @@ from evalstore.operations.json_output import to_json
 from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
+from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import Location, SelectionOptions
@@ -84,6 +85,8 @@ class Diff:
     """The candidates that are compared, when both sides are those of one run."""
     labels: frozenset[str] = frozenset()
     """The ids of the judgements that are labels of people."""
+    has_edited_rows: bool = False
+    """Whether rows that are new may be edited ones, which the field `rowId` would show."""
 
     @property
     def is_empty(self) -> bool:
@@ -315,6 +318,7 @@ def diff(
             rules=(was.rule, now.rule),
             earlier=filled.earlier,
             labels=_labels(project, results),
+            has_edited_rows=has_edited_rows(project.workspace, comparison),
         )
 
 

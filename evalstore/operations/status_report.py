@@ -37,6 +37,8 @@ class FileChange:
     was: str | None = None
     now: str | None = None
     """The two values of the first difference."""
+    may_be_edited_rows: bool = False
+    """Whether the new rows may be those that are gone, which the field `rowId` would show."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def _print_changes(status: Status) -> None:
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
-    if any(0 < change.gone == change.new for change in status.changes):
+    if any(change.may_be_edited_rows for change in status.changes):
         output.talk(f"({ROW_ID_HINT})")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -73,15 +72,6 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
-
-
-def has_edited_rows(diff: Diff) -> bool:
-    """Return whether as many rows of a file are new as are gone, so that they may be the same."""
-    new, gone = (
-        Counter(file for file, _ in {(pair.either.file, pair.either.row) for pair in pairs})
-        for pairs in (diff.comparison.new, diff.comparison.gone)
-    )
-    return any(new[file] == count for file, count in gone.items())
 
 
 def _pending_text(count: int) -> str:
