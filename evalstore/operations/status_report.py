@@ -95,6 +95,8 @@ class Status:
     """The number of judgements that wait for these files to be trusted."""
     waiting_asks: int = 0
     """The number of answers that wait for these files to be trusted."""
+    labels: int = 0
+    """The number of labels that were given or removed since the last run."""
     refused: list[str] = field(default_factory=list)
     """Messages about keys that a run would refuse to send."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)

@@ -25,6 +25,7 @@ from evalstore.operations.views.run_text import (
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
     change_text,
+    labels_text,
     left_text,
     nothing_text,
     plan_text,
@@ -71,6 +72,10 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
     is_listed = is_explained or status.other_reasons
     if status.changes or status.skipped or is_listed or status.last_run is None:
         output.line()
+    if labels := labels_text(status):
+        output.line(
+            f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
+        )
     if left := left_text(status):
         output.line(left)
     if status.untrusted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import likely_price, plural, safe
+from evalstore.display import likely_price, plural, safe, short
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.reports.version_diff import Difference, focus
 
@@ -52,6 +52,8 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
         return f"{work_text(status)}, {price}"
     if status.untrusted:
         return waiting_text(status).rstrip(":")
+    if status.labels:
+        return f"{plural(status.labels, 'label')} to record"
     return left_text(status).rstrip(".") or "nothing to do"
 
 
@@ -65,7 +67,7 @@ def plan_text(status: Status) -> str:
 
 def nothing_text(status: Status) -> str:
     """Return why a run would do nothing."""
-    if left_text(status) or status.untrusted:
+    if left_text(status) or status.untrusted or status.labels:
         return "No other pending work."
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
@@ -78,6 +80,13 @@ def left_text(status: Status) -> str:
     counts = ((status.left_asks, "answer"), (status.left_judgements, "judgement"))
     left = " and ".join(plural(count, word) for count, word in counts if count)
     return f"Left: {left} (no model may be called for them)." if left else ""
+
+
+def labels_text(status: Status) -> str:
+    """Return how many labels no run has recorded yet; empty if there are none."""
+    if not status.labels:
+        return ""
+    return f"{plural(status.labels, 'label')} since run {short(status.last_run or '')}"
 
 
 def waiting_text(status: Status) -> str:
