@@ -465,6 +465,18 @@ def test_row_id_names_a_column_or_a_replacement() -> None:
     assert expanded(text).problems[0].hint == "did you mean 'question'?"
 
 
+def test_a_replacement_that_only_the_ids_of_rows_mention_is_used() -> None:
+    text = test_file("replacements: {q: a, nr: 1, id: 'r{{nr}}'}", "rowId: id", shown="{{q}}")
+    assert problems(text) == []
+    text = test_file("replacements: {q: a, nr: 1, id: 'r'}", "rowId: id", shown="{{q}}")
+    assert problems(text) == [(2, "replacement 'nr' is never used")]
+
+
+def test_row_id_is_a_name_and_not_a_place_in_the_item() -> None:
+    text = test_file("replacements: {question: [a, b]}", "rowId: item.question")
+    assert [problem.hint for problem in expanded(text).problems][:1] == ["write 'question'"]
+
+
 def test_row_id_comes_first_in_the_names_of_rows() -> None:
     """Values that distinguish the rows further follow it."""
     text = test_file(
