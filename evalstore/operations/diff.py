@@ -194,7 +194,8 @@ class Diff:
             return "judged" if was.is_missing else "not judged"
         if was.evaluations != now.evaluations:
             return "another judgement"
-        if was.verdict != now.verdict and self.rules[0] != self.rules[1]:
+        is_filled_in = was in self.earlier or now in self.earlier
+        if was.verdict != now.verdict and self.rules[0] != self.rules[1] and not is_filled_in:
             return f"verdict: {' -> '.join(self.rules)}"
         return ""
 

@@ -167,6 +167,20 @@ def test_a_verdict_of_an_earlier_run_names_it(
     assert "run" not in pair["now"]
 
 
+def test_a_rule_is_not_the_reason_for_a_verdict_of_another_run(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    diff = Workspace(workspace).diff("@", "@work")
+    was = diff.comparison.unchanged[0].now
+    assert was
+    now = replace(was, verdict="fail" if was.verdict == "pass" else "pass")
+    diff.rules = ("all", "any")
+    assert diff.reason(Pair(was, now)) == "verdict: all -> any"
+    diff.earlier = {was: "0" * 64}
+    assert diff.reason(Pair(was, now)) == ""
+
+
 def test_what_was_pending_is_answered_or_judged(echo: Echo, evalstore: Evalstore) -> None:
     write()
     echo.failing = "10"
