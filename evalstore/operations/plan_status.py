@@ -17,6 +17,7 @@ from evalstore.planning.plan import PlanItem
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.reasons import Explainer, Reason
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location, SelectionOptions
@@ -74,6 +75,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
+        has_recorded=any(cell.candidate.id == RECORDED for cell in plan.cells),
         may_judge_less=may_judge_less(plan),
         changes=changes,
         other_reasons=other_reasons(items, changes) if last else [],

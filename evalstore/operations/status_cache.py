@@ -44,7 +44,7 @@ _MOST_LISTED = 100
 _REMEMBERED = (
     *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
-    *("may_judge_less", "labels"),
+    *("may_judge_less", "labels", "has_recorded"),
 )
 """Fields of a status that are stored as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")

@@ -73,7 +73,10 @@ class Status:
     """File, row, model, missing capabilities."""
     cost: float | None
     models: int
+    """The number of candidates; recorded answers count as one."""
     cells: int
+    has_recorded: bool = False
+    """Whether answers are recorded in files."""
     may_judge_less: bool = False
     """Whether the judgements are an upper bound, as failed checks save those of models."""
     guess: int | None = None

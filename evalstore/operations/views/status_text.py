@@ -60,9 +60,18 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
 def plan_text(status: Status) -> str:
     """Return what a run would do, with which models and at what cost, as one sentence."""
     price = likely_price(status.cost, status.guess)
-    models = plural(status.models, "candidate")
+    models = _candidates_text(status)
     reused = plural(status.reuse, "answer")
     return f"A run would {work_text(status)} ({models}), {price}; {reused} reused."
+
+
+def _candidates_text(status: Status) -> str:
+    """Return `2 candidates`, or `2 candidates and recorded answers`."""
+    models = status.models - status.has_recorded
+    parts = [plural(models, "candidate")] if models else []
+    return " and ".join([*parts, *(["recorded answers"] if status.has_recorded else [])]) or (
+        "0 candidates"
+    )
 
 
 def nothing_text(status: Status) -> str:
@@ -71,7 +80,7 @@ def nothing_text(status: Status) -> str:
         return "No other pending work."
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
-        f"{plural(status.models, 'candidate')} and all judgements are stored."
+        f"{_candidates_text(status)} and all judgements are stored."
     )
 
 
