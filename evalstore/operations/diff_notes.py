@@ -26,13 +26,21 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
     others = sum(1 for result in filled.results if id(result) not in own)
     verb = "is" if others == 1 else "are"
     earlier = f"{plural(others, 'other')} {verb} taken from the last earlier run that judged them"
+    if not others and was.name != now.name and was.selection and _scope(was) == _scope(now):
+        runs = f"runs {was.name[:8]} and {now.name[:8]}"
+        yield f"{runs} covered only {_scope(was)}; only those are compared"
+        return
     for side in (was, now):
         rest = earlier if side is was and others else "only those are compared"
         if side.selection:
-            scope = f"{side.selection} ({plural(len(side.results), 'case')})"
-            yield f"run {side.name[:8]} covered only {scope}; {rest}"
+            yield f"run {side.name[:8]} covered only {_scope(side)}; {rest}"
         elif side is was and others:
             yield f"run {side.name[:8]} did not judge all cases; {rest}"
+
+
+def _scope(side: Side) -> str:
+    """Return the selection of a run, with the number of its cases."""
+    return f"{side.selection} ({plural(len(side.results), 'case')})"
 
 
 def question_changes(
