@@ -26,6 +26,7 @@ from evalstore.operations.json_output import to_json
 from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
+from evalstore.operations.row_ids import has_edited_rows
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import Location, SelectionOptions
@@ -57,6 +58,7 @@ class Diff:
     edits: dict[str, list[Difference]]
     """Test file -> the edits of its cases."""
     feedback: dict[str, str]
+    """The feedback by the id of its judgement."""
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
@@ -64,17 +66,27 @@ class Diff:
     notes: list[str] = field(default_factory=list)
     """Notes for a reader about the sides."""
     question_differences: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
-    """Sessions of both sides -> how their questions differ, apart from test and prompt."""
+    """Sessions of both sides -> how their questions differ, apart from test and prompt.
+
+    In both directions.
+    """
     judgement_differences: dict[tuple[Judgements, Judgements], list[str]] = field(
         default_factory=dict
     )
-    """Judgements of both sides -> labels and changes of evaluators between them."""
+    """Judgements of both sides -> labels and changes of evaluators between them.
+
+    In both directions.
+    """
     rules: tuple[str, str] = ("", "")
     """The rules by which several votes make a verdict, on both sides."""
     earlier: dict[Result, str] = field(default_factory=dict)
     """Results of the first side that its run lacks -> the id of the earlier run that has them."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
+    labels: frozenset[str] = frozenset()
+    """The ids of the judgements that are labels of people."""
+    has_edited_rows: bool = False
+    """Whether rows that are new may be edited ones, which the field `rowId` would show."""
 
     @property
     def is_empty(self) -> bool:
@@ -137,16 +149,19 @@ class Diff:
                 file: [difference.swapped() for difference in differences]
                 for file, differences in self.edits.items()
             },
-            question_differences={
-                (now, was): words for (was, now), words in self.question_differences.items()
-            },
             rules=(self.rules[1], self.rules[0]),
             models=self.models and (self.models[1], self.models[0]),
         )
 
     def feedback_of(self, result: Result | None) -> str:
-        """Return the feedback on one side of a pair."""
-        return join_feedback(result.evaluations, self.feedback) if result else ""
+        """Return the feedback on one side of a pair: of a label, only its note."""
+        if result is None:
+            return ""
+        return join_feedback(self.labels_of(result) or result.evaluations, self.feedback)
+
+    def labels_of(self, result: Result) -> list[str]:
+        """Return the ids of the labels that decide a result; empty if no person labelled it."""
+        return [id for id in result.evaluations if id in self.labels]
 
     def reason(self, pair: Pair) -> str:
         """Return the change that explains a pair: of a definition, the answer or a judgement."""
@@ -179,7 +194,8 @@ class Diff:
             return "judged" if was.is_missing else "not judged"
         if was.evaluations != now.evaluations:
             return "another judgement"
-        if was.verdict != now.verdict and self.rules[0] != self.rules[1]:
+        is_filled_in = was in self.earlier or now in self.earlier
+        if was.verdict != now.verdict and self.rules[0] != self.rules[1] and not is_filled_in:
             return f"verdict: {' -> '.join(self.rules)}"
         return ""
 
@@ -296,10 +312,14 @@ def diff(
             list(selection_notes(was, filled, now)),
             question_differences=question_changes(project, comparison.flips, sessions),
             judgement_differences=judgement_changes(
-                project.store, project.versions, comparison.flips
+                project.store,
+                project.versions,
+                [side for pair in comparison.flips for side in (pair, pair.swapped())],
             ),
             rules=(was.rule, now.rule),
             earlier=filled.earlier,
+            labels=_labels(project, results),
+            has_edited_rows=has_edited_rows(project.workspace, comparison),
         )
 
 
@@ -343,6 +363,7 @@ def diff_models(
             _answers(project, results) if answers else {},
             prompt_labels(project, side.results),
             models=models,
+            labels=_labels(project, results),
         )
 
 
@@ -392,6 +413,10 @@ def _listed(comparison: Comparison) -> list[Result]:
     )
     pairs = [pair for group in groups for pair in group]
     return [result for pair in pairs for result in (pair.was, pair.now) if result]
+
+
+def _labels(project: Project, results: Sequence[Result]) -> frozenset[str]:
+    return project.store.find_labels_among(id for result in results for id in result.evaluations)
 
 
 def _answers(project: Project, results: Sequence[Result]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import make_plan, plan_cells, require_sound, resolve_scope
 from evalstore.planning.reasons import Explainer
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
-from evalstore.store.results import read_lines
+from evalstore.store.results import find_decisive, read_lines
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _compare(
         if options.fail_on == "regression" and options.threshold is None:
             report.regressions = find_regressions(project.store, folder, recorded, baseline)
             shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]
-        ids = [id for result in shown for id in result.evaluations]
+        ids = find_decisive(project.store, shown)
         report.totals.feedback |= project.store.find_feedback(ids)
         report.changes = changes
     except StoreError as problem:

@@ -28,6 +28,10 @@ class Pair:
         assert result is not None
         return result
 
+    def swapped(self) -> Pair:
+        """Return the pair with the sides exchanged."""
+        return Pair(self.now, self.was)
+
 
 @dataclass
 class Comparison:
@@ -98,7 +102,7 @@ class Comparison:
         """Return the same pairs with the sides exchanged."""
         return Comparison(
             *(
-                [Pair(pair.now, pair.was) for pair in group]
+                [pair.swapped() for pair in group]
                 for group in (
                     self.fixed,
                     self.broke,

@@ -28,7 +28,7 @@ from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, Fil
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
 from evalstore.workspace.testfiles.messages import fill_turn
 from evalstore.workspace.testfiles.rendering import RowValues, RuntimeRow, TemplateSet
-from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows
+from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
 
 if TYPE_CHECKING:
     from evalstore.files.datasets import Dataset, DatasetRow
@@ -91,6 +91,8 @@ def expand_test(
             result.problems.append(_unjudged(test))
         if idle := _idle_group(test, drafter):
             result.problems.append(idle)
+        if repeated := _repeated_id(test, drafter, data):
+            result.problems.append(repeated)
     return result
 
 
@@ -112,7 +114,7 @@ def _build_tree(
 ) -> None:
     """Store the cases of very many rows in nodes; the rows are read twice."""
     result = project.result
-    columns = RowDifferences()
+    columns = RowDifferences(test.row_id)
     try:
         for row, _ in _rows(test, drafter.filler, data):
             columns.add(drafter.naming_texts(drafter.values(row), drafter.id_of(row)))
@@ -136,6 +138,8 @@ def _build_tree(
         result.problems.append(_unjudged(test))
     if idle := _idle_group(test, drafter):
         result.problems.append(idle)
+    if repeated := _repeated_id(test, drafter, data):
+        result.problems.append(repeated)
 
 
 def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
@@ -250,6 +254,39 @@ def _idle_group(test: TestFile, drafter: CaseBuilder) -> Problem | None:
     else:
         return None
     return Problem(test.path, message, test.line_of("group"), severity="warning", hint=hint)
+
+
+def _repeated_id(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> Problem | None:
+    """Return the first id that two rows have, if any.
+
+    Rows that are made of one by combining it with replacements share its id.
+    """
+    if test.row_id is None:
+        return None
+    combined = {
+        name
+        for item in test.replacements
+        for name, values in item.items()
+        if data is not None or len(values) > 1
+    }
+    seen: set[int] = set()
+    for row, source in _rows(test, drafter.filler, data):
+        id = drafter.id_of(row)
+        parts = [row.values[name].text if name in row.values else None for name in combined]
+        key = hash((id, *parts))
+        if key in seen:
+            return _in_rows(
+                Problem(
+                    test.path,
+                    f"several rows have the id '{shorten_value(id)}'",
+                    test.line_of("rowId"),
+                    severity="warning",
+                    hint="give each row a value of its own: these rows are named by other values",
+                ),
+                [_place(data, source)],
+            )
+        seen.add(key)
+    return None
 
 
 def _unjudged(test: TestFile) -> Problem:
