@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.reports.file_pairs import pair_files
+from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.store.case_chunks import find_same, is_tree
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.workspace.file_ids import default_id
@@ -60,7 +60,25 @@ def pair_with_workspace(
         partial(stored_ids, project.store, folder, read),
         partial(known_ids, fresh, folder),
         partial(same_leaf, read, fresh),
+        partial(pair_alike, read, fresh),
     )
+
+
+def pair_in_store(
+    store: Store,
+    folder: str,
+    was: Mapping[str, str],
+    now: Mapping[str, str],
+    files: dict[str, CaseFile] | None = None,
+) -> dict[str, str]:
+    """Return the path that each test file of a snapshot had in an older one, by its path.
+
+    Leaves that are read are put into `files`.
+    """
+    read = {} if files is None else files
+    ids = partial(stored_ids, store, folder, read)
+    same, alike = partial(same_leaf, read, read), partial(pair_alike, read, read)
+    return pair_files(was, now, ids, ids, same, alike)
 
 
 @dataclass
@@ -135,6 +153,4 @@ def _name_before(store: Store, root: str, newer: str, file: str, folder: str) ->
     """Return the path in an older snapshot of a file that was renamed after it."""
     was = read_tree(root, store.load_nodes, unlike=newer)
     now = read_tree(newer, store.load_nodes, unlike=root)
-    files: dict[str, CaseFile] = {}
-    ids = partial(stored_ids, store, folder, files)
-    return pair_files(was, now, ids, ids, partial(same_leaf, files, files)).get(file)
+    return pair_in_store(store, folder, was, now).get(file)
