@@ -103,26 +103,38 @@ def test_a_label_accepts_a_regression(broken: Evalstore) -> None:
     assert broken(*GATE).exit_code == 0
 
 
-@pytest.mark.parametrize("gate", [(), ("--fail-on", "regression", "--threshold", "0.5")])
+@pytest.mark.parametrize(
+    ("gate", "error"),
+    [
+        (
+            (),
+            "error: '--baseline' needs '--fail-on regression'\n"
+            "hint: the other gates do not depend on earlier runs\n",
+        ),
+        (
+            ("--fail-on", "regression", "--threshold", "0.5"),
+            "error: '--baseline' has no effect with '--threshold'\n"
+            "hint: leave one of them out; with '--threshold' only the pass rate counts\n",
+        ),
+    ],
+)
 def test_a_baseline_of_another_gate_is_refused(
-    broken: Evalstore, echo: Echo, gate: tuple[str, ...]
+    broken: Evalstore, echo: Echo, gate: tuple[str, ...], error: str
 ) -> None:
     write("40 euros")
     asked = len(echo.asked)
     ran = broken("run", *gate, "--baseline", "@")
     assert (ran.exit_code, len(echo.asked)) == (2, asked)
-    assert ran.stderr == (
-        "error: '--baseline' needs '--fail-on regression'\n"
-        "hint: the other gates do not depend on earlier runs\n"
-    )
+    assert ran.stderr == error
 
 
 def test_an_unknown_baseline_asks_nothing(broken: Evalstore, echo: Echo) -> None:
     write("40 euros")
     asked = len(echo.asked)
-    ran = broken(*GATE, "--baseline", "@~7")
-    assert (ran.exit_code, len(echo.asked)) == (2, asked)
-    assert "there is no run '@~7'" in ran.stderr
+    for argv in (GATE, (*GATE, "-n")):
+        ran = broken(*argv, "--baseline", "@~7")
+        assert (ran.exit_code, len(echo.asked)) == (2, asked)
+        assert "there is no run '@~7'" in ran.stderr
 
 
 def rename(old: str, new: str) -> None:
@@ -220,3 +232,29 @@ def test_a_row_is_found_by_its_values_however_far_away_they_were(
     evalstore("run", "-q")
     write_rows("never", *between, "yes", id=True)
     assert evalstore(*GATE).stdout.splitlines()[-1] == "gate passed"
+
+
+def test_the_gate_names_failures_that_have_no_earlier_verdict(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write("20 euros")
+    ran = evalstore(*GATE)
+    assert ran.stdout.splitlines()[-1] == (
+        "gate passed: 1 failing case is new (no earlier verdict)"
+    )
+    write("20 euros", file="tests/u.md")
+    write("30 euros", file="tests/v.md")
+    assert evalstore(*GATE).stdout.splitlines()[-1] == (
+        "gate passed: 2 failing cases are new (no earlier verdict)"
+    )
+    assert evalstore(*GATE).stdout.splitlines()[-1] == "gate passed"
+
+
+@pytest.mark.parametrize(("threshold", "exit_code"), [("0", 0), ("0.5", 1)])
+def test_a_file_that_reaches_its_own_threshold_has_no_regressions(
+    broken: Evalstore, documents: Any, threshold: str, exit_code: int
+) -> None:
+    page = Path("tests/t.md")
+    page.write_text(f"---\nthreshold: {threshold}\n---\n{page.read_text()}")
+    assert broken(*GATE).exit_code == exit_code
+    assert len(documents(*GATE)["regressions"]) == exit_code
