@@ -36,6 +36,8 @@ class PathHistory:
         self._files = dict(files)
         self._former: dict[str, str | None] = {}
         """Newest path -> path in the last snapshot, where they differ; None: another file's."""
+        self._newest: dict[str, str] = {}
+        """The reverse of it."""
         self._gaps: dict[str, str] = {}
         """Paths of files that the last snapshot lacks -> the leaf they had after it."""
         self.renames = 0
@@ -44,6 +46,10 @@ class PathHistory:
     def name(self, path: str) -> str | None:
         """Return the path that a test file had in the last snapshot; None if it had none."""
         return self._former.get(path, path)
+
+    def newest_path(self, name: str) -> str | None:
+        """Return the newest path of the file that had a path in the last snapshot."""
+        return self._newest.get(name, None if name in self._former else name)
 
     def step(self, snapshot: str) -> None:
         """Go on to the next older snapshot."""
@@ -70,20 +76,16 @@ class PathHistory:
         """Follow files to older paths, by their newer ones."""
         if not names:
             return
-        current = {former: path for path, former in self._former.items() if former is not None}
         followed: dict[str, str | None] = {}
         taken: dict[str, str | None] = {}
         for newer, older in names.items():
-            if (path := self._path_of(newer, current)) is not None:
+            if (path := self.newest_path(newer)) is not None:
                 followed[path] = older
-            if (path := self._path_of(older, current)) is not None:
+            if (path := self.newest_path(older)) is not None:
                 taken[path] = None
         self._former |= taken | followed
+        self._newest = {name: path for path, name in self._former.items() if name is not None}
         self.renames += 1
-
-    def _path_of(self, name: str, current: Mapping[str, str]) -> str | None:
-        """Return the newest path of the file with this path in the last snapshot."""
-        return current.get(name, None if name in self._former else name)
 
     def _read_changes(self, snapshot: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return the entries of a snapshot and of the newer one that the other lacks."""
