@@ -133,6 +133,14 @@ def test_the_last_verdicts_are_those_of_the_runs_until_a_run(workspace: Path) ->
     assert read_recent_verdicts(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
 
 
+def test_the_last_verdicts_of_a_renamed_file_go_on(workspace: Path) -> None:
+    (workspace / "tests/weather.md").rename(workspace / "tests/sky.md")
+    main(["run", "--quiet"])
+    history = read_recent_verdicts(Location(workspace), ["tests/sky.md"])
+    assert {cell[0] for cell in history} == {"tests/sky.md"}
+    assert {len(words) for words in history.values()} == {2}
+
+
 # --- what it shows
 
 
