@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import CaseFile
@@ -79,30 +77,6 @@ def pair_in_store(
     ids = partial(stored_ids, store, folder, read)
     same, alike = partial(same_leaf, read, read), partial(pair_alike, read, read)
     return pair_files(was, now, ids, ids, same, alike)
-
-
-@dataclass
-class Renames:
-    """Renames the results of runs to the current paths of their test files."""
-
-    project: Project
-    _known: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    def follow(self, run: Run, results: Iterable[Result], files: Iterable[str]) -> list[Result]:
-        """Return the results of a run; those of `files` that had other paths are renamed."""
-        listed = list(results)
-        if set(files) <= {result.file for result in listed}:
-            return listed
-        names = self._names(run.snapshot)
-        return [replace(result, file=names.get(result.file, result.file)) for result in listed]
-
-    def _names(self, root: str) -> dict[str, str]:
-        """Return the current path of each test file, by its earlier path, where they differ."""
-        if root not in self._known:
-            was = read_tree(root, self.project.store.load_nodes)
-            pairs = pair_with_workspace(self.project, was)
-            self._known[root] = {old: new for new, old in pairs.items() if old != new}
-        return self._known[root]
 
 
 def name_in_newest_run(project: Project, file: str) -> str:

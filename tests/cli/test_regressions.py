@@ -258,3 +258,12 @@ def test_a_file_that_reaches_its_own_threshold_has_no_regressions(
     page.write_text(f"---\nthreshold: {threshold}\n---\n{page.read_text()}")
     assert broken(*GATE).exit_code == exit_code
     assert len(documents(*GATE)["regressions"]) == exit_code
+
+
+def test_last_failed_follows_a_file_through_runs_of_other_files(broken: Evalstore) -> None:
+    write("always here", "always", file="tests/other.md")
+    rename("t.md", "u.md")
+    broken("run", "-q", "tests/other.md")
+    write("30 euros", "11 euros", file="tests/u.md")
+    ran = broken("run", "-q", "--last-failed", "--fail-on", "none")
+    assert "0 pass, 1 fail" in ran.stdout
