@@ -283,7 +283,7 @@ def diff(
     with _open(location, selection, needs_files=second is None) as project:
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, selection)
-        was = follow_renames(was, now, project.settings.paths["tests"])
+        was = follow_renames(project, was, now)
         for model in selection.models:
             _require_candidate(model, was, now)
         selected = _select(project, selection.paths, was, now)

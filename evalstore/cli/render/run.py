@@ -228,7 +228,18 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
     elif report.gate_off:
         output.line("gate disabled (--fail-on none)")
     else:
-        output.line(output.paint("gate passed", "pass"))
+        output.line(output.paint(f"gate passed{_new_failures(report)}", "pass"))
+
+
+def _new_failures(report: RunReport) -> str:
+    """Return, in words, how many failing cases are not regressions, as they were never judged."""
+    if report.regressions is None:
+        return ""
+    words = report.totals.verdicts
+    failing = words["fail"] + words["error"] + words["undecided"]
+    count = failing if report.changes is None else len(report.changes.new)
+    verb = "is" if count == 1 else "are"
+    return f": {output.plural(count, 'failing case')} {verb} new (no earlier verdict)" * bool(count)
 
 
 def print_changes(report: RunReport, *, is_data: bool = True) -> None:
