@@ -94,7 +94,7 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True) -> None:
             if not worker.is_finished and (awaits_runs or worker.group != "run")
         ]
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
-        is_still = _is_painted(pilot.app) and not (busy or will_search)
+        is_still = _is_painted(pilot.app.screen) and not (busy or will_search)
         quiet = quiet + 1 if is_still else 0
         if quiet == _QUIET_ROUNDS and _paint_changes(pilot.app):
             quiet = 0
@@ -107,12 +107,9 @@ async def show_changes(pilot: Pilot[None]) -> None:
     await settled(pilot)
 
 
-def _is_painted(app: App[Any]) -> bool:
-    """Whether nothing waits to be painted, also on the pages that are seen below a dialog."""
-    shown, below = app.screen, app._background_screens
+def _is_painted(shown: Screen[Any]) -> bool:
     waiting = shown._layout_required, shown._repaint_required, shown._dirty_widgets
-    is_painted_below = not any(screen._dirty_widgets for screen in below)
-    return is_painted_below and not (any(waiting) or shown._callbacks)
+    return not (any(waiting) or shown._callbacks)
 
 
 def _will_search(shown: Screen[Any]) -> bool:

@@ -103,7 +103,9 @@ What do I need in Lima?
 ~~~
 """
 BROKEN = "---\ntags: [\n---\n"
-HALF = r"asking .* 1/2\s.*judging .* 1/2\s.*\$0\.0110"
+PAGE_STOPS = r"\A[^\n]*▶ 2/4 stopping"
+"""The title of the page below a dialog, which is painted after that of the dialog."""
+HALF = r"\A[^\n]*▶ 2/4.*asking .* 1/2\s.*judging .* 1/2\s.*\$0\.0110"
 WALKS = {
     "browsing": (
         Scene("history", ("down",)),
@@ -157,7 +159,7 @@ WALKS = {
         Scene("run in progress", ("R", "enter"), {"tests/new.md": NEW}, HALF),
         Scene("runs during a run", ("escape",), awaits="▶ 2/4"),
         Scene("quit during a run", ("q",)),
-        Scene("quit while a run is being stopped", ("q",)),
+        Scene("quit while a run is being stopped", ("q",), awaits=PAGE_STOPS),
         Scene("run that is being stopped", ("escape", "R"), awaits="stopping …"),
         Scene("end of a run that was stopped", (), {HeldProvider.RELEASE: ""}, "interrupted"),
     ),
