@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.files.fields import suggest
 from evalstore.operations.diff_notes import Sessions, question_changes, selection_notes
 from evalstore.operations.diff_sides import (
-    Side,
-    case_files,
     comparable,
     fill_older_side,
     follow_renames,
     name_gone,
     only_models,
+    open_sides,
+    require_candidate,
     run_side,
+    select_cases,
     workspace_side,
 )
 from evalstore.operations.file_edits import find_edits
@@ -27,12 +26,8 @@ from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.row_ids import has_edited_rows
-from evalstore.operations.side_names import WORKSPACE, side_name
-from evalstore.planning.open_project import open_catalogue, open_project
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.path_targets import find_targets
-from evalstore.planning.planner import require_sound
-from evalstore.planning.selection import Selection
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
@@ -280,13 +275,13 @@ def diff(
                 "both sides are the workspace", hint=f"name a run: 'evalstore diff @ {WORK}'"
             )
         return diff(location, second, selection=selection, answers=answers).swapped()
-    with _open(location, selection, needs_files=second is None) as project:
+    with open_sides(location, selection, needs_files=second is None) as project:
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, selection)
         was = follow_renames(project, was, now)
         for model in selection.models:
-            _require_candidate(model, was, now)
-        selected = _select(project, selection.paths, was, now)
+            require_candidate(model, was, now)
+        selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
         filled = fill_older_side(project, was, now, selected)
         comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
@@ -337,13 +332,13 @@ def diff_models(
     """
     selection = selection or SelectionOptions()
     revision = None if revision == WORK else revision
-    with _open(location, selection, needs_files=revision is None) as project:
+    with open_sides(location, selection, needs_files=revision is None) as project:
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
         for model in models:
-            _require_candidate(model, side)
-        selected = _select(project, selection.paths, side)
+            require_candidate(model, side)
+        selected = select_cases(project, selection.paths, side)
         was, now = (
             [
                 result
@@ -365,41 +360,6 @@ def diff_models(
             models=models,
             labels=_labels(project, results),
         )
-
-
-def _require_candidate(model: str, *sides: Side) -> None:
-    """Raise `EvalstoreError` for a model that is a candidate of none of the sides."""
-    candidates = {result.model for side in sides for result in side.results}
-    if model not in candidates:
-        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
-        raise EvalstoreError(
-            f"'{model}' is not a candidate of {names}",
-            hint=suggest(model, candidates, "candidates"),
-        )
-
-
-@contextmanager
-def _open(
-    location: Location, selection: SelectionOptions, *, needs_files: bool
-) -> Iterator[Project]:
-    """Open the workspace; test files are read and must be valid if one side needs them."""
-    if not needs_files:
-        with open_catalogue(location) as project:
-            yield project
-        return
-    with open_project(location) as project:
-        require_sound(project, selection)
-        yield project
-
-
-def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
-    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
-    if not paths:
-        return Selection()
-    if any(side.name == WORKSPACE for side in sides):
-        return Selection(project.targets(paths))
-    files = case_files(*sides)
-    return Selection(find_targets(project.location, project.workspace, files.keys(), files, paths))
 
 
 def _listed(comparison: Comparison) -> list[Result]:

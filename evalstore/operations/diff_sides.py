@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from evalstore.errors import EvalstoreError
+from evalstore.files.fields import suggest
 from evalstore.operations.earlier_results import EarlierRuns
-from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.side_names import WORKSPACE, side_name
+from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import describe_selection, leaves_out
 from evalstore.planning.path_history import PathHistory
-from evalstore.planning.planner import make_plan
+from evalstore.planning.path_targets import find_targets
+from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.results import as_result, compute_results
+from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import Comparison, Pair, ResultIndex
 from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.results import Result
@@ -23,11 +29,10 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.options import Location, SelectionOptions
     from evalstore.planning.project import Project
-    from evalstore.planning.selection import Selection
 
 
 @dataclass
@@ -264,3 +269,38 @@ class _Prompts:
             cases = self._side.files[self._side.nodes[result.file]].cases
             self._known[result.file] = {case.key: case.prompts for case in cases}
         return self._known[result.file].get(result.key, (result.prompt,))
+
+
+def require_candidate(model: str, *sides: Side) -> None:
+    """Raise `EvalstoreError` for a model that is a candidate of none of the sides."""
+    candidates = {result.model for side in sides for result in side.results}
+    if model not in candidates:
+        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
+        raise EvalstoreError(
+            f"'{model}' is not a candidate of {names}",
+            hint=suggest(model, candidates, "candidates"),
+        )
+
+
+def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
+    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
+    if not paths:
+        return Selection()
+    if any(side.name == WORKSPACE for side in sides):
+        return Selection(project.targets(paths))
+    files = case_files(*sides)
+    return Selection(find_targets(project.location, project.workspace, files.keys(), files, paths))
+
+
+@contextmanager
+def open_sides(
+    location: Location, selection: SelectionOptions, *, needs_files: bool
+) -> Iterator[Project]:
+    """Open the workspace; test files are read and must be valid if one side needs them."""
+    if not needs_files:
+        with open_catalogue(location) as project:
+            yield project
+        return
+    with open_project(location) as project:
+        require_sound(project, selection)
+        yield project

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.cli import output
 from evalstore.display import widest
-from evalstore.distinct_labels import shorten_labels
+from evalstore.operations.views.distinct_labels import shorten_labels
 
 _GAP = 2
 """Blanks between two columns."""

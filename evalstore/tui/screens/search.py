@@ -65,9 +65,8 @@ class SearchPage(ActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"hits": "Texts", "hit": "Text"}
     WAY = "{page.search} on the runs, the cases, an answer and other screens"
     HELP = """\
-Answers, feedback, tests and instructions that contain all words, also those of old runs and of
-cases that are no longer in the workspace: what 'evalstore grep' finds. At most 200 are listed,
-answers before others.
+Lists answers, feedback, tests and instructions that contain all words, as 'evalstore grep' does.
+Old runs and removed cases are searched too. At most 200 texts are listed, answers first.
 {list.open} shows the answer in the newest run that has it.
 
 {search.type} leads back to the words. Leaving the screen ends a search that is under way."""

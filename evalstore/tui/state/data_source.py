@@ -139,9 +139,9 @@ class WorkspaceSource:
 
     def images(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the images of a test by id."""
-        from evalstore.operations.views import answer
+        from evalstore.operations.views import answer_images
 
-        return answer.read_images(self.location, ids)
+        return answer_images.read_images(self.location, ids)
 
     def versions(self, file: str, row: str) -> list[Version]:
         """Return the versions of a test, newest first."""

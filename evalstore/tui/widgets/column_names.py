@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from evalstore.display import columns_of, safe
-from evalstore.distinct_labels import shared_starts, shorten_label
+from evalstore.operations.views.distinct_labels import shared_starts, shorten_label
 
 _COMPARED = 3_000
 """Of more names only the start that all of them share is known: sorting them takes too long."""
 
 
-class ColumnNames:
+class ShortenedNames:
     """The names of a column, in groups whose names are compared with each other.
 
     They are compared when the first of a group is too long for its column.
@@ -65,7 +65,7 @@ def _common_start(left: str, right: str) -> str:
     return left[: next((at for at, (a, b) in pairs if a != b), len(left))]
 
 
-def case_names(places: Iterable[tuple[str, str, str]]) -> dict[str, ColumnNames]:
+def case_names(places: Iterable[tuple[str, str, str]]) -> dict[str, ShortenedNames]:
     """Return the names of the columns `file`, `row` and `candidate` of these places.
 
     The group of a row is its file.
@@ -81,9 +81,9 @@ def case_names(places: Iterable[tuple[str, str, str]]) -> dict[str, ColumnNames]
         return rows
 
     return {
-        "file": ColumnNames(lambda _: [file for file, _, _ in listed]),
-        "row": ColumnNames(lambda file: rows_by_file().get(file, [])),
-        "candidate": ColumnNames(lambda _: [model for _, _, model in listed if model]),
+        "file": ShortenedNames(lambda _: [file for file, _, _ in listed]),
+        "row": ShortenedNames(lambda file: rows_by_file().get(file, [])),
+        "candidate": ShortenedNames(lambda _: [model for _, _, model in listed if model]),
     }
 
 

@@ -20,9 +20,8 @@ from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.search import SearchPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import TextView
-from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.conftest import HOSTILE
+from tests.tui.conftest import run_with_hostile_answers
 from tests.tui.driving import (
     drive,
     painted_lines,
@@ -95,10 +94,7 @@ def test_what_is_not_found_and_what_was_not_typed_is_explained(workspace: Path) 
 
 
 def test_names_and_answers_may_hold_anything(workspace: Path) -> None:
-    answer = HOSTILE.replace("\x1b", "\\e").replace("\u202e", "\\u202e")
-    model = f'id: scripted/one\nprovider: scripted\nresponses: [{{answer: "{answer}"}}]\n'
-    tree(workspace, {"models/one.yaml": model})
-    main(["run", "--quiet", "--refresh"])
+    run_with_hostile_answers(workspace)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "slash")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from evalstore.display import columns_of
-from evalstore.tui.widgets.column_names import ColumnNames, case_names, only_file
+from evalstore.tui.widgets.column_names import ShortenedNames, case_names, only_file
 
 QUESTIONS = [
     "question=What is the capital of France?",
@@ -25,7 +25,7 @@ HOSTILE = [
 
 
 def shortened(names: list[str], columns: int) -> list[str]:
-    column = ColumnNames(lambda _: names)
+    column = ShortenedNames(lambda _: names)
     return [column.shorten(name, columns) for name in names]
 
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
 from evalstore.values import RUNTIME_NAMES
-from evalstore.workspace.testfiles.expansion import expand_prompt, expand_test
+from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
+from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
 from evalstore.workspace.testfiles.replacements import labels
 from tests.builders import HELLO, expanded, ids, instructions_of, library, shown, test_file
 
