@@ -80,6 +80,10 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._wrapped: list[tuple[StyledSpan, ...]] = []
         self._starts: list[int] = []
         """The number of the first row of each line."""
+        self._revealed: tuple[str, int] | None = None
+        """The colour that was scrolled to, and the line from which on it is searched."""
+        self._revealed_at = 0
+        """The row at the top after scrolling there."""
 
     def show(
         self,
@@ -98,6 +102,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._lines = [_printable(line) for line in lines]
         self._written = self._lines if written is None else written
         self._wrap()
+        self._revealed = None
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
         elif number or row:
@@ -115,12 +120,16 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         return number, top - self._starts[number]
 
     def reveal(self, colour: str, number: int) -> None:
-        """Scroll to the first part of this colour from a line on, unless it is on the screen."""
+        """Scroll to the first part of this colour from a line on, unless it is on the screen.
+
+        Until something is scrolled it is on the screen, also when the room for the text changes.
+        """
         rows = range(self._starts[number], len(self._wrapped)) if number < len(self._lines) else ()
         row = next((row for row in rows if _has_colour(self._wrapped[row], colour)), 0)
         height = self.scrollable_content_region.height
         if not 0 <= row - self.scroll_offset.y < height:
             self.scroll_to(y=max(0, row - height // 3), animate=False, immediate=True)
+        self._revealed, self._revealed_at = (colour, number), self.scroll_offset.y
 
     @property
     def text(self) -> str:
@@ -142,11 +151,16 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the text again: the scrollbar takes room from it."""
-        self._wrap()
+        self._wrap_again()
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Wrap again."""
+        """Fit the text to the room that it has now."""
+        self._wrap_again()
+
+    def _wrap_again(self) -> None:
         self._wrap()
+        if self._revealed and self.scroll_offset.y == self._revealed_at:
+            self.reveal(*self._revealed)
 
     def _style(self, colour: str) -> Style:
         """Return the style of a name, or of the two colours of a piece of an image."""
