@@ -16,17 +16,34 @@ from textual.strip import Strip
 
 from evalstore.display import safe
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
+from evalstore.tui.text_styles import TextStyles
 
 if TYPE_CHECKING:
     from textual import events
 
 
-_PARTS = [
-    *("heading", "faint", "pass", "fail", "error", "undecided", "pending", "old", "new"),
-    *("strong", "emphasis", "link"),
-    *("code", "code-keyword", "code-string", "code-number", "code-name"),
-]
-"""The names of what has a style of its own."""
+TEXT_STYLES = TextStyles(
+    {
+        "heading": ("text-primary", "bold"),
+        "faint": ("faint", ""),
+        "pass": ("text-success", "bold"),
+        "fail": ("text-error", "bold"),
+        "error": ("text-error", "bold"),
+        "undecided": ("text-warning", "bold"),
+        "pending": ("text-warning", "italic"),
+        "old": ("text-error", ""),
+        "new": ("text-success", ""),
+        "strong": ("", "bold"),
+        "emphasis": ("", "italic"),
+        "link": ("", "underline"),
+        "code": ("text-accent", ""),
+        "code-keyword": ("text-primary", "bold"),
+        "code-string": ("text-success", ""),
+        "code-number": ("text-warning", ""),
+        "code-name": ("text-accent", ""),
+    }
+)
+"""What has a style of its own."""
 _COMPARED_AROUND = 10
 """Lines in each direction by which equal lines are told apart."""
 
@@ -37,7 +54,6 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     It has no keys to scroll sideways: these are left to the screen.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"reader--{part}" for part in _PARTS}
     DEFAULT_CSS = """
     TextView {
         height: 1fr;
@@ -45,23 +61,6 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         color: $foreground;
         padding: 0 1;
         overflow-x: hidden;
-        & > .reader--heading { text-style: bold; color: $text-primary; }
-        & > .reader--faint { color: $faint; }
-        & > .reader--pass { color: $text-success; text-style: bold; }
-        & > .reader--fail { color: $text-error; text-style: bold; }
-        & > .reader--error { color: $text-error; text-style: bold; }
-        & > .reader--undecided { color: $text-warning; text-style: bold; }
-        & > .reader--pending { color: $text-warning; text-style: italic; }
-        & > .reader--old { color: $text-error; }
-        & > .reader--new { color: $text-success; }
-        & > .reader--strong { text-style: bold; }
-        & > .reader--emphasis { text-style: italic; }
-        & > .reader--link { text-style: underline; }
-        & > .reader--code { color: $text-accent; }
-        & > .reader--code-keyword { color: $text-primary; text-style: bold; }
-        & > .reader--code-string { color: $text-success; }
-        & > .reader--code-number { color: $text-warning; }
-        & > .reader--code-name { color: $text-accent; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -166,7 +165,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         """Return the style of a name, or of the two colours of a piece of an image."""
         if colour.startswith("#"):
             return Style.parse(colour)
-        return self.get_component_rich_style(f"reader--{colour}", partial=True)
+        return TEXT_STYLES.find(self.app, colour)
 
     def render_line(self, y: int) -> Strip:
         """Draw a line."""
