@@ -237,7 +237,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
-    why_not = "judged before the instructions or checks were edited"
+    why_not = "older instructions or checks"
     earlier = (
         f"    fail  by scripted/judge  ({why_not})  <when>  <short>\n      It is cold there.\n"
     )
