@@ -99,11 +99,27 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
         "        message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
-        "        was: It is cold there.\n"
         "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)  <short>\n"
         "2 changed, 0 unchanged\n"
         "no case is judged on both sides\n"
     )
+
+
+def test_diff_lists_few_of_many_cases_that_are_now_pending(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bonn, Kyiv, Riga]")
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    edit(workspace / "tests/weather.md", "[Oslo, Rome, Bonn, ", "[Nice, Oslo, Rome, ")
+    shown = evalstore("diff").stdout
+    assert "Changed (4):\n" in shown
+    assert shown.count("-> pending") == 3
+    assert "    … 1 more (-v lists all)\nNew (1):\n" in shown
+    assert "was: It is cold there." not in shown
+    whole = evalstore("diff", "-v").stdout
+    assert whole.count("-> pending") == 4
+    assert "was: It is cold there." in whole
 
 
 def test_diff_with_answers(workspace: Path, evalstore: Evalstore) -> None:
@@ -221,7 +237,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
-    why_not = "judged before the instructions or checks were edited"
+    why_not = "older instructions or checks"
     earlier = (
         f"    fail  by scripted/judge  ({why_not})  <when>  <short>\n      It is cold there.\n"
     )

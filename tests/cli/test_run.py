@@ -62,8 +62,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
         0,
         "No run yet.\n\n"
         "A run would ask for 2 answers and make 2 judgements (1 candidate), "
-        "up to $0.8400 (at 40 tokens an answer); "
-        "0 answers reused.\n"
+        "up to $0.8400 (at 40 tokens an answer).\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
     )
@@ -138,8 +137,7 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask for 2 answers and make 2 judgements (1 candidate), about $0.0600; "
-        "0 answers reused.\n"
+        "A run would ask for 2 answers and make 2 judgements (1 candidate), about $0.0600.\n"
     )
 
 

@@ -150,15 +150,11 @@ def status(
         raise typer.Exit(USAGE)
 
 
-_with_run_options = options.grouped(
-    selection=options.selection(),
-    run_options=OptionGroup(RunOptions, RUN),
-    mode=OptionGroup(Mode, MODE),
-)
+_OF_RUN = {"run_options": OptionGroup(RunOptions, RUN), "mode": OptionGroup(Mode, MODE)}
 
 
 @app.command()
-@_with_run_options
+@options.grouped(selection=options.selection(), **_OF_RUN)
 def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Ask and judge what is new, and print the results.
 
@@ -168,7 +164,7 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
 
 
 @app.command()
-@_with_run_options
+@options.grouped(selection=OptionGroup(SelectionOptions, options.SELECTION_OF_JUDGE), **_OF_RUN)
 def judge(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Judge stored answers without a verdict; ask nothing."""
     _carry_out(selection, replace(run_options, judge_only=True), mode)

@@ -305,7 +305,9 @@ def fsck(json: options.Json = False) -> None:
 
 @app.command()
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
+    ],
 ) -> None:
     """Print the completion script of a shell.
 

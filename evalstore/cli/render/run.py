@@ -37,7 +37,7 @@ from evalstore.operations.views.status_text import (
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import OtherReason, Status
+    from evalstore.operations.status_report import Status
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
     from evalstore.planning.code_trust import Untrusted
@@ -59,7 +59,7 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
     elif status.changes:
         _print_changes(status)
     if status.other_reasons and not explain:
-        _print_other_reasons(status.other_reasons)
+        _print_other_reasons(status)
     if status.skipped:
         _print_skipped(status)
     is_explained = bool(status.items) and explain
@@ -102,13 +102,18 @@ def _print_changes(status: Status) -> None:
         output.talk(f"({ROW_ID_HINT})")
 
 
-def _print_other_reasons(reasons: list[OtherReason]) -> None:
-    """Print why something is pending in test files that have not changed."""
-    output.line("In unchanged test files:")
+def _print_other_reasons(status: Status) -> None:
+    """Print why something is pending in test files that have not changed since the last run."""
+    reasons = status.other_reasons
+    output.line(f"In test files unchanged since run {output.short(status.last_run or '')}:")
     shown = reasons if output.verbose else reasons[:_REASONS]
     for each in shown:
         word = "judgement" if each.kind == "judge" else "answer"
-        output.line(f"    {output.plural(each.count, word)}: {output.safe(each.reason)}")
+        place = each.file if each.files == 1 else f"{each.files:,} files"
+        output.line(
+            f"    {output.plural(each.count, word)} in {output.safe(place)}: "
+            f"{output.safe(each.reason)}"
+        )
         _print_values(each.was, each.now, 8)
     if len(reasons) > len(shown):
         output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")

@@ -222,10 +222,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
         yield heading("the workspace")
         if self._runs:
             yield from text_lines(
-                self.with_keys(
-                    "{list.open} shows the cases with the verdicts that stored answers give them "
-                    "now."
-                )
+                self.with_keys("{list.open} shows the current verdicts of all cases.")
             )
             text = self.with_keys("{history.status} shows what a run would do, why, and its cost.")
             yield from text_lines(text, "faint")

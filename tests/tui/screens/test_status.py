@@ -164,7 +164,7 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         args = Path(f"{editor}.args").read_text().splitlines()
         assert args == ["-w", str(workspace / "tests/weather.md")]
         text = screen(pilot)
-        assert "run what is missing of tests/weather.md" in text
+        assert "run tests/weather.md" in text
         assert "make 4 judgements" in text
         assert "4x  instructions changed" in text
         await press(pilot, "enter")
