@@ -261,3 +261,11 @@ def test_names_that_begin_alike_can_be_distinguished_in_every_list(
     run = [line for line in shown["run"].splitlines() if line.startswith("fail ")]
     assert len(run) == 3
     assert max(map(columns_of, run)) <= width
+
+
+def test_the_ids_of_a_case_stand_below_what_they_name(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    head = evalstore("ls", "cases").stdout.splitlines()[0]
+    assert head.split("  ")[-1] == "TAGS"
+    assert re.split(r"  +", head) == ["FILE", "ROW", "TEST VERSION", "EVALUATION VERSION", "TAGS"]
