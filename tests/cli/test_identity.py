@@ -38,6 +38,18 @@ def test_status_reports_the_rename_and_the_edit(moved: Path, documents: Any) -> 
     assert {item["reason"] for item in document["items"]} == {EDIT}
 
 
+def test_the_letters_of_a_renamed_file_go_with_both_paths(
+    moved: Path, evalstore: Evalstore
+) -> None:
+    both = "tests/weather.md -> tests/climate.md"
+    assert evalstore("status", "--short").stdout == f"RM {both}\n"
+    assert "\n    RM  tests/climate.md  2 cases judged again: was" in evalstore("status").stdout
+    edit(moved / "tests/climate.md", "How is", "What of")
+    assert evalstore("status", "--short").stdout == f"M. {both}\n"
+    (moved / "tests/climate.md").write_text(IDENTIFIED)
+    assert evalstore("status", "--short").stdout == f"R  {both}\n"
+
+
 def test_an_edit_of_what_is_asked_has_its_reason_under_the_new_path(
     moved: Path, documents: Any
 ) -> None:

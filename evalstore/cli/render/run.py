@@ -94,7 +94,7 @@ def _print_changes(status: Status) -> None:
     width = max(output.columns_of(change.file) for change in status.changes)
     for change in status.changes:
         output.line(
-            f"    {change.code}  {output.pad(output.safe(change.file), width)}  "
+            f"    {change.letters}  {output.pad(output.safe(change.file), width)}  "
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
