@@ -193,7 +193,7 @@ def test_a_failure_is_understood_labelled_edited_and_judged_again(workspace: Pat
         page.press("e")
         page.shows("run what is missing of tests/weather.md", "instructions changed")
         page.press("Enter")
-        page.shows("complete: 0 asked")
+        page.shows("complete: 0 new answers")
         page.press("Escape")
         page.hides("run what is missing")
         page.shows("✓ pass  by scripted/judge", "(judged before the ")
