@@ -420,7 +420,7 @@ def test_the_hint_of_a_run_names_the_system_prompt(prompted: Evalstore) -> None:
     ("argv", "message"),
     [
         (
-            ("tests/weather.md",),
+            ("tests/weather.md", "-m", "scripted/one"),
             "error: 'tests/weather.md' has 2 cases\n"
             "hint: name one: tests/weather.md::city=Oslo, tests/weather.md::city=Rome\n",
         ),

@@ -293,10 +293,40 @@ def test_show_versions(workspace: Path, documents: Any, evalstore: Evalstore) ->
     assert evalstore("show", note).stdout == ("file <id>  text/plain  12 bytes\none\\x1b[2J\ntwo\n")
     assert evalstore("show", dot).stdout == "file <id>  image/png  8 bytes\n"
     cases = documents("show", "@:tests/weather.md")["id"]
-    assert evalstore("show", cases).stdout == page.replace("tests/weather.md in run <short>\n", "")
+    results = page[page.index("tests/weather.md in run") : page.index("\nrow city=Oslo\n")]
+    assert evalstore("show", cases).stdout == page.replace(results, "")
     assert evalstore("show", shown["model"]).stdout == (
         "model <id>\ncode: scripted/one\nprovider: scripted\n"
     )
+
+
+def test_a_test_file_is_shown_with_its_results(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    run = documents("run")["run"]
+    tree(workspace, {"tests/other.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    evalstore("run", "tests/other.md")
+    shown = evalstore("show", "tests/weather.md")
+    assert shown.stdout.startswith(
+        "cases <id>\n"
+        "tests/weather.md in run <short>\n\n"
+        "fail  tests/weather.md [city=Oslo]  scripted/one  <short>\n"
+        "pass  tests/weather.md [city=Rome]  scripted/one  <short>\n\n"
+        "row city=Oslo\n"
+    )
+    assert shown.stderr == (
+        '(use "evalstore show <short>:tests/weather.md::city=Oslo -m scripted/one" '
+        "to see why the first one failed)\n"
+    )
+    assert evalstore("show", f"{run}:tests/weather.md") == shown
+    assert (
+        "fail  tests/weather.md [city=Oslo]" not in evalstore("show", "@:tests/weather.md").stdout
+    )
+    verdicts = [
+        [result["verdict"] for result in documents("show", name)["related"]["results"]]
+        for name in ("tests/weather.md", f"{run}:tests/weather.md", "@work:tests/weather.md")
+    ]
+    assert verdicts == [["fail", "pass"]] * 3
 
 
 @pytest.mark.parametrize(

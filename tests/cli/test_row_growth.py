@@ -47,5 +47,6 @@ def test_an_edited_row_of_many_adds_little(
         numbers[edit] = [number]
         tree(tmp_path, {"tests/data.jsonl": data(numbers)})
         ran = evalstore("run", "--yes").stdout
-        assert "complete: 1 new answer, " in ran and " reused, 1 new judgement" in ran
+        assert "complete: 1 new answer, " in ran
+        assert " reused, 1 new judgement" in ran
         assert size(tmp_path) - before < MOST
