@@ -86,6 +86,21 @@ def test_log_follows_the_file(moved: Path, documents: Any, evalstore: Evalstore)
     )
 
 
+def test_a_path_that_another_file_had_begins_a_history(workspace: Path, documents: Any) -> None:
+    path = workspace / "tests/weather.md"
+    first = documents("run")["run"]
+    path.rename(workspace / "tests/climate.md")
+    documents("run")
+    path.write_text("# 👤\n\nSay hello.\n\n---\n\nIt greets.\n")
+    newest = documents("run")["run"]
+    assert [entry["run"] for entry in documents("log", "tests/weather.md")["runs"]] == [newest]
+    climate = documents("log", "tests/climate.md")["runs"]
+    assert [entry["run"] for entry in climate][-1] == first
+    assert len(versions_of(Location(workspace), "tests/weather.md", "")) == 1
+    history = documents("show", "tests/weather.md")["history"]
+    assert (history["since"]["run"], history["before"]) == (newest, None)
+
+
 def test_the_file_may_come_back(moved: Path, documents: Any) -> None:
     documents("run")
     (moved / "tests/climate.md").rename(moved / "tests/weather.md")

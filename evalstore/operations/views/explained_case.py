@@ -18,9 +18,9 @@ from evalstore.operations.views.verdict_explanation import (
 )
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.path_history import follow_file
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import make_plan
-from evalstore.planning.renames import follow_file
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries, results_of

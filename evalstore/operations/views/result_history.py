@@ -20,7 +20,7 @@ from evalstore.operations.views.result_changes import (
     ResultChange,
     find_result_changes,
 )
-from evalstore.planning.renames import follow_file
+from evalstore.planning.path_history import follow_file
 from evalstore.reports.comparison import CellIndex
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries
