@@ -104,7 +104,8 @@ def test_a_narrow_table_says_what_is_left_out_and_wide_shows_it(
         "tests/weather.md               city=Rome\n"
     )
     assert shown.stderr == (
-        "(left out: evaluation version, test version, tags; long\ncells are cut; --wide shows all)\n"
+        "(left out: evaluation version, test version, tags; long\n"
+        "cells are cut; --wide shows all)\n"
     )
     wide = evalstore("ls", "cases", "--wide")
     head = re.split(r"  +", wide.stdout.splitlines()[0])
