@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
-from evalstore.judging.aggregation import combine_votes, judge_session
+from evalstore.judging.aggregation import combine_votes
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.stats_filter import Filter
+from evalstore.operations.views.attempts import group_votes, judge_votes
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
-from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, GroupTotals, MeasuredResult, ResultGroup
 from evalstore.results import Result
@@ -292,7 +292,8 @@ def _look(
             attempts: list[tuple[Verdict, float | None]] = []
             expected = max(1, result.required_answers // max(1, len(case.tests)))
             if keep.is_about_votes or expected > 1:
-                attempts = _by_attempt(case, votes, rule)
+                by_attempt = group_votes((each.subject, each.vote) for each in votes)
+                attempts = [judge_votes(case, cast, rule) for cast in by_attempt.values()]
             if keep.is_about_votes:
                 is_whole = len(attempts) == expected
                 verdict = combine_votes(attempts, rule).verdict if is_whole else None
@@ -340,19 +341,6 @@ class _CostReader:
             return self._convert(usd, at)
         is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
         return 0.0 if is_free else None
-
-
-def _by_attempt(
-    case: Case, votes: Sequence[StoredJudgement], rule: str
-) -> list[tuple[Verdict, float | None]]:
-    """Return the verdict on each judged attempt."""
-    by_subject: dict[str, list[StoredJudgement]] = {}
-    for vote in votes:
-        by_subject.setdefault(vote.subject, []).append(vote)
-    return [
-        judge_session([judgement.vote for judgement in judgements], case.judged_by, CHECKS, rule)
-        for judgements in by_subject.values()
-    ]
 
 
 # --- groups

@@ -39,6 +39,18 @@ class FileChange:
     """The two values of the first difference."""
     may_be_edited_rows: bool = False
     """Whether the new rows may be those that are gone, which the field `rowId` would show."""
+    old_file: str | None = None
+    """The earlier path of a renamed file."""
+
+    @property
+    def letters(self) -> str:
+        """Return the code, with an R for a renamed file whose tests ask the same."""
+        return f"R{self.code[1:]}" if self.old_file and self.code[0] == "." else self.code
+
+    @property
+    def path_text(self) -> str:
+        """Return the path; of a renamed file both, as in git: `old.md -> new.md`."""
+        return f"{self.old_file} -> {self.file}" if self.old_file else self.file
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ class Difference:
     def __str__(self) -> str:
         if (self.was is None and self.now is None) or not self.fits:
             return self.subject
-        return f"{self.subject}: {shorten_line(self.was)} -> {shorten_line(self.now)}"
+        now = "removed" if self.now is None else shorten_line(self.now)
+        return f"{self.subject}: {shorten_line(self.was)} -> {now}"
 
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""

@@ -89,7 +89,7 @@ def picture(path: str = "a.png", id: str = "1") -> FileRef:
         (
             shown("a", options=Options(temperature=0.5)),
             shown("a"),
-            ["option temperature: 0.5 -> nothing"],
+            ["option temperature: 0.5 -> removed"],
         ),
         (shown(picture()), shown(picture(id="2")), ["file a.png changed"]),
         (
@@ -179,7 +179,7 @@ def test_options_of_a_model_are_named() -> None:
             {"a": [1], "b": 1},
             {"b": True, "c": "x"},
             [
-                "a: [1] -> nothing",
+                "a: [1] -> removed",
                 "b: 1 -> true",
                 "c: nothing -> x",
             ],

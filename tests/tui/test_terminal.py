@@ -193,7 +193,7 @@ def test_a_failure_is_understood_labelled_edited_and_judged_again(workspace: Pat
         page.press("e")
         page.shows("run tests/weather.md", "instructions changed")
         page.press("Enter")
-        page.shows("complete: 0 asked")
+        page.shows("complete: 0 new answers")
         page.press("Escape")
         page.hides("run tests/weather.md")
         page.shows("✓ pass  by scripted/judge", "(older instructions")

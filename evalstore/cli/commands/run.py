@@ -46,7 +46,7 @@ RUN: options.Table = {
     "threshold": option(
         "--threshold",
         help.GATE,
-        "Pass if this share of the cases passes.",
+        "Pass if this share of the results passes.",
         metavar="RATE",
         min=0,
         max=1,
@@ -134,6 +134,7 @@ def status(
 
     The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
     asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
+    --short names a renamed file with both paths: R  old.md -> new.md.
     """
     from evalstore.cli.render.run import print_status
     from evalstore.operations.status import status as operation
@@ -143,7 +144,7 @@ def status(
         output.document(report)
     elif short:
         for change in report.changes:
-            output.line(f"{change.code} {output.safe(change.file)}")
+            output.line(f"{change.letters} {output.safe(change.path_text)}")
     else:
         print_status(report, explain=explain)
     if report.left_out:

@@ -94,7 +94,7 @@ def _print_changes(status: Status) -> None:
     width = max(output.columns_of(change.file) for change in status.changes)
     for change in status.changes:
         output.line(
-            f"    {change.code}  {output.pad(output.safe(change.file), width)}  "
+            f"    {change.letters}  {output.pad(output.safe(change.file), width)}  "
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
@@ -237,14 +237,16 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
 
 
 def _new_failures(report: RunReport) -> str:
-    """Return, in words, how many failing cases are not regressions, as they were never judged."""
+    """Return, in words, how many failing results are not regressions, as they were never judged."""
     if report.regressions is None:
         return ""
     words = report.totals.verdicts
     failing = words["fail"] + words["error"] + words["undecided"]
     count = failing if report.changes is None else len(report.changes.new)
     verb = "is" if count == 1 else "are"
-    return f": {output.plural(count, 'failing case')} {verb} new (no earlier verdict)" * bool(count)
+    return f": {output.plural(count, 'failing result')} {verb} new (no earlier verdict)" * bool(
+        count
+    )
 
 
 def print_changes(report: RunReport, *, is_data: bool = True) -> None:
@@ -312,7 +314,7 @@ def _how_to_complete(report: RunReport) -> str:
         waiting = "model" if report.untrusted[0].runs else "checks"
         return f"'{output.safe(report.untrusted[0].command)}' allows the waiting {waiting}"
     if not any(verdicts.values()) and not report.failed:
-        return "no case has a verdict, so the gate is undetermined"
+        return "no result has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:
         return "'evalstore run' asks for the answers that are missing"
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:

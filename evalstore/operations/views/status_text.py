@@ -138,12 +138,17 @@ def change_text(change: FileChange) -> str:
 def value_lines(
     was: str | None, now: str | None, *, width: int, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Yield two values below each other if they are too long for the line of their difference."""
+    """Yield two values below each other if they are too long for the line of their difference.
+
+    A value that is new or removed stands alone.
+    """
     if Difference("", was, now).fits:
         return
     old, new = focus(was, now, width)
-    yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent)
-    yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent)
+    if was is not None:
+        yield StyledLine((StyledSpan(f"- {safe(old)}", "old"),), indent)
+    if now is not None:
+        yield StyledLine((StyledSpan(f"+ {safe(new)}", "new"),), indent)
 
 
 def edit_lines(edit: Difference, *, width: int, indent: int = 0) -> Iterator[StyledLine]:

@@ -153,7 +153,7 @@ price; or what is wrong with the files."""
             place = "" if item.line is None else f"line {item.line}"
             return item.severity, item.file, place, "", "", item.message
         if isinstance(item, FileChange):
-            return item.code, item.file, "", "", "", change_text(item)
+            return item.letters, item.file, "", "", "", change_text(item)
         count = f" ({item.count}x)" if item.count > 1 else ""
         return (
             *(item.kind, item.file, self._row_of(item), item.model),

@@ -43,7 +43,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
         await press(pilot, "R")
         assert isinstance(pilot.app.screen, PlanPage)
         await press(pilot, "enter")
-        assert "complete: 6 asked" in screen(pilot)
+        assert "complete: 6 new answers" in screen(pilot)
         await press(pilot, "escape")
         assert "Nothing to do: 8 answers of 2 candidates" in screen(pilot)
         await press(pilot, "escape")
@@ -168,7 +168,7 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         assert "make 4 judgements" in text
         assert "4x  instructions changed" in text
         await press(pilot, "enter")
-        assert "complete: 0 asked, 4 judged, 4 reused" in screen(pilot)
+        assert "complete: 0 new answers, 4 reused, 4 new judgements" in screen(pilot)
         await press(pilot, "escape")
         does(editor, "true")
         await press(pilot, "e")
