@@ -60,12 +60,13 @@ def case_columns(
     rates: Sequence[Rate] = (),
     *,
     by_file: bool = False,
+    only_file: str = "",
     with_history: bool = False,
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
     `rates` are the pass rates of the candidates, for the line at the top. With `by_file` the name
-    of the file stands above the cases.
+    of the file stands above the cases, or in the title when all are of the `only_file`.
     """
     labelled = dict.fromkeys(cases.labelled, 14)  # with room for the sign of a person
     heads = _heads(cases.models, rates)
@@ -82,6 +83,7 @@ def case_columns(
         for model, head in zip(cases.models, heads, strict=True)
     ]
     row_width = max(filtered.row_width, filtered.stem_width * by_file)
+    unnamed = filtered.unnamed_files & {only_file} if only_file else filtered.unnamed_files
     names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
     history = names + _LEAST + len(models) * (11 + GAP) if with_history else NEVER
     return [
@@ -100,6 +102,7 @@ def case_columns(
             most=row_width,
             since=0 if by_file else 35,
             names=filtered.row_names,
+            heads=("case",) if by_file and unnamed else (),
         ),
         *models,
         Column("last runs", 9, since=history, is_saved=False),

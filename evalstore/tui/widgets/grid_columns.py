@@ -80,7 +80,7 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
         widened = [n for n in shown if bool(columns[n].grows and columns[n].most) == are_names]
         room = _share(room, widened, columns, made, width)
     marks = 2 * (len(seen) < len(picks))
-    made |= {n: replace(made[n], title=_head(made[n], marks)) for n in seen}
+    made |= {n: replace(made[n], title=_head(made[n], marks * columns[n].picks)) for n in shown}
     if seen and first:
         made[seen[0]] = replace(made[seen[0]], title=f"‹ {made[seen[0]].title}")
     if seen and first + fits < len(picks):

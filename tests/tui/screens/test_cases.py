@@ -16,6 +16,7 @@ from evalstore.planning.options import Location
 from evalstore.results import Result
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
@@ -245,5 +246,13 @@ def test_the_only_file_is_named_in_the_title_and_rows_have_its_column(workspace:
         assert lines[0].startswith(" run @ › tests/weather.md › 2 of 3 ")
         assert lines[1].split()[0] == "row"
         assert [line.split()[0] for line in lines[2:4]] == ["city=Oslo", "city=Rome"]
+        await press(pilot, "escape", "slash", *"greeting", "enter")
+        assert [line.split()[0] for line in screen(pilot).splitlines()[1:3]] == [
+            "case",
+            "greeting.md",
+        ]
+        assert pilot.app.screen.query_one(Grid).titles[:2] == ["file", "row"]
+        await press(pilot, "escape", "t")
+        assert screen(pilot).splitlines()[1].split()[0] == "case"
 
     drive(scenario, revision="@", size=(40, 12))
