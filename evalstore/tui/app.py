@@ -84,7 +84,9 @@ class Browser(MessageApp):
         scrollbar-background-hover: $surface;
         scrollbar-background-active: $surface;
     }
-    Dialog > ToastRack, ModalScreen > ToastRack { dock: top; align: right top; margin: 0; }
+    ToastRack { layer: default; max-height: 50%; }
+    Dialog > ToastRack, ModalScreen > ToastRack { dock: top; margin: 0; }
+    Toast { width: 1fr; max-width: 100%; margin: 0; padding: 0 1; }
     Input:focus { background-tint: $surface 0%; }
     Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
     Page:nocolor > .title { text-style: bold reverse; }

@@ -145,17 +145,24 @@ def test_a_click_selects_and_a_second_one_opens_however_late(workspace: Path) ->
     drive(scenario)
 
 
-def test_messages_are_never_over_the_text_of_a_dialog(workspace: Path) -> None:
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+def test_a_message_covers_no_text(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "R")
-        pilot.app.notify("said meanwhile")
-        await settled(pilot)
-        box = pilot.app.screen.query_one("#box").region
-        for toast in pilot.app.screen.query("Toast"):
-            assert not toast.region.overlaps(box)
-        assert pilot.app.screen.query("Toast")
+        for keys in ((), ("down", "enter"), ("enter",), ("R",), ("escape", "o")):
+            await press(pilot, *keys)
+            pilot.app.notify("one line\n" + "many words " * 6)
+            await settled(pilot)
+            page = pilot.app.screen
+            toasts = [toast.region for toast in page.query("Toast")]
+            assert toasts
+            for text in page.query("Grid, TextView, FittedView, KeyFooter, #box"):
+                assert not any(map(text.region.overlaps, toasts)), text
+            assert "one line" in screen(pilot)
+            pilot.app.clear_notifications()
+            await settled(pilot)
+            assert not page.query("Toast")
 
-    drive(scenario, size=(100, 30), messages=True)
+    drive(scenario, size=size, messages=True)
 
 
 def test_a_terminal_that_is_too_small_is_reported(workspace: Path) -> None:
