@@ -18,7 +18,7 @@ from evalstore.tui.render.run import left_lines
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.widgets.column_names import case_names, only_file
-from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
@@ -59,6 +59,13 @@ class StatusPage(CaseActionsPage):
         Binding("R", "run", "Run", id="page.run"),
         Binding("e", "edit", "Edit the file", id="case.edit"),
     ]
+    FOOTER = (
+        FooterHint("", "page.run"),
+        FooterHint("", "list.open"),
+        FooterHint("", "case.edit"),
+        FooterHint("", "page.copy"),
+        FooterHint("", "page.save"),
+    )
     TITLE = "Pending work"
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\

@@ -95,3 +95,20 @@ def test_the_same_line_is_the_one_with_the_same_neighbours_or_else_the_nearest()
     assert find_same_line(text, 3, text[2:]) == 1
     assert find_same_line([BLANK] * 9, 5, [BLANK] * 9) == 5
     assert find_same_line(text, 2, text[3:]) is None
+
+
+def test_half_a_page_is_scrolled() -> None:
+    async def scenario() -> list[float]:
+        app = Reader()
+        async with app.run_test(size=(30, 4)) as pilot:
+            view = app.query_one(TextView)
+            view.show([*text_lines("line\n" * 20)])
+            view.focus()
+            await pilot.pause()
+            places = []
+            for key in ("ctrl+d", "ctrl+d", "ctrl+u"):
+                await pilot.press(key)
+                places.append(view.scroll_y)
+            return places
+
+    assert asyncio.run(scenario()) == [2, 4, 2]
