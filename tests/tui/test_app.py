@@ -19,6 +19,7 @@ from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
+from tests.tui.conftest import GREETING
 from tests.tui.driving import drive, press, resized, screen, settled
 from tests.tui.screens.test_actions import notified
 
@@ -187,6 +188,21 @@ def test_a_message_covers_no_text(workspace: Path, size: tuple[int, int]) -> Non
             assert not page.query("Toast")
 
     drive(scenario, size=size, messages=True)
+
+
+@pytest.mark.parametrize("key", ["", "w", "S"])
+def test_the_details_below_a_list_have_a_title_that_shows_the_focus(
+    workspace: Path, key: str
+) -> None:
+    (workspace / "tests/new.md").write_text(GREETING)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", *key)
+        assert "─ Details ─" in screen(pilot)
+        await press(pilot, "tab")
+        assert "━ ▸ Details ━" in screen(pilot)
+
+    drive(scenario, size=(80, 24))
 
 
 def test_a_terminal_that_is_too_small_is_reported(workspace: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -71,8 +71,9 @@ class StatusPage(CaseActionsPage):
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files."""
+    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
-    StatusPage > TextView { height: 35%; min-height: 8; border-top: solid $panel; }
+    StatusPage > TextView { height: 35%; min-height: 8; }
     """
     export_name = "status"
 
