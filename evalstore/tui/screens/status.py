@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from evalstore.display import likely_price, plural, safe, widest
+from evalstore.display import plural, safe, widest
 from evalstore.errors import Problem, WorkspaceError
-from evalstore.operations.views.status_text import change_text, nothing_text, work_text
+from evalstore.operations.views.status_text import change_text, nothing_text, pending_text
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run import left_lines
@@ -119,10 +119,8 @@ price; or what is wrong with the files."""
         else:
             self._lines = list(_status_lines(status))
             self._prompts = status.prompts
-            price = likely_price(status.cost, status.guess, brief=True)
-            summary = f"{work_text(status)}: {price}" if status.items else "nothing"
-            reused = f"{status.reuse:,} answers reused"
-            self.set_title("pending work", self._file, summary, reused)
+            summary = pending_text(status, brief=True) if status.items else "nothing"
+            self.set_title("pending work", summary, self._file, f"{status.reuse:,} reused")
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)
