@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 _HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer. The
-line at the top has the pass rate of each candidate with its 95 % interval in percent; 'last runs'
-has the last eight verdicts on the candidate in the selected column, the oldest first, of files with
-up to 3,000 cases. Below the table, or at its right in a wide terminal, is the case under the
-cursor: the last message of the user, the answer of the candidate in the selected column, the
-verdicts on it with their feedback, then those on the other candidates. {panel.next} moves the focus
-between both.
+line at the top has the pass rate of each candidate in percent, where there is room for all of them
+with its 95 % interval; 'last runs' has the last eight verdicts on the candidate in the selected
+column, the oldest first, of files with up to 3,000 cases. Below the table, or at its right in a
+wide terminal, is the case under the cursor: the last message of the user, the answer of the
+candidate in the selected column, the verdicts on it with their feedback, then those on the other
+candidates. {panel.next} moves the focus between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.
 
