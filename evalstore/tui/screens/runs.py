@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -95,9 +95,10 @@ the cursor did.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
 run under the cursor with the previous run, and the workspace with the newest run."""
+    PANELS: ClassVar[Mapping[str, str]] = {"details": "Details"}
     DEFAULT_CSS = """
     RunsPage {
-        & > #details { height: 35%; min-height: 9; border-top: solid $panel; }
+        & > #details { height: 35%; min-height: 9; }
         & > #dashboard { height: 4; }
         &.-short > #dashboard { height: 1; }
         &.-tiny > #dashboard { display: none; }

@@ -68,6 +68,8 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("up,k", "scroll_up", "Up", show=False, id="text.up"),
         Binding("pagedown,ctrl+f,space", "page_down", "Page down", show=False, id="text.page_down"),
         Binding("pageup,ctrl+b", "page_up", "Page up", show=False, id="text.page_up"),
+        Binding("ctrl+d", "half(1)", "Half a page down", show=False, id="text.half_down"),
+        Binding("ctrl+u", "half(-1)", "Half a page up", show=False, id="text.half_up"),
         Binding("home,g", "scroll_home", "Start", show=False, id="text.start"),
         Binding("end,G", "scroll_end", "End", show=False, id="text.end"),
     ]
@@ -151,6 +153,11 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the text again: the scrollbar takes room from it."""
         self._wrap_again()
+
+    def action_half(self, by: int) -> None:
+        """Scroll by half of what can be seen."""
+        step = by * max(1, self.scrollable_content_region.height // 2)
+        self.scroll_relative(y=step, animate=False, immediate=True)
 
     def on_resize(self, _event: events.Resize) -> None:
         """Fit the text to the room that it has now."""

@@ -38,6 +38,7 @@ from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.values import Reply, Request, Usage
 from tests import endpoint
 from tests.builders import tree
+from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, settled, until
 from tests.tui.screens.test_actions import notified
@@ -672,6 +673,20 @@ def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
         assert not pilot.app.is_running
 
     drive(scenario)
+
+
+def test_a_long_reason_of_a_plan_stays_beside_its_number(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "How is", "What is the weather like in the city of")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        lines = [line.strip("│") for line in screen(pilot).splitlines()]
+        first = next(number for number, line in enumerate(lines) if "test changed" in line)
+        start = lines[first].index("test changed")
+        assert lines[first + 1][:start].isspace()
+        assert not lines[first + 1][start].isspace()
+
+    drive(scenario, size=(50, 30))
 
 
 def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None:

@@ -117,3 +117,20 @@ def test_what_was_revealed_stays_on_the_screen_until_something_is_scrolled() -> 
             assert view.scroll_offset.y == 1
 
     asyncio.run(scenario())
+
+
+def test_half_a_page_is_scrolled() -> None:
+    async def scenario() -> list[float]:
+        app = Reader()
+        async with app.run_test(size=(30, 4)) as pilot:
+            view = app.query_one(TextView)
+            view.show([*text_lines("line\n" * 20)])
+            view.focus()
+            await pilot.pause()
+            places = []
+            for key in ("ctrl+d", "ctrl+d", "ctrl+u"):
+                await pilot.press(key)
+                places.append(view.scroll_y)
+            return places
+
+    assert asyncio.run(scenario()) == [2, 4, 2]
