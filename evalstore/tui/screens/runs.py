@@ -241,12 +241,13 @@ run under the cursor with the previous run, and the workspace with the newest ru
         yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
-        yield from text_lines(f"{run_counts_text(run)}, {money(run.cost)}{failed}, {seconds:.1f} s")
+        yield from text_lines(f"{run_counts_text(run)}{failed}")
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
             yield from text_lines(f"{why}: {hint}", "pending")
-        yield from text_lines(", ".join(run.models), "faint")
+        cost = f"{money(run.cost)}, {seconds:.1f} s"
+        yield from text_lines(f"{', '.join(run.models)}: {cost}", "faint")
         if run.is_partial:
             yield from text_lines(f"partial run: {run.selection}", "pending")
         yield BLANK
