@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from textual import work
 from textual.command import (
     CommandInput,
     CommandList,
@@ -21,6 +22,7 @@ from textual.command import (
     Provider,
 )
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.theme import BUILTIN_THEMES
 
 from evalstore.display import clip, safe
@@ -288,6 +290,16 @@ class Palette(CommandPalette):
     def search_again(self) -> None:
         """Search what is typed; called when there are more commands to be found."""
         self._gather_commands(self.query_one(CommandInput).value.strip())
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        """Search; a palette that is being closed has no list any more, which is no error."""
+        gather = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
+        try:
+            await gather(self, search_value)
+        except NoMatches:
+            if self.query(CommandList):
+                raise
 
     def _refresh_command_list(
         self, command_list: CommandList, commands: list[ListedCommand], clear_current: bool

@@ -209,9 +209,10 @@ def test_commands_of_keys_are_found_while_files_are_read(workspace: Path) -> Non
         with source.reading_in_the_end():
             await pilot.press("ctrl+p")
             await until(pilot, source.asked.is_set)
+            await until(pilot, lambda: bool(pilot.app.screen.query(OptionList)))
+            shown = pilot.app.screen.query_one(OptionList)
             for letter in "reload":
                 await pilot.press(letter)
-            shown = pilot.app.screen.query_one(OptionList)
             await until(
                 pilot, lambda: "Reload" in str([option.prompt for option in shown.options[:1]])
             )
@@ -234,6 +235,20 @@ def test_what_is_typed_before_the_palette_is_ready_is_searched(workspace: Path) 
         assert "Reload" in str(shown.get_option_at_index(0).prompt)
 
     drive(scenario)
+
+
+def test_a_palette_that_is_closed_while_it_searches_ends_nothing(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "ctrl+p")
+        palette = pilot.app.screen
+        assert isinstance(palette, Palette)
+        palette.search_again()
+        await palette.query(OptionList).remove()
+        palette.search_again()
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, CasesPage)
+
+    drive(scenario, revision="@")
 
 
 def test_cases_models_and_tags_are_found(workspace: Path) -> None:
