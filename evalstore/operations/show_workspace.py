@@ -57,13 +57,16 @@ def show_workspace_file(location: Location, path: str) -> ShownItem:
         name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
         content = project.store.load_whole(hashing.describe_case_file(file))
-        related = {"file": name, **cases_related(project.versions.load, file.cases)}
         selection = SelectionOptions(paths=(f"{project.workspace.root / name}",))
         results = [
             result_to_json(as_result(result))
             for result in compute_results(make_plan(project, selection), project.settings.verdict)
         ]
-        related["results"] = results
+        related = {
+            "file": name,
+            **cases_related(project.versions.load, file.cases),
+            "results": results,
+        }
         item = ShownItem("cases", project.reading.nodes[name], content, related)
         item.prompts = name_prompts(location, several_prompts(results))
         item.references = reference_names(project, references_of(related["evaluations"].values()))

@@ -293,7 +293,7 @@ class Palette(CommandPalette):
 
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:
-        """Search; a palette that is being closed has no list any more, which is no error."""
+        """Search; a palette that is being closed has lost its list, and stops."""
         gather = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
         try:
             await gather(self, search_value)
