@@ -125,6 +125,19 @@ def _will_search(shown: Screen[Any]) -> bool:
     return False
 
 
+class _NoCache:
+    """Forgets everything: a strip makes seven caches, and nearly all strips are drawn once."""
+
+    def get(self, _key: object) -> None:
+        return None
+
+    def __setitem__(self, _key: object, _value: object) -> None:
+        pass
+
+
+_NO_CACHE = _NoCache()
+
+
 async def _soon(_least: float = 0, _most: float = 1) -> None:
     """Let others go on: what a key sets off is waited for by `settled`, once."""
     for _ in range(4):
@@ -176,6 +189,7 @@ def drive(
             mock.patch("textual.app.wait_for_idle", _soon),
             mock.patch.object(Stylesheet, "_parse_rules", _parse_once),
             mock.patch.object(Compositor, "render_update", _leave_unpainted),
+            mock.patch("textual.strip.FIFOCache", lambda _size: _NO_CACHE),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
