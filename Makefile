@@ -51,6 +51,7 @@ docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictur
 	mv docs/cli.md.new docs/cli.md
 	$(BIN)/python tools/browser_docs.py
 	$(BIN)/python -m tools.check_docs
+	$(BIN)/python -m tools.mcp_docs
 	$(BIN)/python -m tools.contents
 	$(BIN)/evalstore schema -o docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
