@@ -121,7 +121,7 @@ def test_setting_names_are_those_of_the_settings() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [*sorted(PROJECT.glob("docs/**/*.md")), PROJECT / "README.md"],
+    [*sorted(PROJECT.glob("docs/**/*.md")), *sorted(PROJECT.glob("*.md"))],
     ids=lambda path: path.relative_to(PROJECT).as_posix(),
 )
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
