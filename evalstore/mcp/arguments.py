@@ -53,7 +53,7 @@ class PageArguments(TextArguments):
     limit: int = Field(20, ge=1, le=MOST_ITEMS, description="Items of a page, at most")
 
 
-class Selection(PageArguments):
+class Selection(TextArguments):
     """The arguments that choose cases, named as the options of `evalstore run`."""
 
     paths: Paths = []
@@ -82,6 +82,10 @@ class Selection(PageArguments):
             retry_errors=self.retry_errors,
             limit=self.max_cases,
         )
+
+
+class StatusArguments(Selection, PageArguments):
+    """The arguments of `status`."""
 
 
 class RunArguments(Selection):

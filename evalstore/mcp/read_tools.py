@@ -5,7 +5,7 @@ They call no model, run no code of the workspace, and have no argument that allo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,9 @@ from evalstore.mcp.arguments import (
     PageArguments,
     ResultsArguments,
     SearchArguments,
-    Selection,
     ShowArguments,
     StatsArguments,
+    StatusArguments,
 )
 from evalstore.mcp.result_text import PAGE, REST, Page, fit, page_of, with_page
 from evalstore.operations.json_output import to_json
@@ -36,13 +36,15 @@ Document = dict[str, Json]
 _CHANGES = ("broke", "fixed", "changed", "new", "gone")
 
 
-def status(location: Location, arguments: Selection) -> Document:
+def status(location: Location, arguments: StatusArguments) -> Document:
     """Return what a run would do and its price, with a page of its calls."""
     from evalstore.operations.status import status as operation
 
     report = operation(location, arguments.options, whole=True)
+    document = to_json(report)
+    document["items"] = [_with_prompt(item, report.prompts) for item in document["items"]]
     return {
-        **_page(to_json(report), "items", arguments),
+        **_page(document, "items", arguments),
         "price": likely_price(report.cost, report.guess),
         "refused": report.refused,
     }
@@ -74,6 +76,7 @@ def list_failed_calls(location: Location, arguments: PageArguments) -> Document:
 
 def list_results(location: Location, arguments: ResultsArguments) -> Document:
     """Return a page of the results of a run with their feedback."""
+    from evalstore.operations.prompt_names import name_prompts
     from evalstore.planning.open_project import open_store
     from evalstore.store.results import join_feedback
     from evalstore.store.revisions import resolve_run
@@ -87,8 +90,13 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
                 chosen.append(result)
             total += 1
         feedback = store.find_feedback(id for result in chosen for id in result.evaluations)
+    names = name_prompts(location, {result.prompt for result in chosen if result.prompt})
     items = [
-        {**_describe(result), "feedback": join_feedback(result.evaluations, feedback)}
+        {
+            **_describe(result),
+            "promptName": names.get(result.prompt),
+            "feedback": join_feedback(result.evaluations, feedback),
+        }
         for result in chosen
     ]
     page = page_of(items, start, total, arguments.max_text)
@@ -176,7 +184,9 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
     pairs = {name: document.pop(name) for name in _CHANGES}
     document["counts"] = {name: len(listed) for name, listed in pairs.items()}
     document["changes"] = [
-        {"change": name, **pair} for name in arguments.changes for pair in pairs[name]
+        {"change": name, **_with_prompt(pair, compared.prompts)}
+        for name in arguments.changes
+        for pair in pairs[name]
     ]
     return _page(document, "changes", arguments)
 
@@ -195,6 +205,11 @@ def search(location: Location, arguments: SearchArguments) -> Document:
 
     kinds = () if arguments.within is None else (arguments.within,)
     return _page({"hits": to_json(grep(location, arguments.pattern, kinds))}, "hits", arguments)
+
+
+def _with_prompt(item: Document, prompts: Mapping[str, Mapping[str | None, str]]) -> Document:
+    """Return an item with the name of its system prompt; `prompts` has files with several."""
+    return {**item, "promptName": prompts.get(item["file"], {}).get(item["prompt"])}
 
 
 def _page(document: Document, name: str, arguments: PageArguments) -> Document:

@@ -16,9 +16,9 @@ from evalstore.mcp.arguments import (
     ResultsArguments,
     RunArguments,
     SearchArguments,
-    Selection,
     ShowArguments,
     StatsArguments,
+    StatusArguments,
 )
 from evalstore.planning.options import Location
 from evalstore.values import Json
@@ -70,7 +70,7 @@ READ_TOOLS = (
         "What changed since the newest run, what a run would ask and judge, why, and the "
         "estimated price in USD. Calls no model. 'untrusted' lists code that waits for the user's "
         "trust, 'refused' the keys that a run would not send.",
-        Selection,
+        StatusArguments,
         read_tools.status,
     ),
     ReadTool(
@@ -149,8 +149,8 @@ RUN = Tool(
     "Ask and judge what is new",
     "Ask what has no answer, judge what has no verdict, and record the run. Costs money: it stops "
     "before the budget of the server, or 'max_cost', is exceeded, and refuses models whose price "
-    "is not known. Look at 'status' with the same selection first. Code and keys that the user has "
-    "not allowed are not used.",
+    "is not known. Look at 'status' with the same selection first, and at 'diff' from @~1 to @ "
+    "afterwards. Code and keys that the user has not allowed are not used.",
     RunArguments,
 )
 

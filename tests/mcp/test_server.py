@@ -81,6 +81,20 @@ def test_a_run_stops_at_the_budget_and_the_next_one_is_refused(location: Locatio
         assert report["budget"] == {"limit": 0.03, "spent": 0.0, "remaining": 0.03}
 
 
+def test_system_prompts_are_named_where_a_file_has_several(location: Location) -> None:
+    weather = WEATHER_WORKSPACE["tests/weather.md"].replace("tags:", "systemPrompts: [a, b]\ntags:")
+    prompts = {"prompts/a.md": "Be brief.\n", "prompts/b.md": "Be kind.\n"}
+    tree(location.directory, {**prompts, "tests/weather.md": weather, "models/one.yaml": FREE})
+    with connected(make_server(location, RunBudget(1))) as agent:
+        planned = agent.call("status", paths=["tests/weather.md::city=Oslo"]).data["items"]
+        agent.call("run")
+        results = agent.call("list_results").data["results"]
+        explained = agent.call("explain_case", case=results[1]["case"], prompt="b").data
+    assert [item["promptName"] for item in planned] == ["a", "b"] * 2
+    assert [result["promptName"] for result in results] == ["a", "b"]
+    assert explained["promptName"] == "b"
+
+
 def test_a_spent_budget_allows_no_run(location: Location) -> None:
     budget = RunBudget(0.05)
     budget.spent = 0.06
@@ -212,10 +226,11 @@ def test_warnings_about_the_store_are_in_the_result(
     ("options", "error"),
     [
         (["--allow-run"], "error: '--allow-run' needs a limit on the cost\nhint: add '--max-cost"),
+        (["--allow-outside"], "error: 'mcp' cannot be combined with '--allow-outside'\nhint: an"),
         (["--max-cost", "1"], "error: '--max-cost' without '--allow-run' has no effect\nhint: add"),
     ],
 )
-def test_runs_need_both_a_permission_and_a_limit(
+def test_options_that_would_allow_too_much_are_refused(
     workspace: Path, evalstore: Evalstore, options: list[str], error: str
 ) -> None:
     ran = evalstore("mcp", *options)

@@ -50,6 +50,12 @@ def mcp(
             "'--max-cost' without '--allow-run' has no effect", hint="add '--allow-run'"
         )
     location = here()
+    if location.allow_outside:
+        raise EvalstoreError(
+            "'mcp' cannot be combined with '--allow-outside'",
+            hint="an agent may edit the workspace; allow what is there now with another command, "
+            "such as 'evalstore --allow-outside check'",
+        )
     find_root(location.directory)
     if find_spec("mcp") is None:
         raise EvalstoreError(
