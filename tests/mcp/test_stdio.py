@@ -114,9 +114,16 @@ def test_pages_hold_every_result_once(agent: ConnectedClient) -> None:
     cases: list[str] = []
     while offset is not None:
         page = agent.call("list_results", verdicts=["pass", "fail"], limit=1, offset=offset).data
-        cases += [result["case"] for result in page["results"]]
+        [result] = page["results"]
+        cases.append(result["case"])
         offset = page["page"]["next"]
     assert cases == ["tests/weather.md::city=Oslo", "tests/weather.md::city=Rome"]
+
+
+def test_a_page_has_at_most_as_many_items_as_asked_for(agent: ConnectedClient) -> None:
+    page = agent.call("search", pattern="how", limit=1).data
+    assert len(page["hits"]) == 1
+    assert page["page"] == {"offset": 0, "total": 2, "next": 1}
 
 
 def test_text_of_a_model_cannot_end_the_data_or_hide(agent: ConnectedClient) -> None:
