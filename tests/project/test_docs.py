@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Setting
 from evalstore.workspace.settings_reader import read_settings
 from tests.project.page_sessions import BLOCK
 from tests.project.test_wording import texts_of
+from tools import browser_docs, check_docs, cli_docs
 from tools.browser_docs import IN_ORDER_OF_USE, screens_in_order
 from tools.contents import DOCS, LONG, anchors, headings, pages, with_contents
 
@@ -31,26 +30,13 @@ WORDS = (
 
 
 def test_the_page_of_commands_is_what_their_help_says() -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "tools.cli_docs"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=PROJECT,
-    ).stdout
     page = (PROJECT / "docs/cli.md").read_text(encoding="utf-8")
-    assert page == made, "run 'make docs'"
+    assert page == cli_docs.pages(), "run 'make docs'"
 
 
 def test_the_tables_of_the_browser_are_its_keys() -> None:
-    made = subprocess.run(
-        [sys.executable, PROJECT / "tools/browser_docs.py", "--print"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
     page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
-    assert page == made, "run 'make docs'"
+    assert page == browser_docs.made(page), "run 'make docs'"
 
 
 def test_the_screens_of_the_browsers_page_stand_in_the_order_of_use() -> None:
@@ -64,15 +50,8 @@ def test_the_screens_of_the_browsers_page_stand_in_the_order_of_use() -> None:
 
 @pytest.mark.parametrize("name", ["checks.md", "formats/checks.md"])
 def test_the_pages_of_checks_are_their_descriptions(name: str) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "tools.check_docs", "--print", name],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=PROJECT,
-    ).stdout
     page = (PROJECT / "docs" / name).read_text(encoding="utf-8")
-    assert page == made, "run 'make docs'"
+    assert page == check_docs.PAGES[name](), "run 'make docs'"
 
 
 def test_the_published_schemas_are_those_of_the_program() -> None:
