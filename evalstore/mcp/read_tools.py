@@ -6,6 +6,7 @@ They call no model, run no code of the workspace, and have no argument that allo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -41,13 +42,16 @@ def status(location: Location, arguments: StatusArguments) -> Document:
     from evalstore.operations.status import status as operation
 
     report = operation(location, arguments.options, whole=True)
-    document = to_json(report)
-    document["items"] = [_with_prompt(item, report.prompts) for item in document["items"]]
-    return {
-        **_page(document, "items", arguments),
+    start = arguments.offset
+    listed = islice(report.items, start, start + arguments.limit)
+    items = (_with_prompt(to_json(item), report.prompts) for item in listed)
+    page = page_of(items, start, len(report.items), arguments.max_text)
+    document = {
+        **to_json(replace(report, items=[])),
         "price": likely_price(report.cost, report.guess),
         "refused": report.refused,
     }
+    return _with_page(document, "items", page, arguments)
 
 
 def check(location: Location, arguments: CheckArguments) -> Document:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import anyio
@@ -13,7 +15,7 @@ from mcp import Client
 from evalstore import Workspace
 from evalstore.mcp import read_tools
 from evalstore.mcp.run_budget import RunBudget
-from evalstore.mcp.server import make_server
+from evalstore.mcp.server import _end_on_signals, make_server
 from evalstore.mcp.tool_table import READ_TOOLS, RUN
 from evalstore.planning.options import Location
 from tests.builders import tree
@@ -203,6 +205,32 @@ def test_only_one_run_is_made_at_a_time(location: Location) -> None:
     budget.close()
     with connected(make_server(location, budget)) as agent:
         assert refused(agent, "run") == ("a run is not finished yet", "wait for its result")
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
+)
+@pytest.mark.parametrize("budget", [None, RunBudget(1)], ids=["read-only", "may run"])
+def test_a_signal_ends_the_server_after_its_run(
+    number: signal.Signals,
+    exit_code: int,
+    budget: RunBudget | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    budget = budget and RunBudget(budget.limit)
+    codes: Queue[int] = Queue()
+    monkeypatch.setattr("os._exit", codes.put)
+
+    async def send() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_end_on_signals, budget)
+            await anyio.wait_all_tasks_blocked()
+            signal.raise_signal(number)
+            assert await anyio.to_thread.run_sync(codes.get) == exit_code
+            tasks.cancel_scope.cancel()
+
+    anyio.run(send)
+    assert budget is None or budget.is_closing.is_set()
 
 
 def test_warnings_about_the_store_are_in_the_result(
