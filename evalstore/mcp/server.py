@@ -142,7 +142,8 @@ async def _end_on_signals(budget: RunBudget | None) -> None:
         async for number in received:
             if budget is None or budget.is_closing.is_set():
                 os._exit(128 + number)
-            _Closing(budget, 128 + number).start()
+            else:
+                _Closing(budget, 128 + number).start()
 
 
 class _Closing(threading.Thread):
