@@ -13,6 +13,8 @@ from evalstore.planning.options import SelectionOptions
 
 MOST_ITEMS = 100
 MOST_CHARACTERS = 20_000
+_MOST = 1_000_000_000
+"""More than anything a store has, and within the integers of SQLite."""
 _CHARACTERS = 2_000
 
 Paths = Annotated[
@@ -49,7 +51,7 @@ class TextArguments(Arguments):
 class PageArguments(TextArguments):
     """The arguments of a tool that returns a list."""
 
-    offset: int = Field(0, ge=0, description="Items to skip: 'next' of the page before")
+    offset: int = Field(0, ge=0, le=_MOST, description="Items to skip: 'next' of the page before")
     limit: int = Field(20, ge=1, le=MOST_ITEMS, description="Items of a page, at most")
 
 
@@ -66,7 +68,7 @@ class Selection(TextArguments):
     changed: bool = Field(False, description="Only cases that have changed since the newest run")
     last_failed: bool = Field(False, description="Only results that did not pass when last run")
     retry_errors: bool = Field(False, description="Only failed calls and undecided judgements")
-    max_cases: int | None = Field(None, ge=1, description="The first cases only")
+    max_cases: int | None = Field(None, ge=1, le=_MOST, description="The first cases only")
 
     @property
     def options(self) -> SelectionOptions:
@@ -129,7 +131,7 @@ class ExplainArguments(TextArguments):
     )
     model: Model = None
     prompt: str | None = Field(None, description="The name of a system prompt, of several")
-    text_offset: int = Field(0, ge=0, description="Where to begin in texts that were cut")
+    text_offset: int = Field(0, ge=0, le=_MOST, description="Where to begin in texts that were cut")
 
 
 class ShowArguments(TextArguments):
@@ -140,7 +142,7 @@ class ShowArguments(TextArguments):
         "failed call; @ and @~1 for runs, REV:FILE for the cases of a file in a run, or @work",
         max_length=4_000,
     )
-    text_offset: int = Field(0, ge=0, description="Where to begin in texts that were cut")
+    text_offset: int = Field(0, ge=0, le=_MOST, description="Where to begin in texts that were cut")
 
 
 Change = Literal["broke", "fixed", "changed", "new", "gone"]

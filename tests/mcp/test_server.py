@@ -16,7 +16,7 @@ from evalstore import Workspace
 from evalstore.mcp import read_tools
 from evalstore.mcp.run_budget import RunBudget
 from evalstore.mcp.server import _end_on_signals, make_server
-from evalstore.mcp.tool_table import READ_TOOLS, RUN
+from evalstore.mcp.tool_table import READ_TOOLS, RUN, input_schema
 from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import ONE, WEATHER_WORKSPACE, Evalstore
@@ -66,6 +66,14 @@ def test_every_tool_and_argument_is_described_and_no_other_argument_is_taken() -
         assert schema["additionalProperties"] is False
         described = [name for name, each in schema["properties"].items() if each.get("description")]
         assert described == list(schema["properties"]), tool.name
+
+
+def test_every_whole_number_has_bounds() -> None:
+    for tool in (*READ_TOOLS, RUN):
+        for name, schema in input_schema(tool)["properties"].items():
+            for kind in schema.get("anyOf", [schema]):
+                if kind["type"] == "integer":
+                    assert {"minimum", "maximum"} <= kind.keys(), (tool.name, name)
 
 
 def test_no_argument_allows_anything() -> None:
@@ -255,6 +263,10 @@ def test_warnings_about_the_store_are_in_the_result(
     [
         (["--allow-run"], "error: '--allow-run' needs a limit on the cost\nhint: add '--max-cost"),
         (["--allow-outside"], "error: 'mcp' cannot be combined with '--allow-outside'\nhint: an"),
+        (
+            ["--allow-run", "--max-cost", "inf"],
+            "error: '--max-cost' must be finite\nhint: name",
+        ),
         (["--max-cost", "1"], "error: '--max-cost' without '--allow-run' has no effect\nhint: add"),
     ],
 )

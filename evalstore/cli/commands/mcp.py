@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from math import isfinite
 from typing import Annotated
 
 import typer
@@ -49,6 +50,8 @@ def mcp(
         raise EvalstoreError(
             "'--max-cost' without '--allow-run' has no effect", hint="add '--allow-run'"
         )
+    if max_cost is not None and not isfinite(max_cost):
+        raise EvalstoreError("'--max-cost' must be finite", hint="name an amount in USD")
     location = here()
     if location.allow_outside:
         raise EvalstoreError(
