@@ -12,7 +12,6 @@ import typer
 from evalstore.cli import help, output
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
-from evalstore.workspace.settings import find_root
 
 
 @app.command()
@@ -42,6 +41,8 @@ def mcp(
     docs/mcp.md shows. An agent reads what a run would do and cost, failures, diffs and
     explanations. It cannot edit files, run code or grant trust.
     """
+    from evalstore.workspace.settings import find_root
+
     if allow_run and max_cost is None:
         raise EvalstoreError(
             "'--allow-run' needs a limit on the cost", hint="add '--max-cost 1.00' (USD)"
