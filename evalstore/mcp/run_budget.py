@@ -79,8 +79,10 @@ class RunBudget:
         self, location: Location, arguments: RunArguments, report: Callable[[Progress], object]
     ) -> dict[str, Json]:
         from evalstore.operations.run import run
+        from evalstore.planning.open_project import open_workspace
 
-        most = self.remaining if arguments.max_cost is None else arguments.max_cost
+        setting = open_workspace(location).settings.max_cost
+        limits = [limit for limit in (arguments.max_cost, setting) if limit is not None]
         if self.limit and not self.remaining:
             raise BudgetSpentError(
                 f"the budget of {money(self.limit)} is spent",
@@ -89,7 +91,7 @@ class RunBudget:
         listener = CallbackListener(report)
         options = RunOptions(
             judge_only=arguments.judge_only,
-            max_cost=min(most, self.remaining),
+            max_cost=min([self.remaining, *limits]),
             message=arguments.message,
             yes=True,  # within the budget
         )

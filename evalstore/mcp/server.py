@@ -248,18 +248,18 @@ async def _run(
         finally:
             is_cancelled.set()
 
-    def run() -> dict[str, Json] | EvalstoreError:
+    def run() -> dict[str, Json] | Exception:
         try:
             call = partial(budget.run, arguments=arguments, report=report)
             return _with_warnings(location, call)
-        except EvalstoreError as error:  # a group of tasks would wrap it
+        except Exception as error:  # noqa: BLE001 - raised below; a group of tasks would wrap it
             return error
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for_cancellation)
         outcome = await anyio.to_thread.run_sync(run)
         tasks.cancel_scope.cancel()
-    if isinstance(outcome, EvalstoreError):
+    if isinstance(outcome, Exception):
         raise outcome
     return outcome
 

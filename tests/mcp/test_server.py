@@ -19,7 +19,7 @@ from evalstore.mcp.server import _end_on_signals, make_server
 from evalstore.mcp.tool_table import READ_TOOLS, RUN, input_schema
 from evalstore.planning.options import Location
 from tests.builders import tree
-from tests.cli.conftest import ONE, WEATHER_WORKSPACE, Evalstore
+from tests.cli.conftest import ONE, SETTINGS, WEATHER_WORKSPACE, Evalstore
 from tests.cli.test_run_checks import with_checks
 from tests.mcp.connected_client import ConnectedClient, connected
 
@@ -120,6 +120,11 @@ def test_a_run_may_not_exceed_the_budget_by_asking_for_more(location: Location) 
     assert report["status"] == "over budget"
 
 
+def test_the_limit_of_the_settings_holds_too(location: Location) -> None:
+    tree(location.directory, {"evalstore.yaml": SETTINGS + "maxCost: 0.03\n"})
+    assert call(location, "run", 1_000)["status"] == "over budget"
+
+
 def test_a_model_without_a_price_is_not_run(location: Location) -> None:
     tree(
         location.directory,
@@ -165,8 +170,10 @@ def test_a_bug_in_one_call_does_not_end_the_server(
         raise ZeroDivisionError("secret")
 
     monkeypatch.setattr("evalstore.operations.log.log", fail)
-    with connected(make_server(location)) as agent:
+    monkeypatch.setattr("evalstore.operations.run.run", fail)
+    with connected(make_server(location, RunBudget(1))) as agent:
         error, hint = refused(agent, "list_runs")
+        assert refused(agent, "run")[0] == error.replace("list_runs", "run")
         assert agent.call("check").data["problems"] == []
     assert error == "'list_runs' failed with ZeroDivisionError: this is a bug in evalstore"
     assert hint == "the traceback is in the log of the server"
