@@ -11,8 +11,10 @@ import os.path
 import re
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
+from evalstore.files.atomic_write import write_whole
 from tools.contents import headings
 
 PROJECT = Path(__file__).parent.parent
@@ -54,11 +56,14 @@ def write(folder: Path) -> None:
     """Write the pages below `folder/source`, and the settings of mkdocs to `folder/mkdocs.yml`."""
     source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(PROJECT / "docs", source / "docs")
-    for name in PAGES:
-        shutil.copy(PROJECT / name, source / name)
-    for page in source.rglob("*.md"):
-        page.write_text(_site_links(page, source), encoding="utf-8")
+    names = {*PAGES, *(_name(path) for path in PROJECT.glob("docs/**/*") if path.is_file())}
+    for name in sorted(names):
+        target = source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = (PROJECT / name).read_bytes()
+        if name.endswith(".md"):
+            content = _site_links(name, content, names)
+        write_whole(target, content, durable=False)
     settings = {
         "INHERIT": os.path.relpath(PROJECT / "mkdocs.yml", folder),
         "docs_dir": "source",
@@ -69,22 +74,25 @@ def write(folder: Path) -> None:
         ],
     }
     # JSON is YAML.
-    (folder / "mkdocs.yml").write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    write_whole(folder / "mkdocs.yml", json.dumps(settings, indent=1).encode())
 
 
-def _site_links(page: Path, source: Path) -> str:
-    """Return the text of a page; a link to a file that is not in the site is its words alone."""
+def _name(path: Path) -> str:
+    return path.relative_to(PROJECT).as_posix()
+
+
+def _site_links(page: str, content: bytes, names: Collection[str]) -> bytes:
+    """Return a page; a link to a file that is not among the names is its words alone."""
 
     def replace(match: re.Match[str]) -> str:
         words, target = match.groups()
-        linked = page.parent / target
-        is_there = "://" in target or (linked.is_file() and linked.is_relative_to(source))
-        return match[0] if is_there else words
+        linked = os.path.normpath(Path(page).parent / target)
+        return match[0] if "://" in target or linked in names else words
 
-    parts = _FENCED.split(page.read_text(encoding="utf-8"))
+    parts = _FENCED.split(content.decode())
     return "".join(
         part if number % 2 else _SITE_LINK.sub(replace, part) for number, part in enumerate(parts)
-    )
+    ).encode()
 
 
 if __name__ == "__main__":
