@@ -35,6 +35,7 @@ from pydantic import ValidationError
 from evalstore import __version__
 from evalstore.api.calls import system_errors
 from evalstore.api.progress import Progress
+from evalstore.display import money
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.mcp.arguments import Arguments
@@ -65,7 +66,7 @@ class _StoppedError(EvalstoreError):
 
 def make_server(location: Location, budget: RunBudget | None = None) -> Server[dict[str, Any]]:
     """Return a server for a workspace; without a budget it offers no tool that runs."""
-    rule = READ_ONLY if budget is None else MAY_RUN.format(limit=budget.limit)
+    rule = READ_ONLY if budget is None else MAY_RUN.format(limit=money(budget.limit))
     tools: tuple[Tool, ...] = READ_TOOLS if budget is None else (*READ_TOOLS, RUN)
     offered = ListToolsResult(tools=[_offer(tool) for tool in tools])
 

@@ -42,7 +42,7 @@ READ_ONLY = """\
 This server is read-only: to run what 'status' lists, ask the user to type 'evalstore run', or to \
 start the server with '--allow-run --max-cost USD'."""
 MAY_RUN = """\
-'run' spends money within the budget that the user set for this server, ${limit:.2f}. Show the \
+'run' spends money within the budget that the user set for this server, {limit}. Show the \
 user the price that 'status' gives before a run."""
 
 
