@@ -28,7 +28,7 @@ _LONGEST_NAME = 80
 
 GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
-    "Everyday": ("status", "run", "judge", "label", "view"),
+    "Everyday": ("status", "run", "judge", "label", "view", "mcp"),
     "History": ("log", "show", "diff", "stats", "grep", "ls"),
     "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion", "version"),

@@ -25,6 +25,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore label tests/late.md --remove",
     ),
     "view": ("evalstore view", "evalstore view @~1"),
+    "mcp": ("evalstore mcp", "evalstore mcp --allow-run --max-cost 1.00"),
     "log": ("evalstore log -n 5 --oneline", "evalstore log tests/late.md"),
     "show": (
         "evalstore show 7f3c",
