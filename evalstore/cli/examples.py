@@ -35,6 +35,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore diff --model openai/gpt-4o --vs openai/gpt-4o-mini",
     ),
     "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
+    "report": ("evalstore report -o report.html", "evalstore report @ --compare @~5"),
     "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
     "ls": ("evalstore ls cases tests/late.md", "evalstore ls models --wide"),
     "fsck": ("evalstore fsck", "evalstore fsck --store copy.db"),

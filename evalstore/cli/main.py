@@ -99,6 +99,7 @@ def commands() -> Callable[..., Any]:
         history,
         import_,
         label,
+        report,
         run,
         stats,
         trust,

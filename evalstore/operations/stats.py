@@ -128,11 +128,11 @@ def read_stats(
 ) -> list[Stats]:
     """Return the statistics for several groupings; the results are read once."""
     _check_groupings(groupings)
-    with _open(location, revision) as project:
+    with open_results(location, revision) as project:
         chosen = _find_query(project, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"
         convert = _converter(project, code)
-        run, batches = _find_results(project, revision)
+        run, batches = find_results(project, revision)
         keep = Filter(project, run, chosen)
         total = GroupTotals()
         sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
@@ -179,7 +179,7 @@ def read_stats(
 
 
 @contextmanager
-def _open(location: Location, revision: str) -> Iterator[Project]:
+def open_results(location: Location, revision: str) -> Iterator[Project]:
     """Open the project; test files are read, and must be valid, only for the workspace."""
     if revision != WORK:
         with open_catalogue(location) as project:
@@ -192,7 +192,7 @@ def _open(location: Location, revision: str) -> Iterator[Project]:
         yield project
 
 
-def _find_results(
+def find_results(
     project: Project, revision: str
 ) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
     """Return the run that a revision names, and its results in batches."""

@@ -45,8 +45,8 @@ class TurnView:
     """The name of the speaker; empty if there is none."""
     answer: int | None = None
     """The number of the candidate's answer, from 1; 0 if it is missing; None for a test's turn."""
-    images: tuple[str, ...] = ()
-    """The ids of the images in the message, in their order."""
+    images: tuple[FileRef, ...] = ()
+    """The images in the message, in their order."""
 
 
 class CheckText(NamedTuple):
@@ -173,16 +173,16 @@ def read_answer(
         id=id,
         file=cells[0].file if cells else "",
         row=cells[0].row if cells else "",
-        said=tuple(_said(contents, asked.test, asked.prompt, session.turns)),
+        said=tuple(turns_of(contents, asked.test, asked.prompt, session.turns)),
         answer=answer_text(session.answer),
         opinions=judgements,
-        told=_told(contents, _in_order(judged.current, judgements)),
+        told=criteria_of(contents, _in_order(judged.current, judgements)),
         together=_together(store, together),
         failures=()
         if any(not judgement.why_not for judgement in judgements)
         else _failures(store, (), {id, *map(hashing.subject_of, judged.subjects)}),
-        offered=_offered(contents, asked.test, model),
-        facts=_facts(session, is_free=model.get("provider") == SCRIPTED),
+        offered=request_lines(contents, asked.test, model),
+        facts=session_facts(session, is_free=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
@@ -227,13 +227,13 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
             id=None,
             file=result.file,
             row=result.row,
-            said=tuple(_said(contents, result.test, result.prompt, ())),
+            said=tuple(turns_of(contents, result.test, result.prompt, ())),
             answer="",
             opinions=(),
-            told=_told(contents, [result.evaluation] if result.evaluation else []),
+            told=criteria_of(contents, [result.evaluation] if result.evaluation else []),
             together=(),
             failures=_failures(store, questions, ()),
-            offered=_offered(contents, result.test, {}),
+            offered=request_lines(contents, result.test, {}),
             facts=None,
             ids=tuple(
                 (kind, id)
@@ -250,7 +250,7 @@ def _read_workspace(location: Location) -> Fresh:
     return {}
 
 
-def _said(
+def turns_of(
     contents: VersionReader, test: str, prompt: str | None, turns: Sequence[Reply]
 ) -> Iterator[TurnView]:
     """Yield the turns of the conversation, with the candidate's answers in their places."""
@@ -278,9 +278,9 @@ def _is_file(part: Part) -> TypeGuard[FileRef]:
     return isinstance(part, FileRef)
 
 
-def _images(message: Message) -> tuple[str, ...]:
+def _images(message: Message) -> tuple[FileRef, ...]:
     files = filter(_is_file, message.parts)
-    return tuple(part.id for part in files if part.media_type.startswith("image/"))
+    return tuple(part for part in files if part.media_type.startswith("image/"))
 
 
 def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
@@ -289,20 +289,22 @@ def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
         return {id: file.data for id, file in store.load_files(ids).items()}
 
 
-def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
+def criteria_of(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
+    """Return the instructions and checks of the evaluation versions that are available, by id."""
     evaluations = list(dict.fromkeys(ids))
     loaded = contents.load("evaluation", evaluations)
-    return {
-        id: Criteria(
-            text_of(deserialize.restore_parts(loaded[id].get("instructions", ()))),
-            tuple(
-                CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check))
-                for check in loaded[id].get("checks", ())
-            ),
-        )
-        for id in evaluations
-        if id in loaded
-    }
+    return {id: describe_criteria(loaded[id]) for id in evaluations if id in loaded}
+
+
+def describe_criteria(evaluation: Json) -> Criteria:
+    """Return the instructions and checks of the content of an evaluation version."""
+    return Criteria(
+        text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
+        tuple(
+            CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check))
+            for check in evaluation.get("checks", ())
+        ),
+    )
 
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
@@ -345,7 +347,7 @@ def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fre
     return (), fresh
 
 
-def _offered(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
+def request_lines(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
     """Return the tools, schema and options of a request, one line each."""
     content = contents.find("test", test) or {}
     tools = contents.load("tool", content.get("tools", ()))
@@ -360,7 +362,7 @@ def _offered(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]
     return tuple(lines)
 
 
-def _facts(session: Session, *, is_free: bool = False) -> SessionFacts:
+def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:
     """Return the facts of a session; answers of a model that `is_free` cost nothing by default."""
     usages = [turn.usage for turn in session.turns]
 

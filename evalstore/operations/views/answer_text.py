@@ -80,7 +80,8 @@ def conversation(view: AnswerView) -> Iterator[TextBlock]:
     """Yield the messages of the conversation, with the candidate's answers in their places."""
     for turn in view.said:
         if turn.answer is None:
-            yield TextBlock(turn_title(turn, view), turn.text, images=turn.images)
+            images = tuple(image.id for image in turn.images)
+            yield TextBlock(turn_title(turn, view), turn.text, images=images)
         elif turn.answer:
             yield TextBlock(turn_title(turn, view), turn.text, by_candidate=True)
         else:

@@ -1,0 +1,187 @@
+"""The command `report`: writes a run as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO
+
+from evalstore.errors import EvalstoreError, NothingSelectedError, StoreError
+from evalstore.files.atomic_write import temporary_file
+from evalstore.html_report.case_data import CaseData
+from evalstore.html_report.case_history import CaseHistory
+from evalstore.html_report.embedding import data_block
+from evalstore.html_report.page import write_page
+from evalstore.html_report.summary import MOST_RUNS, summarise_results
+from evalstore.operations.diff import Diff, diff
+from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.stats import DIMENSIONS, Stats, find_results, open_results, read_stats
+from evalstore.operations.views.case_answers import AnswerReader
+from evalstore.planning.options import is_partial
+from evalstore.planning.version_reader import VersionReader
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import FileRef, Json
+
+MARK = b"<!doctype html>\n<!-- A report of evalstore."
+"""How a report begins; only a file that begins so is replaced."""
+
+STDOUT = "-"
+_SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
+_LARGEST_IMAGE, _MOST_IMAGES = 2_000_000, 15_000_000
+"""The most bytes of a picture, and of all pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """A report that was written."""
+
+    report: str
+    """The path as it was given; `-` for stdout."""
+    run: str
+    """The id of the run, or `workspace`."""
+    cases: int
+    bytes: int
+
+
+def write_report(
+    location: Location, revision: str, path: str, *, compare: str | None = None
+) -> WrittenReport:
+    """Write the report of a run into a file, whole or not at all.
+
+    `path` is relative to the current folder. A file that exists is replaced only if it is a
+    report. Raises `EvalstoreError`.
+    """
+    target = location.directory / path
+    _require_replaceable(target, path)
+    try:
+        with temporary_file(target) as out:
+            return _write(location, revision, compare, out, path)
+    except OSError as error:
+        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
+
+
+def stream_report(
+    location: Location, revision: str, out: BinaryIO, *, compare: str | None = None
+) -> WrittenReport:
+    """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
+    with TemporaryFile() as spool:
+        written = _write(location, revision, compare, spool, STDOUT)
+        spool.seek(0)
+        copyfileobj(spool, out)
+    return written
+
+
+def _require_replaceable(target: Path, path: str) -> None:
+    """Raise `EvalstoreError` if the place of a report has something else."""
+    if target.is_dir():
+        raise EvalstoreError(f"'{path}' is a folder", hint="name a file, such as report.html")
+    try:
+        with target.open("rb") as file:
+            start = file.read(len(MARK))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
+    if start != MARK:
+        raise EvalstoreError(
+            f"'{path}' exists and is not a report",
+            hint="name another file; only a report is replaced by a report",
+        )
+
+
+def _write(
+    location: Location, revision: str, compare: str | None, out: BinaryIO, path: str
+) -> WrittenReport:
+    statistics = _read_statistics(location, revision)
+    with open_results(location, revision) as project:
+        run, batches = find_results(project, revision)
+        compared = _compare(location, project, run, compare)
+        stored = None if run.id == WORKSPACE else run
+        data = CaseData(
+            AnswerReader(
+                project.store, VersionReader(project.store, project.reading.contents), run
+            ),
+            run.started,
+            compared,
+            history := CaseHistory(project.store, project.settings.paths["tests"], stored),
+            lambda prompt: prompt_label(project, prompt),
+        )
+        with TemporaryFile() as spool:
+            for number, block in enumerate(data.blocks(batches)):
+                spool.write(data_block(f"block-{number}", block))
+            for id, content in _read_images(project.store, data.images):
+                spool.write(data_block(f"image-{id}", content))
+            runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
+            spool.write(data_block("data-runs", runs))
+            spool.write(data_block("data-cases", data.table.document()))
+            summary = summarise_results(
+                project.workspace.root.name,
+                run,
+                statistics,
+                compared,
+                _find_trend(project.store, stored),
+                data.table,
+            )
+            spool.seek(0)
+            write_page(out, summary, data.table, spool, MARK)
+    return WrittenReport(path, run.id, len(data.table.rows), out.tell())
+
+
+def _read_statistics(location: Location, revision: str) -> list[Stats]:
+    """Return the statistics by each dimension; empty if the run has no results."""
+    try:
+        return read_stats(location, revision, [(name,) for name in DIMENSIONS])
+    except NothingSelectedError:
+        return []
+
+
+def _compare(
+    location: Location, project: Project, run: Run, revision: str | None
+) -> Diff | None:
+    """Compare the run with another one, by default the previous one; None if there is none."""
+    store = project.store
+    is_stored = run.id != WORKSPACE
+    if revision is None:
+        previous = next(store.find_recent_runs(before=run if is_stored else None, limit=1), None)
+        if previous is None:
+            return None
+        revision = previous.id
+    return diff(location, revision, run.id if is_stored else None)
+
+
+def _find_trend(store: Store, run: Run | None) -> list[Run]:
+    """Return the newest runs of all cases up to a run, newest first, and the run itself."""
+    runs = [run] if run else []
+    earlier = store.find_recent_runs(before=run)
+    return [*runs, *islice((other for other in earlier if not is_partial(other.selection)), MOST_RUNS)]
+
+
+def _read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:
+    """Yield the pictures by id as addresses of their data, or the reason why one is left out."""
+    total = 0
+    for id, file in images.items():
+        if file.media_type not in _SHOWN_TYPES:
+            yield id, {"note": f"a picture of the type {file.media_type} is not shown"}
+            continue
+        try:
+            data = store.load_files([id])[id].data
+        except StoreError:
+            yield id, {"note": "the picture is not in the store"}
+            continue
+        total += len(data)
+        if len(data) > _LARGEST_IMAGE or total > _MOST_IMAGES:
+            yield id, {"note": f"the picture is too large for this report ({len(data):,} bytes)"}
+            total -= len(data)
+            continue
+        yield id, {"source": f"data:{file.media_type};base64,{b64encode(data).decode()}"}

@@ -1,0 +1,159 @@
+"""Reads the answers of many results at once, as the pages of single answers show them.
+
+The results of a batch need one query for each kind of content. No model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.operations.failure_hints import hint_for
+from evalstore.operations.rendering import answer_text
+from evalstore.operations.views.answer import (
+    Criteria,
+    SessionFacts,
+    TurnView,
+    describe_criteria,
+    request_lines,
+    session_facts,
+    turns_of,
+)
+from evalstore.operations.views.failed_results import Place, asked_in_run, place_of
+from evalstore.operations.views.judgements import JudgementView, evaluator_names, judgement_view
+
+if TYPE_CHECKING:
+    from evalstore.planning.version_reader import VersionReader
+    from evalstore.results import Result
+    from evalstore.runs import Run
+    from evalstore.store import Store
+    from evalstore.values import Case
+
+_FAILURES = 3
+"""The most messages of failed calls for one result."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """An answer of a candidate: all turns of one conversation."""
+
+    id: str
+    test: str
+    """The id of the test version: the conversation that was held."""
+    started: int
+    """Microseconds since 1970, UTC."""
+    answers: tuple[str, ...]
+    """The text of each turn of the candidate."""
+    facts: SessionFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """A result with its answers and the judgements that count."""
+
+    result: Result
+    case: Case
+    sessions: tuple[SessionView, ...]
+    judgements: tuple[JudgementView, ...]
+    failures: tuple[str, ...]
+    """Why an answer or a judgement is missing, newest first."""
+
+
+class AnswerReader:
+    """Reads answers, judgements and what they were asked for, in batches."""
+
+    def __init__(self, store: Store, versions: VersionReader, run: Run) -> None:
+        """`versions` reads the tests, prompts and instructions."""
+        self._store, self._versions, self._run = store, versions, run
+        self._names: dict[str, tuple[str, bool]] = {}
+
+    def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
+        """Yield the results of a batch with their answers; their versions are read ahead."""
+        cases = {id(case): case for _, case in results}.values()
+        self._versions.read_ahead(
+            [
+                *(("test", test) for case in cases for test in case.tests),
+                *(("prompt", result.prompt) for result, _ in results),
+                *(("evaluation", case.evaluation) for case in cases),
+            ]
+        )
+        sessions = self._store.find_sessions(key for result, _ in results for key in result.sessions)
+        judgements = self._store.find_evaluations(
+            key for result, _ in results for key in result.evaluations
+        )
+        evaluators = {judgement.evaluator for judgement in judgements.values()}
+        self._names |= evaluator_names(self._store, evaluators - self._names.keys())
+        failures = self._failures([result for result, _ in results if result.is_missing])
+        for result, case in results:
+            yield ResultView(
+                result,
+                case,
+                tuple(
+                    SessionView(
+                        key,
+                        session.question.test,
+                        session.started,
+                        tuple(map(answer_text, session.turns)),
+                        session_facts(session),
+                    )
+                    for key in result.sessions
+                    if (session := sessions.get(key))
+                ),
+                tuple(
+                    judgement_view(key, judgement, *self._names.get(judgement.evaluator, ("", False)))
+                    for key in result.evaluations
+                    if (judgement := judgements.get(key))
+                ),
+                failures.get(place_of(result), ()),
+            )
+
+    def conversation(self, test: str, prompt: str | None) -> tuple[TurnView, ...]:
+        """Return the turns of a conversation without the last one, which is the answer."""
+        return tuple(turns_of(self._versions, test, prompt, ()))
+
+    def request(self, test: str) -> tuple[str, ...]:
+        """Return the tools, the schema and the options of a request, one line each."""
+        return request_lines(self._versions, test, {})
+
+    def criteria(self, evaluation: str | None) -> Criteria | None:
+        """Return the instructions and checks of an evaluation version; None without one."""
+        content = self._versions.find("evaluation", evaluation)
+        return None if content is None else describe_criteria(content)
+
+    def answers(self, sessions: Collection[str]) -> dict[str, str]:
+        """Return the last answers of these sessions by id."""
+        stored = self._store.find_sessions(sessions)
+        return {key: answer_text(session.answer) for key, session in stored.items()}
+
+    def _failures(self, missing: Sequence[Result]) -> Mapping[Place, tuple[str, ...]]:
+        """Return the messages of the failed calls for results that lack something, by place."""
+        if not missing or not self._run.snapshot:
+            return {}
+        asked = asked_in_run(self._store, self._run, missing)
+        subjects = {
+            place_of(result): {*result.sessions, hashing.subject_of(result.sessions)}
+            for result in missing
+            if result.sessions
+        }
+        messages: dict[str, dict[str, None]] = {}
+        for _, failure in self._store.find_failures_of(
+            {key for keys in asked.values() for key in keys},
+            {key for keys in subjects.values() for key in keys},
+        ):
+            if not self._run.started <= failure.at <= self._run.ended:
+                continue
+            hint = hint_for(failure.kind, failure.status, failure.message)
+            text = f"{failure.message}" + (f"\nhint: {hint}" if hint else "")
+            messages.setdefault(failure.question or failure.subject or "", {})[text] = None
+        return {
+            place_of(result): tuple(
+                dict.fromkeys(
+                    text
+                    for key in (*asked.get(place_of(result), ()), *subjects.get(place_of(result), ()))
+                    for text in messages.get(key, ())
+                )
+            )[:_FAILURES]
+            for result in missing
+        }
