@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from evalstore.display import clip, money, plural, safe, short
 from evalstore.html_report.texts import TextTable
 from evalstore.operations.verdict_changes import cell_of
-from evalstore.operations.views.case_answers import AnswerReader, ResultView, SessionView
 from evalstore.reports.word_diff import diff_lines
 from evalstore.values import URGENCY, Json
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff import Diff
     from evalstore.operations.verdict_changes import Cell
+    from evalstore.operations.views.case_answers import AnswerReader, ResultView, SessionView
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
@@ -255,7 +255,10 @@ class CaseData:
                 before = self._reader.answers(was.sessions[:1]).get(was.sessions[0], "")
                 now = view.sessions[0].answers[-1] if view.sessions[0].answers else ""
                 document["diff"] = [
-                    [[line.sign, *([safe(text), int(new)] for text, new in line.pieces)] for line in hunk]
+                    [
+                        [line.sign, *([safe(text), int(new)] for text, new in line.pieces)]
+                        for line in hunk
+                    ]
                     for hunk in diff_lines(before, now)
                 ]
         return document

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 LONGEST = 20_000
 """The most characters of a text that is shown as Markdown; longer ones are shown as they are."""
-_MARKS = re.compile(r"[*_`#\[|~]|^ {0,3}(?:[-+>]|\d+[.)])|^(?: {4}|\t)|^ {0,3}[=-]{2,}", re.MULTILINE)
+_MARKS = re.compile(
+    r"[*_`#\[|~]|^ {0,3}(?:[-+>]|\d+[.)])|^(?: {4}|\t)|^ {0,3}[=-]{2,}", re.MULTILINE
+)
 """Characters without which a text has no Markdown but paragraphs."""
 _LINKS = ("http://", "https://", "mailto:")
 _LEAVES = {"hr": "hr", "hardbreak": "br"}

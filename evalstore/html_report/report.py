@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
@@ -27,6 +26,8 @@ from evalstore.planning.options import is_partial
 from evalstore.planning.version_reader import VersionReader
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.runs import Run
@@ -146,9 +147,7 @@ def _read_statistics(location: Location, revision: str) -> list[Stats]:
         return []
 
 
-def _compare(
-    location: Location, project: Project, run: Run, revision: str | None
-) -> Diff | None:
+def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:
     """Compare the run with another one, by default the previous one; None if there is none."""
     store = project.store
     is_stored = run.id != WORKSPACE
@@ -164,7 +163,10 @@ def _find_trend(store: Store, run: Run | None) -> list[Run]:
     """Return the newest runs of all cases up to a run, newest first, and the run itself."""
     runs = [run] if run else []
     earlier = store.find_recent_runs(before=run)
-    return [*runs, *islice((other for other in earlier if not is_partial(other.selection)), MOST_RUNS)]
+    return [
+        *runs,
+        *islice((other for other in earlier if not is_partial(other.selection)), MOST_RUNS),
+    ]
 
 
 def _read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:

@@ -113,6 +113,8 @@ class Summary:
     """Everything above the table of cases."""
 
     title: str
+    name: str
+    """The name of the workspace."""
     run: str
     about: tuple[tuple[str, str], ...]
     """Facts about the run: its time, commit, selection and message."""
@@ -148,7 +150,8 @@ def summarise_results(
     rate = total.rate if total else None
     return Summary(
         title=f"{safe(name)}: {_rate_text(rate)}",
-        run="the workspace" if run.id == WORKSPACE else f"run {short(run.id)}",
+        name=safe(name),
+        run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",
         about=tuple(_about(run)),
         warnings=tuple(_warnings(run, counts, table)),
         rate=_rate_text(rate),
@@ -329,7 +332,12 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
 
 def _trend_points(run: Run, earlier: Sequence[Run]) -> list[TrendPoint]:
     return [
-        TrendPoint(f"{short(other.id)}, {_time(other.started)}", _share(other), other.cost, other.id == run.id)
+        TrendPoint(
+            f"{short(other.id)}, {_time(other.started)}",
+            _share(other),
+            other.cost,
+            other.id == run.id,
+        )
         for other in reversed(earlier)
     ]
 

@@ -363,7 +363,10 @@ def request_lines(contents: VersionReader, test: str, model: Json) -> tuple[str,
 
 
 def session_facts(session: Session, *, is_free: bool = False) -> SessionFacts:
-    """Return the facts of a session; answers of a model that `is_free` cost nothing by default."""
+    """Return the tokens, cost, time and options of a session.
+
+    Answers of a model that `is_free` cost nothing by default.
+    """
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:

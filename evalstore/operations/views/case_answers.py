@@ -79,7 +79,9 @@ class AnswerReader:
                 *(("evaluation", case.evaluation) for case in cases),
             ]
         )
-        sessions = self._store.find_sessions(key for result, _ in results for key in result.sessions)
+        sessions = self._store.find_sessions(
+            key for result, _ in results for key in result.sessions
+        )
         judgements = self._store.find_evaluations(
             key for result, _ in results for key in result.evaluations
         )
@@ -102,7 +104,9 @@ class AnswerReader:
                     if (session := sessions.get(key))
                 ),
                 tuple(
-                    judgement_view(key, judgement, *self._names.get(judgement.evaluator, ("", False)))
+                    judgement_view(
+                        key, judgement, *self._names.get(judgement.evaluator, ("", False))
+                    )
                     for key in result.evaluations
                     if (judgement := judgements.get(key))
                 ),
@@ -151,7 +155,10 @@ class AnswerReader:
             place_of(result): tuple(
                 dict.fromkeys(
                     text
-                    for key in (*asked.get(place_of(result), ()), *subjects.get(place_of(result), ()))
+                    for key in (
+                        *asked.get(place_of(result), ()),
+                        *subjects.get(place_of(result), ()),
+                    )
                     for text in messages.get(key, ())
                 )
             )[:_FAILURES]
