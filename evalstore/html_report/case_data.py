@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import clip, money, plural, safe, short
 from evalstore.html_report.texts import TextTable
+from evalstore.operations.side_names import side_name
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.reports.word_diff import diff_lines
 from evalstore.values import URGENCY, Json
@@ -66,6 +67,8 @@ class CaseTable:
     rows: list[TableRow] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
     """The number of the first case of each block of details."""
+    since: str = ""
+    """The run that the cases are compared with, for display; empty if there is none."""
     saved: float = 0.0
     """The cost of answers and judgements that earlier runs have paid for, in USD."""
     undiffed: int = 0
@@ -80,6 +83,7 @@ class CaseTable:
             "words": URGENCY,
             "changes": CHANGES,
             "blocks": self.blocks,
+            "since": self.since,
             "rows": [
                 [
                     row.file,
@@ -116,7 +120,7 @@ class CaseData:
 
         What was answered or judged before `started` is not paid for by this run.
         """
-        self.table = CaseTable()
+        self.table = CaseTable(since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
         self._reader, self._started, self._history = reader, started, history

@@ -25,12 +25,14 @@ _MARKS = re.compile(
     r"[*_`#\[|~]|^ {0,3}(?:[-+>]|\d+[.)])|^(?: {4}|\t)|^ {0,3}[=-]{2,}", re.MULTILINE
 )
 """Characters without which a text has no Markdown but paragraphs."""
+_DEEPEST = 40
+"""The levels of nesting beyond which a text is shown as it is."""
 _LINKS = ("http://", "https://", "mailto:")
 _LEAVES = {"hr": "hr", "hardbreak": "br"}
 
 
 def markdown_tree(text: str) -> Json:
-    """Return the tree of a text; None if it has no Markdown or is too long.
+    """Return the tree of a text; None if it has no Markdown, is too long or nests too deep.
 
     A node is a text, or a list of the name of an element, its link if it is an `a`, and its
     children.
@@ -42,14 +44,17 @@ def markdown_tree(text: str) -> Json:
 
 @lru_cache(maxsize=1024)
 def _tree(text: str) -> Json:
-    return _children(_parser().parse(safe_markdown(text)))
+    tokens = _parser().parse(safe_markdown(text))
+    if any(token.level >= _DEEPEST for token in tokens):  # the parser drops what is deeper
+        return None
+    return _children(tokens) or None
 
 
 @cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST + 2}).enable(
         ["table", "strikethrough"]
     )
 

@@ -32,6 +32,7 @@ COMMANDS = [
     ["log", "--failures", "tests/weather.md"],
     ["show"],
     ["show", "@:tests/weather.md"],
+    ["report"],
     ["fsck"],
     ["version"],
     ["doctor"],

@@ -247,7 +247,7 @@
   function previous(was, cell, texts) {
     if (!was) return null;
     const old = texts[was.feedback];
-    return section("Since the previous run",
+    return section("Since " + data.since,
       make("p", null, verdict(was.word), " → ", verdict(cell.word), was.reason ? " (" + was.reason + ")" : ""),
       old ? make("p", {class: "feedback", text: true}, "previous feedback: " + (typeof old === "string" ? old : old[0])) : null,
       was.diff && was.diff.length ? difference(was.diff) : null);
@@ -294,7 +294,7 @@
         make("li", {text: true}, make("code", null, text)))) : null,
       detail.request.length ? make("p", {class: "note"}, "request: " + detail.request.join(", ")) : null);
     dialog.replaceChildren(
-      make("header", null,
+      make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
         make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
           step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
