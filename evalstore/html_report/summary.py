@@ -219,7 +219,7 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
     if run.status != "complete":
         yield f"This run is {run.status}: some results are missing."
     if is_partial(run.selection):
-        yield f"This run is about a part of the cases: {safe(scope_text(run))}."
+        yield f"This run is partial: {safe(scope_text(run))}."
     missing = counts["pending"] + counts["no reply"]
     if missing:
         yield f"{plural(missing, 'result')} pending: an answer or a judgement is missing."
@@ -282,7 +282,7 @@ def _changed(diff: Diff, pair: Pair, places: Mapping[tuple[str, str, int], int])
         was=_word(pair.was),
         now=_word(pair.now),
         reason=safe(diff.reason(pair)),
-        feedback=safe(diff.feedback_of(pair.now)[:300]),
+        feedback="" if result.verdict == "pass" else safe(diff.feedback_of(pair.now)[:300]),
         place=places.get((result.file, result.row, result.prompt_number), -1),
     )
 

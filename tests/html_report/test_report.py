@@ -111,7 +111,7 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
         "It says Go away.",
         "Fixed",
         "tests/hello.md second ✗ fail → ✓ pass (test changed)",
-    ] or summary[place + 2 : place + 3] == ["It says Go away."]
+    ]
 
 
 def test_reuse_is_said_with_what_it_saved(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_compare_names_another_run(root: Path) -> None:
 def test_a_run_without_verdicts(tmp_path: Path) -> None:
     root = make_workspace(
         tmp_path / "desk",
-        {"tests/hello.md": "# 👤\n\nHello\n", "evalstore.yaml": "candidates: [first]\n"},
+        {"tests/hello.md": "# 👤\n\nHello\n\n---\n", "evalstore.yaml": "candidates: [first]\n"},
     )
     assert call(root, "run", "--fail-on", "none") in (0, 3)
     summary = summary_of(report(root))
@@ -153,7 +153,7 @@ def test_a_run_without_verdicts(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
-    broken = scripted("first", {"error": {"class": "auth", "message": "no such <key>"}})
+    broken = scripted("first", {"error": {"kind": "unsupported", "message": "no such <key>"}})
     root = make_workspace(tmp_path / "desk", {"models/first.yaml": broken})
     call(root, "run", "--fail-on", "none", "--retries", "0")
     path = report(root)
@@ -177,10 +177,7 @@ def test_an_undecided_run_gives_a_range(tmp_path: Path) -> None:
 def test_a_partial_run_says_so(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
-    assert any(
-        line.startswith("This run is about a part of the cases: --model first")
-        for line in summary_of(report(root))
-    )
+    assert "This run is partial: -m first (1 of 1 case)." in summary_of(report(root))
 
 
 def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
@@ -203,7 +200,8 @@ def test_the_policy_allows_only_the_script_and_the_style_of_the_page(root: Path)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
     assert policy == (
-        f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
+        f"default-src 'none'; script-src '{source_hash(script)}'; "
+        f"style-src '{source_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
     assert text.index("Content-Security-Policy") < text.index("<style")
