@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help example test attack lint check fix docs bench clean
+.PHONY: help example test attack lint check fix docs screenshots bench clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -55,6 +55,9 @@ docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictur
 	$(BIN)/evalstore schema -o docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
 	$(BIN)/python -m tools.screenshots docs/images/screens --page docs/screens.md
+
+screenshots: .venv/.installed-dev ## Photograph the report for docs/ again (needs Chromium)
+	$(BIN)/python -m tools.report_pictures docs/images
 
 bench: .venv/.installed-dev ## Measure
 	$(BIN)/python -m benches

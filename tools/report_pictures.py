@@ -6,7 +6,6 @@ It needs Chromium. Ids and times differ each time; the rest is what the program 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 import tempfile
 from base64 import b64decode
@@ -16,8 +15,7 @@ from typing import NamedTuple
 from evalstore.cli.main import main as evalstore
 from evalstore.files.atomic_write import write_whole
 from tests.tui.chromium import Tab, opened, until
-
-_EXAMPLE = Path(__file__).parent.parent / "example"
+from tools.example_history import build_history, edit
 
 
 class Scene(NamedTuple):
@@ -47,14 +45,10 @@ def main(folder: Path) -> None:
 
 
 def make_report(folder: Path) -> Path:
-    """Run the example twice with an edit in between, and write its report."""
-    root = folder / "bikes"
-    shutil.copytree(_EXAMPLE, root, ignore=shutil.ignore_patterns(".evalstore"))
-    quiet = ["-q", "-C", str(root)]
-    evalstore([*quiet, "run", "--fail-on", "none"])
-    test = root / "tests/late.md"
-    text = test.read_text(encoding="utf-8")
-    test.write_text(text.replace("two hours", "three hours"), encoding="utf-8")
+    """Run the example several times with edits in between, and write its report."""
+    root = build_history(folder)
+    edit(root, "late.md", "two hours", "three hours")
+    quiet = ["-q", "-C", str(root), "--color", "never"]
     evalstore([*quiet, "run", "--fail-on", "none"])
     page = folder / "report.html"
     evalstore([*quiet, "report", "-o", str(page)])
