@@ -316,7 +316,8 @@ def _changed_pairs(diff: Diff | None) -> dict[Cell, tuple[str, Pair]]:
 
 def _snippet(view: ResultView) -> str:
     text = next((vote.feedback for vote in view.judgements if vote.feedback), "")
-    return clip(text or next(iter(view.failures), ""), _SNIPPET)
+    text = text or next(iter(view.failures), "")
+    return clip(text[: 10 * _SNIPPET], _SNIPPET)
 
 
 def _facts(session: SessionView) -> str:

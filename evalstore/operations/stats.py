@@ -142,7 +142,9 @@ def read_stats(
             total.add(measured)
             for by, totals in zip(groupings, sums, strict=True):
                 for key in _keys(by, measured.result, case):
-                    totals.setdefault(key, GroupTotals()).add(measured)
+                    if key not in totals:
+                        totals[key] = GroupTotals()
+                    totals[key].add(measured)
         everything = total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
