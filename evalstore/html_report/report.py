@@ -24,6 +24,7 @@ from evalstore.operations.stats import DIMENSIONS, Stats, find_results, open_res
 from evalstore.operations.views.case_answers import AnswerReader
 from evalstore.planning.options import is_partial
 from evalstore.planning.version_reader import VersionReader
+from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,9 +105,10 @@ def _require_replaceable(target: Path, path: str) -> None:
 def _write(
     location: Location, revision: str, compare: str | None, out: BinaryIO, path: str
 ) -> WrittenReport:
-    statistics = _read_statistics(location, revision)
     with open_results(location, revision) as project:
         run, batches = find_results(project, revision)
+        # By its id, because another run may end meanwhile and be the newest one.
+        statistics = _read_statistics(location, WORK if run.id == WORKSPACE else run.id)
         compared = _compare(location, project, run, compare)
         stored = None if run.id == WORKSPACE else run
         data = CaseData(

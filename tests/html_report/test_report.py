@@ -12,6 +12,8 @@ import jsonschema
 import pytest
 
 from evalstore.html_report.embedding import source_hash
+from evalstore.operations.stats import find_results
+from evalstore.planning.project import Project
 from tests.cli.test_documents import schema_of
 from tests.html_report.conftest import Evalstore
 from tests.html_report.pages import call, data_of, make_workspace, report, scripted
@@ -190,6 +192,21 @@ def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
 
 
 # --- the file
+
+
+def test_a_run_that_ends_meanwhile_does_not_matter(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_then_run(project: Project, revision: str) -> object:
+        results = find_results(project, revision)
+        edit(root, "Hello", "Hi")
+        assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+        return results
+
+    monkeypatch.setattr("evalstore.html_report.report.find_results", find_then_run)
+    summary = summary_of(report(root))
+    assert "1 of 2 judged results; 95% interval 5.5% to 94.5%" in summary
+    assert "first run" in summary
 
 
 def test_the_policy_allows_only_the_script_and_the_style_of_the_page(root: Path) -> None:
