@@ -20,7 +20,8 @@ from evalstore.html_report.summary import MOST_RUNS, summarise_results
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.stats import DIMENSIONS, Stats, find_results, open_results, read_stats
+from evalstore.operations.revision_results import find_results, open_revision
+from evalstore.operations.stats import DIMENSIONS, Stats, read_stats
 from evalstore.operations.views.case_answers import AnswerReader
 from evalstore.planning.options import is_partial
 from evalstore.planning.version_reader import VersionReader
@@ -105,7 +106,7 @@ def _require_replaceable(target: Path, path: str) -> None:
 def _write(
     location: Location, revision: str, compare: str | None, out: BinaryIO, path: str
 ) -> WrittenReport:
-    with open_results(location, revision) as project:
+    with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         # By its id, because another run may end meanwhile and be the newest one.
         statistics = _read_statistics(location, WORK if run.id == WORKSPACE else run.id)
