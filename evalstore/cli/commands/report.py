@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evalstore.cli import completions, options, output
+from evalstore.cli import completions, options, output, streams
 from evalstore.cli.app import app, here
 from evalstore.errors import EvalstoreError
+
+_PAGE = "evalstore-report.html"
 
 
 @app.command()
@@ -23,33 +25,50 @@ def report(
         ),
     ] = "@",
     path: Annotated[
-        str,
-        typer.Option("-o", "--output", metavar="FILE", help="The file to write; -: stdout."),
-    ] = "evalstore-report.html",
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help=f"The file to write (default: {_PAGE}; Markdown is printed); -: stdout.",
+        ),
+    ] = None,
     compare: Annotated[
         str | None,
         typer.Option(
-            "--compare", metavar="REV", help="Compare with this run (default: the previous one)."
+            "--compare",
+            metavar="REV",
+            help="Compare with this run (default: the previous one).",
+            autocompletion=completions.runs,
         ),
     ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As Markdown, for a comment on a pull request.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write the results of a run as one HTML file.
+    """Write the results of a run as one HTML file, or as Markdown.
 
     The file needs no network and opens in any browser. A file that exists is replaced only if it
-    is a report.
+    is a report. In Markdown the texts of models are code: they mention nobody and load nothing.
     """
     from evalstore.html_report.report import STDOUT, stream_report, write_report
 
-    if path == STDOUT:
-        if json:
-            raise EvalstoreError(
-                "stdout cannot have both the report and '--json'", hint="name a file with '-o'"
-            )
-        stream_report(here(), revision, sys.stdout.buffer, compare=compare)
-        sys.stdout.buffer.flush()
+    if json and (markdown or path == STDOUT):
+        raise EvalstoreError(
+            "'--json' says what was written to an HTML file",
+            hint="leave out '--markdown' and '-o -'",
+        )
+    if markdown:
+        from evalstore.cli.render.markdown_report import write_markdown_report
+
+        file = None if path in (None, STDOUT) else Path(path)
+        write_markdown_report(revision, compare, file)
         return
-    written = write_report(here(), revision, path, compare=compare)
+    if path == STDOUT:
+        stream_report(here(), revision, streams.BinaryOutput(), compare=compare)
+        return
+    written = write_report(here(), revision, path or _PAGE, compare=compare)
     if json:
         output.document(written)
         return
