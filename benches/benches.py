@@ -15,6 +15,7 @@ from benches import workspaces
 from benches.browser import browser
 from benches.datasets import datasets
 from benches.engine import engine, script
+from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
 from benches.report import report
 from benches.statistics import statistics
@@ -268,6 +269,7 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "script": script,
     "engine": engine,
     "datasets": datasets,
+    "export": exports,
     "browser": browser,
     "report": report,
     "statistics": statistics,
