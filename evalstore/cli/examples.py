@@ -35,16 +35,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore diff --model openai/gpt-4o --vs openai/gpt-4o-mini",
     ),
     "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
-    "report": ("evalstore report -o report.html", "evalstore report @ --compare @~5"),
+    "report": (
+        "evalstore report -o report.html",
+        "evalstore report @ --compare @~5",
+        "evalstore report --markdown -o comment.md",
+    ),
     "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
     "ls": ("evalstore ls cases tests/late.md", "evalstore ls models --wide"),
     "export": (
         "evalstore export -o results.csv",
         "evalstore export @~1 -o evals.junit.xml",
-    ),
-    "report": (
-        "evalstore report --markdown",
-        "evalstore report --markdown @ --compare @~2 -o comment.md",
     ),
     "fsck": ("evalstore fsck", "evalstore fsck --store copy.db"),
     "completion": (

@@ -210,7 +210,11 @@ class CaseData:
                     turn.role,
                     safe(turn.name),
                     texts.add(turn.text),
-                    *([[[image.id, safe(image.path)] for image in turn.images]] if turn.images else []),
+                    *(
+                        [[[image.id, safe(image.path)] for image in turn.images]]
+                        if turn.images
+                        else []
+                    ),
                 ]
             )
         return turns

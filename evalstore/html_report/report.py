@@ -19,8 +19,8 @@ from evalstore.html_report.page import write_page
 from evalstore.html_report.summary import MOST_RUNS, summarise_results
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.prompt_names import prompt_label
-from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.revision_results import find_results, open_revision
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.stats import DIMENSIONS, Stats, read_stats
 from evalstore.operations.views.case_answers import AnswerReader
 from evalstore.planning.options import is_partial
@@ -30,6 +30,7 @@ from evalstore.store.revisions import WORK
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from evalstore.operations.exports.writers import Output
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.runs import Run
@@ -75,7 +76,7 @@ def write_report(
 
 
 def stream_report(
-    location: Location, revision: str, out: BinaryIO, *, compare: str | None = None
+    location: Location, revision: str, out: Output, *, compare: str | None = None
 ) -> WrittenReport:
     """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
     with TemporaryFile() as spool:

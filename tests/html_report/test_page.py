@@ -139,7 +139,7 @@ def test_a_case_opens_by_keyboard_and_gives_the_focus_back(changed: Path, page: 
     page.press("Escape", 27)
     page.wait("!document.getElementById('case').open")
     assert page.value("document.activeElement.textContent") == "tests/hello.md"
-    assert page.value("location.hash") == "#cases-title"
+    page.wait("location.hash === '#cases-title'")
 
 
 def test_a_case_has_its_answers_judgements_history_and_difference(

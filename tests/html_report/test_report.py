@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from evalstore.html_report.embedding import source_hash
-from evalstore.operations.stats import find_results
+from evalstore.operations.revision_results import find_results
 from evalstore.planning.project import Project
 from tests.cli.test_documents import schema_of
 from tests.html_report.conftest import Evalstore
@@ -292,7 +292,7 @@ def test_output_of_the_command(root: Path, evalstore: Evalstore) -> None:
     assert document["report"] == "evalstore-report.html"
     assert document["bytes"] == (root / "evalstore-report.html").stat().st_size
     result = evalstore("-C", str(root), "report", "-o", "-", "--json", exit_code=2)
-    assert result.stderr.startswith("error: stdout cannot have both the report and '--json'\n")
+    assert result.stderr.startswith("error: '--json' says what was written to an HTML file\n")
 
 
 def test_stdout_has_the_same_page(root: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

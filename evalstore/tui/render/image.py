@@ -34,7 +34,9 @@ def read_images(
     view: AnswerView, read: Callable[[Sequence[str]], Mapping[str, bytes]]
 ) -> dict[str, list[StyledLine]]:
     """Return the lines of the first images of a conversation by id; none that cannot be shown."""
-    ids = list(dict.fromkeys(image.id for turn in view.said for image in turn.images))[:_MOST_IMAGES]
+    ids = list(dict.fromkeys(image.id for turn in view.said for image in turn.images))[
+        :_MOST_IMAGES
+    ]
     if not ids or not is_available():
         return {}
     try:
