@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.html_report.markdown import LONGEST, markdown_tree
+from evalstore.html_report.markdown import markdown_tree
 from evalstore.html_report.texts import LONGEST as LONGEST_TEXT
 from evalstore.html_report.texts import TextTable, shown_text
+from evalstore.operations.views.markdown_tokens import LONGEST
 from evalstore.values import Json
 
 
@@ -17,17 +18,18 @@ from evalstore.values import Json
         ("- x\n- y", [["ul", ["li", ["p", "x"]], ["li", ["p", "y"]]]]),
         ("# T\n\n> q", [["h1", "T"], ["blockquote", ["p", "q"]]]),
         ("`a<b`", [["p", ["code", "a<b"]]]),
-        ("```py\nx = 1\n```", [["pre", "x = 1"]]),
+        ("```py\nx = 1\n```", [["small", "py"], ["pre", "x = 1"]]),
         ("~~old~~", [["p", ["s", "old"]]]),
         ("[w](https://x.y)", [["p", ["a", "https://x.y", "w"]]]),
-        ("[w](javascript:x)", [["p", "[w](javascript:x)"]]),
-        ("[w](file:///etc)", [["p", "[w](file:///etc)"]]),
-        ("[w](ftp://x.y)", [["p", ["a", "", "w"]]]),
-        ("[w](data:image/png;base64,x)", [["p", ["a", "", "w"]]]),
-        ("![alt](https://x.y/z.png)", [["p", "[image: alt]"]]),
-        ("*<b>x</b>*", [["p", ["em", "<b>x</b>"]]]),
-        ("*a*\n\n***", [["p", ["em", "a"]], ["hr"]]),
-        ("a*b*\nc", [["p", "a", ["em", "b"], "\n", "c"]]),
+        ('[w](https://x.y "t")', [["p", ["a", "https://x.y", "w"], ' ("t")']]),
+        ("`x` [w](javascript:x)", [["p", ["code", "x"], " [w](javascript:x)"]]),
+        ("`x` [w](file:///etc)", [["p", ["code", "x"], " [w](file:///etc)"]]),
+        ("[w](ftp://x.y)", [["p", "w", " (ftp://x.y)"]]),
+        ("[w](data:image/png;base64,x)", [["p", "w", " (data:image/png;base64,x)"]]),
+        ("![alt](https://x.y/z.png)", [["p", "[image alt: https://x.y/z.png]"]]),
+        ("**<b>x</b>**", [["p", ["strong", "<b>x</b>"]]]),
+        ("**a**\n\n***", [["p", ["strong", "a"]], ["hr"]]),
+        ("a**b**\nc", [["p", "a", ["strong", "b"], "\n", "c"]]),
     ],
 )
 def test_trees(text: str, tree: Json) -> None:
@@ -46,25 +48,27 @@ def test_a_table() -> None:
         "",
         "Plain text.",
         "Two\n\nparagraphs, 3 < 4.",
+        "2*3*4",
         "*" * (LONGEST + 1),
         "> " * 60 + "x",
-        "[a]: b",
+        "| a |\n|---|\n| b | lost |",
     ],
-    ids=["empty", "plain", "paragraphs", "long", "deep", "hidden"],
+    ids=["empty", "plain", "paragraphs", "multiplied", "long", "deep", "hidden"],
 )
 def test_texts_that_are_shown_as_they_are(text: str) -> None:
     assert markdown_tree(text) is None
 
 
-def test_entities_of_control_characters_are_escapes() -> None:
-    assert markdown_tree("*a* &#x202e;b") == [["p", ["em", "a"], " \\u202eb"]]
+def test_entities_and_control_characters_are_shown_as_they_are_written() -> None:
+    expected = [["p", ["strong", "a"], " &#x202e;b\\u202e"]]
+    assert markdown_tree("**a** &#x202e;b\u202e") == expected
 
 
 def test_equal_texts_have_one_number() -> None:
     texts = TextTable()
-    assert [texts.add(text) for text in ("a", "*b*", "a")] == [0, 1, 0]
-    assert texts.add("*b*", markdown=False) == 2
-    assert texts.entries == ["a", ["*b*", [["p", ["em", "b"]]]], "*b*"]
+    assert [texts.add(text) for text in ("a", "`b`", "a")] == [0, 1, 0]
+    assert texts.add("`b`", markdown=False) == 2
+    assert texts.entries == ["a", ["`b`", [["p", ["code", "b"]]]], "`b`"]
 
 
 def test_a_long_text_is_cut_with_a_note() -> None:

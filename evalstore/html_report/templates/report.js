@@ -5,7 +5,7 @@
   const ROWS = 100;
   const SIGNS = {pass: "✓", fail: "✗", undecided: "?", error: "!", "no reply": "!", pending: "…", answered: "–"};
   const ELEMENTS = new Set(["p", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s",
-    "hr", "br", "table", "thead", "tbody", "tr", "th", "td"]);
+    "hr", "br", "small", "table", "thead", "tbody", "tr", "th", "td"]);
   const JSON_TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/g;
   const LONGEST_JSON = 100000;
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.operations.views.markdown_tokens import LONGEST
 from evalstore.tui.render.answer import answer_lines, compared_lines, place_lines, verdict_lines
-from evalstore.tui.render.markdown_text import LONGEST
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.display import safe
+from evalstore.operations.views.markdown_tokens import LONGEST
 from evalstore.operations.views.styled_text import StyledLine
 from evalstore.tui.render.highlight import _LANGUAGES, code_lines
-from evalstore.tui.render.markdown_text import LONGEST, render_text
+from evalstore.tui.render.markdown_text import render_text
 from evalstore.tui.widgets.text_view import TextView, wrap_line
 
 
