@@ -10,19 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.display import clip, money, plural, safe, short
+from evalstore.display import clip, safe, short
 from evalstore.html_report.texts import TextTable
 from evalstore.operations.side_names import side_name
 from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.answer_text import check_text, facts_text, judgement_title
+from evalstore.operations.views.explanation_text import OTHERS, explanation_sections
+from evalstore.operations.views.verdict_order import FAILING, SIGNS
 from evalstore.reports.word_diff import diff_lines
 from evalstore.values import URGENCY, Json
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff import Diff
+    from evalstore.operations.reuse_savings import ReuseSavings
     from evalstore.operations.verdict_changes import Cell
-    from evalstore.operations.views.case_answers import AnswerReader, ResultView, SessionView
+    from evalstore.operations.views.case_answers import AnswerReader, ResultView
     from evalstore.operations.views.judgements import JudgementView
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
     from evalstore.values import Case, FileRef
@@ -33,6 +38,8 @@ _SNIPPET = 120
 """The most columns of a feedback in the table."""
 _MOST_DIFFS = 5_000
 """The most answers that are compared with their previous version."""
+MOST_EXPLAINED = 100
+"""The most results whose verdict is explained by its history."""
 CHANGES = ("broke", "fixed", "changed", "new")
 
 
@@ -69,8 +76,6 @@ class CaseTable:
     """The number of the first case of each block of details."""
     since: str = ""
     """The run that the cases are compared with, for display; empty if there is none."""
-    saved: float = 0.0
-    """The cost of answers and judgements that earlier runs have paid for, in USD."""
     undiffed: int = 0
     """The number of changed answers whose difference is left out."""
 
@@ -81,6 +86,7 @@ class CaseTable:
             "models": list(map(safe, self.models)),
             "tags": list(map(safe, self.tags)),
             "words": URGENCY,
+            "signs": SIGNS,
             "changes": CHANGES,
             "blocks": self.blocks,
             "since": self.since,
@@ -111,25 +117,28 @@ class CaseData:
     def __init__(
         self,
         reader: AnswerReader,
-        started: int,
+        savings: ReuseSavings,
         diff: Diff | None,
         history: CaseHistory,
         name_prompt: Callable[[str | None], str],
+        explain: Callable[[Result, Sequence[Result]], VerdictExplanation],
     ) -> None:
         """`name_prompt` names the system prompts of cases that have several.
 
-        What was answered or judged before `started` is not paid for by this run.
+        What the run did not pay for is added to `savings`. `explain` gets a result and all those
+        of its case.
         """
         self.table = CaseTable(since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
-        self._reader, self._started, self._history = reader, started, history
-        self._name_prompt = name_prompt
+        self._reader, self._savings, self._history = reader, savings, history
+        self._name_prompt, self._explain = name_prompt, explain
+        self._unexplained = MOST_EXPLAINED
+        """How many more results may be explained."""
         self._pairs = _changed_pairs(diff)
         self._diff = diff
         self._undiffed = 0
         self._numbers: dict[str, dict[str, int]] = {"files": {}, "models": {}, "tags": {}}
-        self._paid: set[str] = set()
 
     def blocks(self, batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator[Json]:
         """Yield the details of the cases in blocks; the table is complete afterwards."""
@@ -166,7 +175,7 @@ class CaseData:
                 if criteria
                 else {}
             ),
-            "cells": [self._cell(view, tests, texts) for view in views],
+            "cells": [self._cell(view, views, tests, texts) for view in views],
         }
 
     def _row(self, views: Sequence[ResultView]) -> TableRow:
@@ -219,9 +228,18 @@ class CaseData:
             )
         return turns
 
-    def _cell(self, view: ResultView, tests: Sequence[str], texts: TextTable) -> Json:
+    def _cell(
+        self,
+        view: ResultView,
+        views: Sequence[ResultView],
+        tests: Sequence[str],
+        texts: TextTable,
+    ) -> Json:
         result = view.result
-        self._count_saved(view)
+        for session in view.sessions:
+            self._savings.add(session.id, session.started, session.facts.cost)
+        for vote in view.judgements:
+            self._savings.add(vote.id, vote.started, vote.cost)
         document = {
             "model": self._number("models", result.model),
             "sessions": [
@@ -229,7 +247,7 @@ class CaseData:
                     session.id,
                     tests.index(session.test) if session.test in tests else 0,
                     [texts.add(answer) for answer in session.answers],
-                    _facts(session),
+                    f"{short(session.id)}, {facts_text(session.facts, None)}",
                 ]
                 for session in view.sessions
             ],
@@ -237,9 +255,26 @@ class CaseData:
             "failures": list(map(safe, view.failures)),
             "history": self._history.of(result, view.case),
             "was": self._previous(view, texts),
+            "why": self._reasons(view.result, [other.result for other in views]),
             "score": None if result.score is None else f"{result.score:.2g}",
         }
         return {name: value for name, value in document.items() if value not in ([], None)}
+
+    def _reasons(self, result: Result, cells: Sequence[Result]) -> Json:
+        """Return why a result has its verdict, if it does not pass or was fixed: titles and lines.
+
+        A line is its indent and pairs of a text and the name of its colour.
+        """
+        is_due = result.word in FAILING or self._change_of(result) in ("broke", "fixed")
+        if not is_due or not self._unexplained:
+            return None
+        self._unexplained -= 1
+        sections = explanation_sections(self._explain(result, cells), None, signs=SIGNS)
+        return [
+            [title, [[line.indent, *line.spans] for line in lines]]
+            for title, lines in sections
+            if title != OTHERS
+        ]
 
     def _previous(self, view: ResultView, texts: TextTable) -> Json:
         """Return the reason for a change, the previous feedback and the difference of the answers.
@@ -270,16 +305,6 @@ class CaseData:
                     for hunk in diff_lines(before, now)
                 ]
         return document
-
-    def _count_saved(self, view: ResultView) -> None:
-        calls = [
-            *((session.id, session.started, session.facts.cost) for session in view.sessions),
-            *((vote.id, vote.started, vote.cost) for vote in view.judgements),
-        ]
-        for key, started, cost in calls:
-            if cost and started < self._started and key not in self._paid:
-                self._paid.add(key)
-                self.table.saved += cost
 
 
 def _case_place(result: Result) -> tuple[str, str, int]:
@@ -324,35 +349,14 @@ def _snippet(view: ResultView) -> str:
     return clip(text[: 10 * _SNIPPET], _SNIPPET)
 
 
-def _facts(session: SessionView) -> str:
-    """Return the tokens, the cost and the duration of an answer in one line."""
-    facts = session.facts
-    parts = [f"answer {short(session.id)}"]
-    if facts.origin != "run":
-        parts.append(safe(facts.origin))
-    if facts.input_tokens is not None or facts.output_tokens is not None:
-        parts.append(f"{facts.input_tokens or 0:,} + {facts.output_tokens or 0:,} tokens")
-    if facts.cost is not None:
-        parts.append(money(facts.cost))
-    if facts.latency:
-        parts.append(f"{facts.latency:.2f} s")
-    if facts.cut_at is not None:
-        parts.append(f"cut off at {plural(facts.cut_at, 'token')}")
-    return ", ".join(parts)
-
-
 def _vote(vote: JudgementView, texts: TextTable) -> Json:
     document = {
         "word": vote.verdict,
-        "by": safe(vote.by),
-        "person": vote.is_person or None,
-        "score": None if vote.score is None else f"{vote.score:.2g}",
-        "label": safe(vote.label) or None,
+        "by": judgement_title(vote),
         "feedback": texts.add(vote.feedback, markdown=False) if vote.feedback else None,
         "reasoning": texts.add(vote.reasoning, markdown=False) if vote.reasoning else None,
         "checks": [
-            [check.verdict, safe(check.name), texts.add(check.feedback, markdown=False)]
-            for check in vote.checks
+            [check.verdict, texts.add(check_text(check), markdown=False)] for check in vote.checks
         ]
         or None,
     }

@@ -36,9 +36,11 @@ def data_block(name: str, content: Json) -> bytes:
     A `<` can only be in a string of the JSON and is written as an escape, so that no text ends the
     element or starts a comment.
     """
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return (
-        f'<script type="application/json" id="{name}">'.encode()
-        + text.encode(errors="backslashreplace")
-        + b"</script>\n"
-    )
+    from pydantic_core import to_json  # takes a third of the time of the standard library
+
+    try:
+        data = to_json(content)
+    except ValueError:  # half of a surrogate pair
+        data = json.dumps(content).encode()
+    data = data.replace(b"<", b"\\u003c")
+    return f'<script type="application/json" id="{name}">'.encode() + data + b"</script>\n"

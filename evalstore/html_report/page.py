@@ -11,6 +11,7 @@ from evalstore.display import safe
 from evalstore.html_report.charts import Drawing
 from evalstore.html_report.embedding import content_policy
 from evalstore.html_report.templates import read_asset, render
+from evalstore.operations.views.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_data import CaseTable, TableRow
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 """The most cases in the table that is shown without JavaScript."""
-SIGNS = {
-    "pass": "✓",
-    "fail": "✗",
-    "undecided": "?",
-    "error": "!",
-    "no reply": "!",
-    "pending": "…",
-    "answered": "–",
-}
-"""The sign before each verdict, so that it is not told by its colour alone."""
 
 
 @dataclass(frozen=True, slots=True)

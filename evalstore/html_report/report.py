@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from shutil import copyfileobj
@@ -18,11 +18,19 @@ from evalstore.html_report.embedding import data_block
 from evalstore.html_report.page import write_page
 from evalstore.html_report.summary import MOST_RUNS, summarise_results
 from evalstore.operations.diff import Diff, diff
+from evalstore.operations.garbage_collection import without_garbage_collection
 from evalstore.operations.prompt_names import prompt_label
+from evalstore.operations.reuse_savings import ReuseSavings
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.stats import DIMENSIONS, Stats, read_stats
 from evalstore.operations.views.case_answers import AnswerReader
+from evalstore.operations.views.failed_results import find_failed, mark_failed
+from evalstore.operations.views.verdict_explanation import (
+    VerdictExplanation,
+    explain_stored_result,
+    explain_workspace_result,
+)
 from evalstore.planning.options import is_partial
 from evalstore.planning.version_reader import VersionReader
 from evalstore.store.revisions import WORK
@@ -33,9 +41,10 @@ if TYPE_CHECKING:
     from evalstore.operations.exports.writers import Output
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import FileRef, Json
+    from evalstore.values import Case, FileRef, Json
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
@@ -107,7 +116,7 @@ def _require_replaceable(target: Path, path: str) -> None:
 def _write(
     location: Location, revision: str, compare: str | None, out: BinaryIO, path: str
 ) -> WrittenReport:
-    with open_revision(location, revision) as project:
+    with without_garbage_collection(), open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         # By its id, because another run may end meanwhile and be the newest one.
         statistics = _read_statistics(location, WORK if run.id == WORKSPACE else run.id)
@@ -117,13 +126,15 @@ def _write(
             AnswerReader(
                 project.store, VersionReader(project.store, project.reading.contents), run
             ),
-            run.started,
+            savings := ReuseSavings(run),
             compared,
             history := CaseHistory(project.store, project.settings.paths["tests"], stored),
             lambda prompt: prompt_label(project, prompt),
+            lambda result, cells: _explain(project, run, result, cells),
         )
         with TemporaryFile() as spool:
-            for number, block in enumerate(data.blocks(batches)):
+            marked = _mark_failed(project.store, run, batches)
+            for number, block in enumerate(data.blocks(marked)):
                 spool.write(data_block(f"block-{number}", block))
             for id, content in _read_images(project.store, data.images):
                 spool.write(data_block(f"image-{id}", content))
@@ -137,10 +148,28 @@ def _write(
                 compared,
                 _find_trend(project.store, stored),
                 data.table,
+                savings.usd,
             )
             spool.seek(0)
             write_page(out, summary, data.table, spool, MARK)
     return WrittenReport(path, run.id, len(data.table.rows), out.tell())
+
+
+def _mark_failed(
+    store: Store, run: Run, batches: Iterable[list[tuple[Result, Case]]]
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results with a mark on those that are missing because a call failed."""
+    failed = find_failed(store, run)
+    for batch in batches:
+        yield [(mark_failed(result, failed), case) for result, case in batch] if failed else batch
+
+
+def _explain(
+    project: Project, run: Run, result: Result, cells: Sequence[Result]
+) -> VerdictExplanation:
+    if run.id == WORKSPACE:
+        return explain_workspace_result(project, result, cells)
+    return explain_stored_result(project.location, project.store, result, run)
 
 
 def _read_statistics(location: Location, revision: str) -> list[Stats]:

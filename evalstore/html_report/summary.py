@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.clock import iso
+from evalstore.clock import minute
 from evalstore.display import money, percent, plural, safe, short
 from evalstore.html_report.charts import (
     Drawing,
@@ -17,9 +17,8 @@ from evalstore.html_report.charts import (
     verdict_bar,
 )
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.views.case_name import case_name
-from evalstore.operations.views.diff_text import summary_lines
-from evalstore.operations.views.run_text import scope_text
+from evalstore.operations.views.diff_text import describe_pair, summary_lines
+from evalstore.operations.views.run_text import cost_text, scope_text
 from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
@@ -88,8 +87,7 @@ class ChangedCase:
 
     name: str
     model: str
-    was: str
-    now: str
+    verdicts: tuple[str, ...]
     reason: str
     feedback: str
     place: int
@@ -140,10 +138,12 @@ def summarise_results(
     diff: Diff | None,
     earlier: Sequence[Run],
     table: CaseTable,
+    saved: float,
 ) -> Summary:
     """Return the summary of a run; `name` is that of the workspace, and `earlier` the trend.
 
     `statistics` are empty if the run has no results. `earlier` includes the run, newest first.
+    `saved` is the cost of what the run reused, in USD.
     """
     total = statistics[0].total if statistics else None
     counts = _count_words(table)
@@ -159,7 +159,7 @@ def summarise_results(
         rate_chart=interval_chart(rate.rate, rate.interval) if rate else Drawing(""),
         counts=tuple((word, f"{count:,}") for word, count in counts.items() if count),
         bar=verdict_bar(counts),
-        facts=tuple(_facts(run, total, table)),
+        facts=tuple(_facts(run, total, table, saved)),
         changes=_changes(diff, table) if diff else None,
         groups=tuple(
             _group_table(stats)
@@ -193,7 +193,7 @@ def _count_words(table: CaseTable) -> dict[str, int]:
 
 
 def _about(run: Run) -> Iterable[tuple[str, str]]:
-    yield "started", _time(run.started)
+    yield "started", minute(run.started)
     if run.id != WORKSPACE:
         yield "run", run.id
         yield "status", run.status
@@ -209,10 +209,6 @@ def _about(run: Run) -> Iterable[tuple[str, str]]:
     judges = list(dict.fromkeys(evaluator.id for evaluator in run.evaluators))
     if judges:
         yield "judged by", safe(", ".join(judges))
-
-
-def _time(microseconds: int) -> str:
-    return f"{iso(microseconds)[:16].replace('T', ' ')} UTC"
 
 
 def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable[str]:
@@ -233,14 +229,14 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
         yield f"The differences of {table.undiffed:,} changed answers are left out."
 
 
-def _facts(run: Run, total: ResultGroup | None, table: CaseTable) -> Iterable[Fact]:
+def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) -> Iterable[Fact]:
     yield Fact("Cases", f"{len(table.rows):,}", f"in {plural(len(table.files), 'file')}")
     yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.models[:3])))
     if run.id != WORKSPACE:
         calls = f"{run.asked:,} asked, {run.judged:,} judged"
-        yield Fact("Cost of this run", money(run.cost), calls)
-    if table.saved:
-        yield Fact("Saved by reuse", money(table.saved), f"{run.reused:,} answers reused")
+        yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
+    if saved:
+        yield Fact("Saved by reuse", money(saved), f"{run.reused:,} answers reused")
     if total and total.cost:
         yield Fact("Cost of all results", money(total.cost), "whichever run has paid")
     if total and total.latency:
@@ -274,21 +270,15 @@ def _changes(diff: Diff, table: CaseTable) -> Changes:
 
 
 def _changed(diff: Diff, pair: Pair, places: Mapping[tuple[str, str, int], int]) -> ChangedCase:
-    result = pair.either
-    prompt = diff.prompts.get(result.file, {}).get(result.prompt, "")
+    result, facts = pair.either, describe_pair(diff, pair)
     return ChangedCase(
-        name=safe(case_name(result.file, result.row, prompt)),
-        model=safe(result.model),
-        was=_word(pair.was),
-        now=_word(pair.now),
-        reason=safe(diff.reason(pair)),
+        name=safe(facts.name),
+        model=safe(facts.model),
+        verdicts=facts.verdicts,
+        reason=safe(facts.reason),
         feedback="" if result.verdict == "pass" else safe(diff.feedback_of(pair.now)[:300]),
         place=places.get((result.file, result.row, result.prompt_number), -1),
     )
-
-
-def _word(result: object) -> str:
-    return str(getattr(result, "word", None) or "answered")
 
 
 # --- groups and runs
@@ -333,7 +323,7 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
 def _trend_points(run: Run, earlier: Sequence[Run]) -> list[TrendPoint]:
     return [
         TrendPoint(
-            f"{short(other.id)}, {_time(other.started)}",
+            f"{short(other.id)}, {minute(other.started)}",
             _share(other),
             other.cost,
             other.id == run.id,
@@ -348,4 +338,4 @@ def _share(run: Run) -> float | None:
 
 
 def _run_row(run: Run) -> tuple[str, str, str, str, str]:
-    return short(run.id), _time(run.started), run.status, percent(_share(run)), money(run.cost)
+    return short(run.id), minute(run.started), run.status, percent(_share(run)), money(run.cost)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from evalstore.errors import EvalstoreError
 from evalstore.operations.exports import junit, parquet, writers
 from evalstore.operations.exports.rows import open_export
+from evalstore.operations.garbage_collection import without_garbage_collection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,7 @@ def write_export(location: Location, revision: str, format: Format, file: Output
     """Write the results of a revision to an open file; raises `EvalstoreError`."""
     if format == "parquet":
         parquet.require_pyarrow()
-    with open_export(location, revision) as export:
+    with without_garbage_collection(), open_export(location, revision) as export:
         _WRITERS[format](export, file)
 
 

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING
 from evalstore.display import money, percent, plural, short
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
+from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.stats import Stats, stats
-from evalstore.operations.views.case_name import case_name
-from evalstore.operations.views.run_text import counts_text, scope_text
+from evalstore.operations.views.diff_text import describe_pair, summary_lines
+from evalstore.operations.views.run_text import (
+    cost_text,
+    counts_text,
+    scope_text,
+    spending_text,
+)
 from evalstore.planning.open_project import open_store
-from evalstore.store.results import iterate_results
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.reports.comparison import Pair
     from evalstore.runs import Run
-    from evalstore.store import Store
 
 MOST_CHARACTERS = 60_000
 """Characters of a report: a comment on GitHub has at most 65,536."""
@@ -41,7 +45,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         run = resolve_run(store, revision)
         earlier = next(store.find_recent_runs(before=run, limit=1), None)
         was = resolve_run(store, compare) if compare else earlier
-        saved = _sum_saved(store, run)
+        saved = sum_savings(store, run)
     compared = diff(location, was.id, run.id, answers=False) if was else None
     totals = stats(location, run.id) if any(run.verdicts.values()) else None
     return _join(
@@ -130,13 +134,10 @@ def _broken(compared: Diff) -> Iterator[str]:
 
 
 def _pair(compared: Diff, pair: Pair, *, with_feedback: bool) -> Iterator[str]:
-    result = pair.either
-    prompt = compared.prompts.get(result.file, {}).get(result.prompt)
-    name = code_span(case_name(result.file, result.row, prompt))
-    verdicts = " → ".join(side.word or "answered" for side in (pair.was, pair.now) if side)
-    reason = compared.reason(pair)
-    why = f" ({code_span(reason)})" if reason else ""
-    yield f"- **{name}** {code_span(result.model)}: {verdicts}{why}"
+    facts = describe_pair(compared, pair)
+    why = f" ({code_span(facts.reason)})" if facts.reason else ""
+    verdicts = " → ".join(facts.verdicts)
+    yield f"- **{code_span(facts.name)}** {code_span(facts.model)}: {verdicts}{why}"
     feedback = compared.feedback_of(pair.now)
     if with_feedback and feedback:
         if len(feedback) > _LONGEST:
@@ -147,18 +148,11 @@ def _pair(compared: Diff, pair: Pair, *, with_feedback: bool) -> Iterator[str]:
 
 
 def _noise(compared: Diff) -> Iterator[str]:
-    """Yield whether the difference of the pass rates may be chance."""
-    was, now = compared.rates
-    if not was.judged:
-        yield "No case is judged in both runs."
-        yield ""
-        return
-    change = compared.change
-    cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
+    """Yield the pass rates of both runs, and whether their difference may be chance."""
     yield "#### Is it noise?"
     yield ""
-    yield f"The pass rate went from {was.text} to {now.text} ({cases}, paired): {change.points}."
-    yield f"{change.finding[:1].upper()}{change.finding[1:]}."
+    for line in summary_lines(compared):
+        yield f"- {line.text}"
     yield ""
 
 
@@ -166,29 +160,8 @@ def _costs(run: Run, saved: float) -> Iterator[str]:
     yield "#### Cost"
     yield ""
     reused = f" Reuse saved {money(saved)}." if saved else ""
-    yield f"The run cost {money(run.cost)}.{reused}"
+    yield f"The run cost {cost_text(run.cost, run.spending)}.{reused}"
     for spending in run.spending:
         part = " (judging)" if spending["part"] == "evaluator" else ""
         calls = plural(spending["calls"], "call")
-        yield f"- {code_span(spending['model'])}{part}: {calls}, {money(spending['cost'])}"
-
-
-def _sum_saved(store: Store, run: Run) -> float:
-    """Return the cost of the answers and judgements that the run reused, in USD."""
-    saved = 0.0
-    seen: set[str] = set()
-    for batch in iterate_results(store, run):
-        sessions = {id for result in batch for id in result.sessions} - seen
-        judgements = {id for result in batch for id in result.evaluations} - seen
-        seen |= sessions | judgements
-        saved += sum(
-            spent.usd or 0.0
-            for spent in store.find_spent(sessions).values()
-            if spent.started < run.started
-        )
-        saved += sum(
-            judged.usd or 0.0
-            for judged in store.find_judgements(judgements).values()
-            if judged.vote.started < run.started
-        )
-    return round(saved, 8)
+        yield f"- {code_span(spending['model'])}{part}: {calls}, {spending_text(spending)}"

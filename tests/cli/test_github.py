@@ -176,8 +176,9 @@ Run `<short>` is complete: 2 asked, 2 judged, 0 reused, compared with `<short>`.
 
 #### Is it noise?
 
-The pass rate went from 50.0% to 0.0% (2 cases in 1 file, paired): -50.0 points.
-One file moved: nothing follows for the others.
+- 1 broke, 1 unchanged
+- pass rate 50.0% -> 0.0% (2 cases in 1 file, paired)
+- -50.0 points; one file moved: nothing follows for the others
 
 #### Cost
 
@@ -223,7 +224,7 @@ def test_a_run_without_verdicts_has_a_report(echo: Echo, evalstore: Evalstore) -
     text = evalstore("report", "--markdown").stdout
     assert "Not decided: 1 pending. 1 call failed.\n" in text
     evalstore("run")
-    assert "No case is judged in both runs.\n" in evalstore("report", "--markdown").stdout
+    assert "- no case is judged on both sides\n" in evalstore("report", "--markdown").stdout
 
 
 def outside_of_code(markdown: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,18 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     assert lines[:3] == ["second", "✓ pass fixed", "Good day!"]
     assert lines[4:7] == ["Judgements", "✓ pass by judge", "Kind."]
-    assert lines[7].startswith("Since run ")
+    assert lines[7] == "History"
+    assert re.fullmatch(r"passing since run \w{8} \(\d{4}-\d\d-\d\d \d\d:\d\d UTC.*\)", lines[8])
+    assert lines[9].startswith("failed last in run ")
+    assert lines[10:14] == [
+        "what changed in between:",
+        "test text edited",
+        "user:",
+        "- Hello",
+    ]
+    assert lines[15] == "this version: judged once"
+    assert lines[16].startswith("Since run ")
+    lines = lines[9:]
     assert lines[8:12] == [
         "✗ fail → ✓ pass (test changed)",
         "previous feedback: It is rude.",

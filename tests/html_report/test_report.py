@@ -151,7 +151,7 @@ def test_a_run_without_verdicts(tmp_path: Path) -> None:
     assert call(root, "run", "--fail-on", "none") in (0, 3)
     summary = summary_of(report(root))
     assert "nothing is judged yet" in summary
-    assert "– answered 1" in summary
+    assert "· answered 1" in summary
 
 
 def test_a_run_whose_calls_failed(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 // elements are made one by one from the names below, and no markup is parsed.
 (() => {
   const ROWS = 100;
-  const SIGNS = {pass: "✓", fail: "✗", undecided: "?", error: "!", "no reply": "!", pending: "…", answered: "–"};
   const ELEMENTS = new Set(["p", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s",
     "hr", "br", "small", "table", "thead", "tbody", "tr", "th", "td"]);
   const JSON_TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/g;
@@ -99,7 +98,7 @@
 
   function verdict(word) {
     return make("span", {class: "verdict verdict-" + word.replace(" ", "-")},
-      make("span", {"aria-hidden": "true"}, SIGNS[word] || ""), " " + word);
+      make("span", {"aria-hidden": "true"}, data.signs[word] || ""), " " + word);
   }
 
   // --- the table
@@ -227,13 +226,11 @@
   }
 
   function vote(given, texts) {
-    const score = given.score ? ", score " + given.score : "";
-    const label = given.label ? ", " + given.label : "";
-    return make("li", null, verdict(given.word), " by " + (given.by || "a judge") + (given.person ? " (label)" : "") + score + label,
+    return make("li", null, verdict(given.word), make("span", {text: true}, " " + given.by),
       given.feedback === undefined ? null : shown(texts[given.feedback]),
       given.reasoning === undefined ? null : make("details", null, make("summary", null, "Reasoning"), shown(texts[given.reasoning])),
-      given.checks ? make("ul", {class: "checks"}, ...given.checks.map(([word, name, index]) =>
-        make("li", null, verdict(word), " " + name, texts[index] ? make("p", {class: "feedback", text: true}, texts[index]) : null))) : null);
+      given.checks ? make("ul", {class: "checks"}, ...given.checks.map(([word, index]) =>
+        make("li", null, verdict(word), make("span", {class: "feedback", text: true}, " " + texts[index])))) : null);
   }
 
   function difference(hunks) {
@@ -251,6 +248,13 @@
       make("p", null, verdict(was.word), " → ", verdict(cell.word), was.reason ? " (" + was.reason + ")" : ""),
       old ? make("p", {class: "feedback", text: true}, "previous feedback: " + (typeof old === "string" ? old : old[0])) : null,
       was.diff && was.diff.length ? difference(was.diff) : null);
+  }
+
+  function reasons(sections) {
+    return (sections || []).map(([title, lines]) => section(title[0].toUpperCase() + title.slice(1),
+      make("div", {class: "lines"}, ...lines.map(([indent, ...spans]) =>
+        make("p", {class: "indent-" + Math.min(indent, 8), text: true}, ...spans.map(([text, colour]) =>
+          colour ? make("span", {class: "colour-" + colour.replace(" ", "-")}, text) : text))))));
   }
 
   function candidate(detail, row, texts) {
@@ -271,6 +275,7 @@
       ...(detail.failures || []).map((text) => make("p", {class: "warning", text: true}, text)),
       ...(answers.length ? answers : [make("p", {class: "note"}, "There is no answer.")]),
       detail.votes ? section("Judgements", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
+      ...reasons(detail.why),
       previous(detail.was, cell, texts),
       history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history)) : null);
   }

@@ -14,8 +14,8 @@ from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.stats_filter import Filter
-from evalstore.operations.views.failed_results import Place, failed_in_run, place_of
-from evalstore.store.results import iterate_results, join_feedback
+from evalstore.operations.views.failed_results import find_failed, mark_failed
+from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -56,7 +56,7 @@ def _read_rows(
 ) -> Iterator[Row]:
     names: dict[str | None, str | None] = {None: None}
     started = iso(run.started)
-    failed = _find_failed(project, run)
+    failed = find_failed(project.store, run)
     while batch := list(islice(results, _AT_ONCE)):
         cells = [measured.result for measured, _ in batch]
         feedback = project.store.find_feedback(id for cell in cells for id in cell.evaluations)
@@ -76,7 +76,7 @@ def _read_rows(
                 "promptId": cell.prompt,
                 "model": cell.model,
                 "tags": list(case.tags),
-                "verdict": "no reply" if place_of(cell) in failed else cell.word,
+                "verdict": mark_failed(cell, failed).word,
                 "score": cell.score,
                 "feedback": join_feedback(cell.evaluations, feedback),
                 "answer": None if answer is None else answer_text(answer),
@@ -91,15 +91,6 @@ def _read_rows(
                 "sessions": list(cell.sessions),
                 "evaluations": list(cell.evaluations),
             }
-
-
-def _find_failed(project: Project, run: Run) -> set[Place]:
-    """Return the places of the results of a run that are missing because a call failed."""
-    if not run.failed:
-        return set()
-    results = (result for batch in iterate_results(project.store, run) for result in batch)
-    missing = [result for result in results if result.is_missing]
-    return failed_in_run(project.store, run, missing) if missing else set()
 
 
 def _sum_costs(calls: Sequence[CallFacts]) -> float | None:

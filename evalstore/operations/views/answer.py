@@ -29,10 +29,11 @@ from evalstore.values import FileRef, Json, Message, Part, Reply
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.planning.options import Location
-    from evalstore.results import Result, Session
+    from evalstore.results import Failure, Result, Session
     from evalstore.store import Store
 
-_FAILURES = 3
+MOST_FAILURES = 3
+"""The most failed calls that are shown for one result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,10 +325,15 @@ def _failures(
     """Return the messages of the newest failures, each once, with hints."""
     messages: dict[str, None] = {}
     for _, failure in store.find_failures_of(questions, subjects):
-        hint = hint_for(failure.kind, failure.status, failure.message)
-        model = f"{failure.model}: " if failure.model else ""
-        messages.setdefault(f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else ""))
-    return tuple(messages)[:_FAILURES]
+        messages.setdefault(failure_text(failure))
+    return tuple(messages)[:MOST_FAILURES]
+
+
+def failure_text(failure: Failure) -> str:
+    """Return the message of a failed call with its hint."""
+    hint = hint_for(failure.kind, failure.status, failure.message)
+    model = f"{failure.model}: " if failure.model else ""
+    return f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else "")
 
 
 def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:

@@ -9,20 +9,26 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
-from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.views.answer import (
+    MOST_FAILURES,
     Criteria,
     SessionFacts,
     TurnView,
     describe_criteria,
+    failure_text,
     request_lines,
     session_facts,
     turns_of,
 )
-from evalstore.operations.views.failed_results import Place, asked_in_run, place_of
+from evalstore.operations.views.failed_results import (
+    Place,
+    asked_in_run,
+    judged_subjects,
+    place_of,
+)
 from evalstore.operations.views.judgements import JudgementView, evaluator_names, judgement_view
+from evalstore.providers.kinds import SCRIPTED
 
 if TYPE_CHECKING:
     from evalstore.planning.version_reader import VersionReader
@@ -30,9 +36,6 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case
-
-_FAILURES = 3
-"""The most messages of failed calls for one result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class AnswerReader:
         """`versions` reads the tests, prompts and instructions."""
         self._store, self._versions, self._run = store, versions, run
         self._names: dict[str, tuple[str, bool]] = {}
+        self._free: dict[str, bool] = {}
+        """By model version: whether its answers cost nothing."""
 
     def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
         """Yield the results of a batch with their answers; their versions are read ahead."""
@@ -85,6 +90,9 @@ class AnswerReader:
         judgements = self._store.find_evaluations(
             key for result, _ in results for key in result.evaluations
         )
+        models = {session.question.model for session in sessions.values()} - self._free.keys()
+        for key, content in self._store.load_contents("model", models).items():
+            self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in judgements.values()}
         self._names |= evaluator_names(self._store, evaluators - self._names.keys())
         failures = self._failures([result for result, _ in results if result.is_missing])
@@ -98,7 +106,9 @@ class AnswerReader:
                         session.question.test,
                         session.started,
                         tuple(map(answer_text, session.turns)),
-                        session_facts(session),
+                        session_facts(
+                            session, is_free=self._free.get(session.question.model, False)
+                        ),
                     )
                     for key in result.sessions
                     if (session := sessions.get(key))
@@ -136,11 +146,7 @@ class AnswerReader:
         if not missing or not self._run.snapshot:
             return {}
         asked = asked_in_run(self._store, self._run, missing)
-        subjects = {
-            place_of(result): {*result.sessions, hashing.subject_of(result.sessions)}
-            for result in missing
-            if result.sessions
-        }
+        subjects = judged_subjects(missing)
         messages: dict[str, dict[str, None]] = {}
         for _, failure in self._store.find_failures_of(
             {key for keys in asked.values() for key in keys},
@@ -148,9 +154,8 @@ class AnswerReader:
         ):
             if not self._run.started <= failure.at <= self._run.ended:
                 continue
-            hint = hint_for(failure.kind, failure.status, failure.message)
-            text = f"{failure.message}" + (f"\nhint: {hint}" if hint else "")
-            messages.setdefault(failure.question or failure.subject or "", {})[text] = None
+            key = failure.question or failure.subject or ""
+            messages.setdefault(key, {})[failure_text(failure)] = None
         return {
             place_of(result): tuple(
                 dict.fromkeys(
@@ -161,6 +166,6 @@ class AnswerReader:
                     )
                     for text in messages.get(key, ())
                 )
-            )[:_FAILURES]
+            )[:MOST_FAILURES]
             for result in missing
         }

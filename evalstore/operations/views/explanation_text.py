@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from evalstore.clock import minute
 from evalstore.display import ago, plural, safe, short
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
@@ -43,9 +44,12 @@ _LISTED = 8
 
 
 def explanation_sections(
-    explanation: VerdictExplanation, now: int, *, signs: Mapping[str, str]
+    explanation: VerdictExplanation, now: int | None, *, signs: Mapping[str, str]
 ) -> Iterator[tuple[str, list[StyledLine]]]:
-    """Yield the title and the lines of each section; `now` in microseconds since 1970."""
+    """Yield the title and the lines of each section.
+
+    `now` is in microseconds since 1970; without it, runs have their times in the place of ages.
+    """
     sections = (
         (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
         (HISTORY, _history_lines(explanation, now)),
@@ -144,7 +148,7 @@ def _clip(text: str) -> str:
 # --- history
 
 
-def _history_lines(explanation: VerdictExplanation, now: int) -> Iterator[StyledLine]:
+def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator[StyledLine]:
     history = explanation.history
     if history is None:
         return
@@ -186,11 +190,11 @@ def counts_text(counts: VerdictCounts) -> str:
     )
 
 
-def _run_text(run: Run, now: int) -> str:
+def _run_text(run: Run, now: int | None) -> str:
     """Return a run with its time, author and commit."""
     if run.id == "workspace":
         return "the workspace as it is now"
-    facts = [ago(run.started, now)]
+    facts = [minute(run.started) if now is None else ago(run.started, now)]
     facts += [safe(run.author)] if run.author else []
     if run.git:
         facts.append(f"commit {short(run.git.commit)}")
