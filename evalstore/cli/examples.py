@@ -40,6 +40,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore report @ --compare @~5",
         "evalstore report --markdown -o comment.md",
     ),
+    "serve": ("evalstore serve", "evalstore serve --port 8000"),
     "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
     "ls": ("evalstore ls cases tests/late.md", "evalstore ls models --wide"),
     "export": (

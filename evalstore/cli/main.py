@@ -102,6 +102,7 @@ def commands() -> Callable[..., Any]:
         label,
         report,
         run,
+        serve,
         stats,
         trust,
         view,

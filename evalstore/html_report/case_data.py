@@ -68,6 +68,8 @@ class TableRow:
 class CaseTable:
     """All cases, and the names they refer to by number."""
 
+    run: str
+    """The id of the run, or `workspace`."""
     files: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
@@ -78,6 +80,14 @@ class CaseTable:
     """The run that the cases are compared with, for display; empty if there is none."""
     undiffed: int = 0
     """The number of changed answers whose difference is left out."""
+
+    @property
+    def places(self) -> dict[tuple[str, str, int], int]:
+        """Return the number of each case, by its file, its row and the number of its prompt."""
+        return {
+            (self.files[row.file], row.row, row.prompt_number): number
+            for number, row in enumerate(self.rows)
+        }
 
     def document(self) -> Json:
         """Return the table as JSON, in which a cell is a list that begins with its candidate."""
@@ -128,7 +138,7 @@ class CaseData:
         What the run did not pay for is added to `savings`. `explain` gets a result and all those
         of its case.
         """
-        self.table = CaseTable(since=side_name(diff.was) if diff else "")
+        self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
         self._reader, self._savings, self._history = reader, savings, history

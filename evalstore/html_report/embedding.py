@@ -20,9 +20,13 @@ _POLICY = (
 """Nothing is loaded, only the script of the page runs, and no text can become markup."""
 
 
-def content_policy(script: str, style: str) -> str:
-    """Return the policy that allows these two inline texts and pictures within the page."""
-    return "; ".join(_POLICY).format(script=source_hash(script), style=source_hash(style))
+def content_policy(script: str, style: str, *, is_served: bool = False) -> str:
+    """Return the policy that allows these two inline texts and pictures within the page.
+
+    A page that `is_served` may ask its own server whether there are newer results.
+    """
+    policy = (*_POLICY, "connect-src 'self'") if is_served else _POLICY
+    return "; ".join(policy).format(script=source_hash(script), style=source_hash(style))
 
 
 def source_hash(text: str) -> str:

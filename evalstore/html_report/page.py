@@ -33,8 +33,25 @@ class StaticRow:
     """The verdict, its change and its feedback by candidate."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServedPage:
+    """What a page of a server knows that a file does not."""
+
+    base: str
+    """The path below which the pages are, without a slash at its end."""
+    run: str
+    """The newest run when the page was made; empty without one."""
+    state: str
+    """What changes whenever the store does."""
+
+
 def write_page(
-    out: BinaryIO, summary: Summary, table: CaseTable, data: BinaryIO, mark: bytes
+    out: BinaryIO,
+    summary: Summary,
+    table: CaseTable,
+    data: BinaryIO,
+    mark: bytes,
+    served: ServedPage | None,
 ) -> None:
     """Write the page; `data` has the elements with the data of the script."""
     script, style = read_asset("report.js"), read_asset("report.css")
@@ -44,7 +61,8 @@ def write_page(
         render(
             "page.html",
             summary=summary,
-            policy=content_policy(script, style),
+            served=served,
+            policy=content_policy(script, style, is_served=served is not None),
             style=Drawing(style),
             version=__version__,
             models=list(map(safe, table.models)),

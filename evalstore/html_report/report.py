@@ -15,7 +15,7 @@ from evalstore.files.atomic_write import temporary_file
 from evalstore.html_report.case_data import CaseData
 from evalstore.html_report.case_history import CaseHistory
 from evalstore.html_report.embedding import data_block
-from evalstore.html_report.page import write_page
+from evalstore.html_report.page import ServedPage, write_page
 from evalstore.html_report.summary import MOST_RUNS, summarise_results
 from evalstore.operations.diff import Diff, diff
 from evalstore.operations.garbage_collection import without_garbage_collection
@@ -38,6 +38,7 @@ from evalstore.store.revisions import WORK
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from evalstore.html_report.case_data import CaseTable
     from evalstore.operations.exports.writers import Output
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -79,7 +80,8 @@ def write_report(
     _require_replaceable(target, path)
     try:
         with temporary_file(target) as out:
-            return _write(location, revision, compare, out, path)
+            table = build_report(location, revision, out, compare=compare)
+            return WrittenReport(path, table.run, len(table.rows), out.tell())
     except OSError as error:
         raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
 
@@ -89,10 +91,11 @@ def stream_report(
 ) -> WrittenReport:
     """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
     with TemporaryFile() as spool:
-        written = _write(location, revision, compare, spool, STDOUT)
+        table = build_report(location, revision, spool, compare=compare)
+        size = spool.tell()
         spool.seek(0)
         copyfileobj(spool, out)
-    return written
+    return WrittenReport(STDOUT, table.run, len(table.rows), size)
 
 
 def _require_replaceable(target: Path, path: str) -> None:
@@ -113,9 +116,18 @@ def _require_replaceable(target: Path, path: str) -> None:
         )
 
 
-def _write(
-    location: Location, revision: str, compare: str | None, out: BinaryIO, path: str
-) -> WrittenReport:
+def build_report(
+    location: Location,
+    revision: str,
+    out: BinaryIO,
+    *,
+    compare: str | None = None,
+    served: ServedPage | None = None,
+) -> CaseTable:
+    """Write the page of a run to an open file, and return the table of its cases.
+
+    Raises `EvalstoreError`.
+    """
     with without_garbage_collection(), open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         # By its id, because another run may end meanwhile and be the newest one.
@@ -151,8 +163,8 @@ def _write(
                 savings.usd,
             )
             spool.seek(0)
-            write_page(out, summary, data.table, spool, MARK)
-    return WrittenReport(path, run.id, len(data.table.rows), out.tell())
+            write_page(out, summary, data.table, spool, MARK, served)
+    return data.table
 
 
 def _mark_failed(

@@ -249,10 +249,7 @@ def _facts(run: Run, total: ResultGroup | None, table: CaseTable, saved: float) 
 
 
 def _changes(diff: Diff, table: CaseTable) -> Changes:
-    places = {
-        (table.files[row.file], row.row, row.prompt_number): number
-        for number, row in enumerate(table.rows)
-    }
+    places = table.places
     broke, fixed = len(diff.broke), len(diff.fixed)
     parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
     return Changes(

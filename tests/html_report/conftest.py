@@ -1,14 +1,13 @@
-"""A browser for all tests of a module, and the command line."""
+"""The command line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
 from evalstore.cli.main import main
-from tests.html_report.pages import Page, browsing
 
 
 class Output(NamedTuple):
@@ -19,13 +18,6 @@ class Output(NamedTuple):
 
 
 Evalstore = Callable[..., Output]
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A tab of a browser."""
-    with browsing(tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 @pytest.fixture

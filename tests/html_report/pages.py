@@ -95,9 +95,13 @@ class Page:
 
     def open(self, path: Path, anchor: str = "") -> None:
         """Open a report and wait until it can be used."""
+        self.go(path.as_uri() + (f"#{anchor}" if anchor else ""))
+
+    def go(self, address: str) -> None:
+        """Open an address and wait until the page can be used."""
         self.call("Page.navigate", url="about:blank")
         self._tab.requested.clear()
-        self.call("Page.navigate", url=path.as_uri() + (f"#{anchor}" if anchor else ""))
+        self.call("Page.navigate", url=address)
         self.wait("document.documentElement.dataset.ready === 'yes'")
 
     def press(self, key: str, code: int = 0) -> None:

@@ -25,7 +25,7 @@
   const data = read("data-cases");
   const runs = read("data-runs");
   const rows = data.rows.map(([file, row, prompt, tags, cells], number) => ({
-    number, file, tags,
+    number, file, tags, label: row,
     name: data.files[file] + (row ? " [" + row + "]" : "") + (prompt ? " (" + prompt + ")" : ""),
     cells: cells.map(([model, word, change, feedback]) => ({
       model, word: data.words[word], rank: change === 0 ? -1 : word,
@@ -35,6 +35,7 @@
   let listed = rows;
   let page = 0;
   let plain = false;
+  const base = document.documentElement.dataset.base;
 
   // --- details of cases, read when they are needed
 
@@ -301,6 +302,7 @@
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
+        base ? make("a", {href: base + "/case/" + encodeURI(data.files[row.file]) + "::" + encodeURIComponent(row.label)}, "Newest result") : null,
         make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
           step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
           make("button", {type: "button", click: () => dialog.close()}, "Close"))),
@@ -327,6 +329,24 @@
     if (link && link.getAttribute("href") === location.hash) follow();
   });
 
+  // --- a page of a server follows what is stored
+
+  function followStore() {
+    const {run, state} = document.documentElement.dataset;
+    const isWorkspace = location.pathname === base + "/work";
+    const note = $("newer");
+    const isRead = () => dialog.open || listed.length < rows.length || scrollY > 200;
+    new EventSource(base + "/changes").addEventListener("message", (event) => {
+      const now = JSON.parse(event.data);
+      const isNewer = isWorkspace ? now.state !== state : now.run !== run;
+      if (!isNewer) return;
+      if (isWorkspace && !isRead()) { location.reload(); return; }
+      const address = isWorkspace ? base + "/work" : base + "/run/" + now.run;
+      note.replaceChildren(make("a", {href: address}, isWorkspace ? "There are newer results." : "There is a newer run."));
+      note.hidden = false;
+    });
+  }
+
   // --- start
 
   function fill(id, names, isShown = true) {
@@ -350,5 +370,6 @@
   $("next").addEventListener("click", turnTo(1));
   applyFilter();
   follow();
+  if (base) followStore();
   document.documentElement.dataset.ready = "yes";
 })();

@@ -69,7 +69,7 @@ class AnswerReader:
 
     def __init__(self, store: Store, versions: VersionReader, run: Run) -> None:
         """`versions` reads the tests, prompts and instructions."""
-        self._store, self._versions, self._run = store, versions, run
+        self._store, self._versions, self.run = store, versions, run
         self._names: dict[str, tuple[str, bool]] = {}
         self._free: dict[str, bool] = {}
         """By model version: whether its answers cost nothing."""
@@ -143,16 +143,16 @@ class AnswerReader:
 
     def _failures(self, missing: Sequence[Result]) -> Mapping[Place, tuple[str, ...]]:
         """Return the messages of the failed calls for results that lack something, by place."""
-        if not missing or not self._run.snapshot:
+        if not missing or not self.run.snapshot:
             return {}
-        asked = asked_in_run(self._store, self._run, missing)
+        asked = asked_in_run(self._store, self.run, missing)
         subjects = judged_subjects(missing)
         messages: dict[str, dict[str, None]] = {}
         for _, failure in self._store.find_failures_of(
             {key for keys in asked.values() for key in keys},
             {key for keys in subjects.values() for key in keys},
         ):
-            if not self._run.started <= failure.at <= self._run.ended:
+            if not self.run.started <= failure.at <= self.run.ended:
                 continue
             key = failure.question or failure.subject or ""
             messages.setdefault(key, {})[failure_text(failure)] = None

@@ -57,6 +57,13 @@ def explain_case(
         return explain_stored_result(location, store, result, run)
 
 
+def find_case(location: Location, case: str, revision: str | None = None) -> tuple[Run, Result]:
+    """Return the most urgent result of a case, and its run, as `explain_case` finds them."""
+    with open_store(location) as store:
+        run, cells = _find_cells(location, store, case, revision)
+        return run, _choose(location, case, cells, None, None)
+
+
 def _explain_now(
     location: Location, case: str, model: str | None, prompt: str | None
 ) -> VerdictExplanation:
