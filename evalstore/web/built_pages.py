@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.files.atomic_write import temporary_file
 from evalstore.html_report.page import ServedPage
 from evalstore.html_report.report import build_report
 from evalstore.operations.side_names import WORKSPACE
@@ -127,7 +128,7 @@ class BuiltPages:
         started = time.monotonic()
         newest, state = self.read_state()
         path = Path(self._folder.name) / f"{next(self._numbers)}.html"
-        with path.open("wb") as out:
+        with temporary_file(path) as out:
             table = build_report(
                 self._location,
                 WORK if run == WORKSPACE else run,

@@ -31,6 +31,7 @@ CALLS = {
     "label": ("tests/weather.md::city=Rome", "pass"),
     "new": ("tests/weather.md",),
     "report": ("--markdown",),
+    "serve": ("--port", "70000"),  # a port that does not exist: it would not end
     "trust": ("check.py",),
 }
 """What each command is called with, if it needs anything."""
