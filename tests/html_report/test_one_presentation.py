@@ -53,7 +53,9 @@ def test_a_comparison_has_the_lines_of_diff_in_both_reports(
     (rates,) = [line for line in lines if line.startswith("pass rate ")]
     comment = evalstore("-C", str(broken), "report", "--markdown").stdout.splitlines()
     assert {f"- {counts}", f"- {rates}"} <= set(comment)
-    assert {counts, rates} <= set(summary_of(report(broken)))
+    summary = summary_of(report(broken))
+    assert {counts, rates} <= set(summary)
+    assert any("✓ pass → ✗ fail (evaluation changed)" in line for line in summary)
     (pair,) = [line for line in comment if line.startswith("- **")]
     assert pair.endswith("first: pass → fail (evaluation changed)")
     assert any("first  pass -> fail  (evaluation changed)" in line for line in lines)
