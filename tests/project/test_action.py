@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from evalstore.cli.main import main
 from evalstore.operations.exports.columns import COLUMNS
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,19 @@ def workspace(tmp_path: Path) -> Path:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m evalstore "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     return tmp_path / "example"
+
+
+@pytest.fixture
+def recorded(workspace: Path) -> Path:
+    """The workspace with a program `evalstore` that only notes its arguments."""
+    program = workspace.parent / "bin/evalstore"
+    program.write_text('#!/bin/sh\nprintf "%s\\0" "$@" > "$HOME/arguments"\n', encoding="utf-8")
+    return workspace
+
+
+def arguments_of(workspace: Path) -> list[str]:
+    """The arguments of the program that was called last."""
+    return (workspace.parent / "arguments").read_text(encoding="utf-8").split("\0")[:-1]
 
 
 def run_step(
@@ -85,19 +99,19 @@ def test_the_steps_of_the_action_work_one_after_the_other(workspace: Path) -> No
     assert (workspace / "evalstore-comment.md").read_text("utf-8").startswith("### evalstore")
 
 
-def test_the_action_runs_the_paths_that_are_named(workspace: Path) -> None:
-    ran = run_step("Run", workspace, {"paths": "tests/late.md\n\ntests/saturday.md\n"})
+def test_the_action_runs_the_paths_that_are_named(recorded: Path) -> None:
+    ran = run_step("Run", recorded, {"paths": "tests/late.md\n\ntests/two words.md\n"})
     assert ran.returncode == 0
-    junit = (workspace / "evalstore.junit.xml").read_text(encoding="utf-8")
-    assert junit.count("<testsuite ") == 2
+    assert arguments_of(recorded)[-3:] == ["--", "tests/late.md", "tests/two words.md"]
 
 
 @pytest.mark.parametrize("value", ["$(touch hacked)", "`touch hacked`", "; touch hacked", "-h"])
-def test_inputs_are_values_and_never_code(workspace: Path, value: str) -> None:
+def test_inputs_are_values_and_never_code(recorded: Path, value: str) -> None:
     inputs = dict.fromkeys(("paths", "fail-on", "max-cost", "junit", "comment"), value)
-    for name in ("Run", "Write the comment"):
-        run_step(name, workspace, inputs)
-    assert not (workspace / "hacked").exists()
+    for name, count in (("Run", 4), ("Write the comment", 1)):
+        run_step(name, recorded, inputs)
+        assert arguments_of(recorded).count(value) == count
+    assert not (recorded / "hacked").exists()
 
 
 def test_no_step_puts_an_expression_into_its_script() -> None:
@@ -119,16 +133,19 @@ def test_the_action_has_what_github_requires() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: str(hook["id"]))
 def test_a_hook_checks_files_and_fails_for_a_wrong_one(
-    workspace: Path, hook: dict[str, Any]
+    recorded: Path,
+    hook: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert {"id", "name", "entry", "language"} <= hook.keys()
     files = ["tests/late.md"] if hook.get("pass_filenames", True) else []
-    command = hook["entry"] + ' "$@"'
-    assert _bash(command, workspace, {}, *files).returncode == 0
-    (workspace / "tests/late.md").write_text("---\ntag: x\n---\n", encoding="utf-8")
-    ran = _bash(command, workspace, {}, *files)
-    assert ran.returncode == 2
-    assert "tests/late.md:2" in ran.stderr
+    assert _bash(hook["entry"] + ' "$@"', recorded, {}, *files).returncode == 0
+    monkeypatch.chdir(recorded)
+    assert main(arguments_of(recorded)) == 0
+    (recorded / "tests/late.md").write_text("---\ntag: x\n---\n", encoding="utf-8")
+    assert main(arguments_of(recorded)) == 2
+    assert "tests/late.md:2" in capsys.readouterr().err
 
 
 def test_the_page_has_the_columns_as_they_are() -> None:
