@@ -89,7 +89,7 @@ class CaseTable:
             for number, row in enumerate(self.rows)
         }
 
-    def document(self) -> Json:
+    def content(self) -> Json:
         """Return the table as JSON, in which a cell is a list that begins with its candidate."""
         return {
             "files": list(map(safe, self.files)),
@@ -148,6 +148,8 @@ class CaseData:
         self._pairs = _changed_pairs(diff)
         self._diff = diff
         self._undiffed = 0
+        self._before: Mapping[str, str] = {}
+        """The earlier answers of the cases of a block, by the id of the session."""
         self._numbers: dict[str, dict[str, int]] = {"files": {}, "models": {}, "tags": {}}
 
     def blocks(self, batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator[Json]:
@@ -164,10 +166,17 @@ class CaseData:
 
     def _block(self, cases: Sequence[Sequence[ResultView]]) -> Json:
         texts = TextTable()
+        self._read_previous(cases)
         return {
             "texts": texts.entries,
             "cases": [self._case(views, texts) for views in cases],
         }
+
+    def _read_previous(self, cases: Sequence[Sequence[ResultView]]) -> None:
+        """Read the earlier answers of the cases of a block together, as far as they are shown."""
+        entries = [self._pairs.get(cell_of(view.result)) for views in cases for view in views]
+        ids = [entry[1].was.sessions[:1] for entry in entries if entry and entry[1].was]
+        self._before = self._reader.answers([id for sessions in ids for id in sessions])
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
         result, case = views[0].result, views[0].case
@@ -305,7 +314,7 @@ class CaseData:
                 self.table.undiffed += 1
             else:
                 self._undiffed += 1
-                before = self._reader.answers(was.sessions[:1]).get(was.sessions[0], "")
+                before = self._before.get(was.sessions[0], "")
                 now = view.sessions[0].answers[-1] if view.sessions[0].answers else ""
                 document["diff"] = [
                     [

@@ -23,7 +23,7 @@ from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.reuse_savings import ReuseSavings
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.stats import DIMENSIONS, Stats, read_stats
+from evalstore.operations.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.operations.views.case_answers import AnswerReader
 from evalstore.operations.views.failed_results import find_failed, mark_failed
 from evalstore.operations.views.verdict_explanation import (
@@ -33,7 +33,6 @@ from evalstore.operations.views.verdict_explanation import (
 )
 from evalstore.planning.options import is_partial
 from evalstore.planning.version_reader import VersionReader
-from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +50,8 @@ MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
 
 STDOUT = "-"
+_AT_ONCE = 500
+"""Results whose answers are in memory together."""
 _SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 _LARGEST_IMAGE, _MOST_IMAGES = 2_000_000, 15_000_000
 """The most bytes of a picture, and of all pictures."""
@@ -130,8 +131,7 @@ def build_report(
     """
     with without_garbage_collection(), open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
-        # By its id, because another run may end meanwhile and be the newest one.
-        statistics = _read_statistics(location, WORK if run.id == WORKSPACE else run.id)
+        collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         compared = _compare(location, project, run, compare)
         stored = None if run.id == WORKSPACE else run
         data = CaseData(
@@ -145,18 +145,19 @@ def build_report(
             lambda result, cells: _explain(project, run, result, cells),
         )
         with TemporaryFile() as spool:
-            marked = _mark_failed(project.store, run, batches)
-            for number, block in enumerate(data.blocks(marked)):
+            results = collector.collect(_mark_failed(project.store, run, batches))
+            batches = iter(lambda: list(islice(results, _AT_ONCE)), [])
+            for number, block in enumerate(data.blocks(batches)):
                 spool.write(data_block(f"block-{number}", block))
             for id, content in _read_images(project.store, data.images):
                 spool.write(data_block(f"image-{id}", content))
             runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
             spool.write(data_block("data-runs", runs))
-            spool.write(data_block("data-cases", data.table.document()))
+            spool.write(data_block("data-cases", data.table.content()))
             summary = summarise_results(
                 project.workspace.root.name,
                 run,
-                statistics,
+                _finish(collector),
                 compared,
                 _find_trend(project.store, stored),
                 data.table,
@@ -184,10 +185,10 @@ def _explain(
     return explain_stored_result(project.location, project.store, result, run)
 
 
-def _read_statistics(location: Location, revision: str) -> list[Stats]:
+def _finish(collector: StatsCollector) -> list[Stats]:
     """Return the statistics by each dimension; empty if the run has no results."""
     try:
-        return read_stats(location, revision, [(name,) for name in DIMENSIONS])
+        return collector.finish(rerolls=False)
     except NothingSelectedError:
         return []
 

@@ -5,7 +5,7 @@ Costs are those of the answers and judgements that count, even if an earlier run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from evalstore.values import Case, Json
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
     from evalstore.workspace.settings import AnalysisQuery
 
 DIMENSIONS = ("model", "prompt", "tag", "file")
@@ -118,23 +119,57 @@ def read_stats(
     """Return the statistics for several groupings; the results are read once."""
     _check_groupings(groupings)
     with open_revision(location, revision) as project:
-        chosen = _find_query(project, query) if query is not None else None
-        code = currency or (chosen.currency if chosen else None) or "USD"
-        convert = _converter(project, code)
         run, batches = find_results(project, revision)
-        keep = Filter(project, run, chosen)
-        total = GroupTotals()
-        sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
-        for measured, case in measure_results(
-            project.store, run.verdict_rule, batches, keep, convert
-        ):
-            total.add(measured)
-            for by, totals in zip(groupings, sums, strict=True):
+        collector = StatsCollector(project, run, groupings, query=query, currency=currency)
+        for _ in collector.collect(batches):
+            pass
+        return collector.finish(rerolls=revision != WORK)
+
+
+class StatsCollector:
+    """Adds up results by several groupings while they are read."""
+
+    def __init__(
+        self,
+        project: Project,
+        run: Run,
+        groupings: Sequence[By],
+        *,
+        query: str | None = None,
+        currency: str | None = None,
+    ) -> None:
+        """Raises `EvalstoreError` for an unknown query or currency."""
+        self._project, self._run, self._groupings = project, run, groupings
+        self._query = _find_query(project, query) if query is not None else None
+        self._code = currency or (self._query.currency if self._query else None) or "USD"
+        self._convert = _converter(project, self._code)
+        self._keep = Filter(project, run, self._query)
+        self._total = GroupTotals()
+        self._sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
+
+    def collect(
+        self, batches: Iterable[list[tuple[Result, Case]]]
+    ) -> Iterator[tuple[Result, Case]]:
+        """Yield the results that count once they are added."""
+        measured_results = measure_results(
+            self._project.store, self._run.verdict_rule, batches, self._keep, self._convert
+        )
+        for measured, case in measured_results:
+            self._total.add(measured)
+            for by, totals in zip(self._groupings, self._sums, strict=True):
                 for key in _keys(by, measured.result, case):
                     if key not in totals:
                         totals[key] = GroupTotals()
                     totals[key].add(measured)
-        everything = total.group((), "all")
+            yield measured.result, case
+
+    def finish(self, *, rerolls: bool) -> list[Stats]:
+        """Return the statistics, with `rerolls` also those of questions that were asked again.
+
+        Raises `NothingSelectedError` when nothing was added.
+        """
+        run, chosen = self._run, self._query
+        everything = self._total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
                 f"the query '{chosen.description}' selects nothing of {side_name(run.id)}"
@@ -142,15 +177,16 @@ def read_stats(
                 else f"{side_name(run.id)} has no results",
                 hint="'evalstore stats' shows what the run has",
             )
-        has_rerolls = revision != WORK and not keep.is_about_votes
-        rerolls = count_rerolls(project.store, run, keep) if has_rerolls else Rerolls()
+        counted = Rerolls()
+        if rerolls and not self._keep.is_about_votes:
+            counted = count_rerolls(self._project.store, run, self._keep)
         return [
             Stats(
                 run=run.id,
                 started=run.started,
                 by=by,
                 query=chosen.description if chosen else None,
-                currency=code,
+                currency=self._code,
                 selection=describe_selection(run.selection) if leaves_out(run.selection) else "",
                 total=everything,
                 groups=tuple(
@@ -158,14 +194,14 @@ def read_stats(
                         (
                             group_totals.group(key, _GAP.join(names), names)
                             for key, group_totals in totals.items()
-                            for names in [_names(project, by, key)]
+                            for names in [_names(self._project, by, key)]
                         ),
                         key=lambda group: group.name.casefold(),
                     )
                 ),
-                rerolls=rerolls,
+                rerolls=counted,
             )
-            for by, totals in zip(groupings, sums, strict=True)
+            for by, totals in zip(self._groupings, self._sums, strict=True)
         ]
 
 
