@@ -36,8 +36,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
     "report": (
-        "evalstore report -o report.html",
-        "evalstore report @ --compare @~5",
+        "evalstore report @ --compare @~5 -o report.html",
         "evalstore report --markdown -o comment.md",
     ),
     "serve": ("evalstore serve", "evalstore serve --port 8000"),

@@ -47,7 +47,7 @@ def report(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write the results of a run as one HTML file, or as Markdown.
+    """Write a run as one HTML file, or as Markdown.
 
     The file needs no network and opens in any browser. A file that exists is replaced only if it
     is a report. In Markdown the texts of models are code: they mention nobody and load nothing.
