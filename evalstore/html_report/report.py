@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from shutil import copyfileobj
@@ -21,11 +21,10 @@ from evalstore.operations.diff import Diff, diff
 from evalstore.operations.garbage_collection import without_garbage_collection
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.reuse_savings import ReuseSavings
-from evalstore.operations.revision_results import find_results, open_revision
+from evalstore.operations.revision_results import find_marked_results, open_revision
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.operations.views.case_answers import AnswerReader
-from evalstore.operations.views.failed_results import find_failed, mark_failed
 from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case, FileRef, Json
+    from evalstore.values import FileRef, Json
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
@@ -130,7 +129,7 @@ def build_report(
     Raises `EvalstoreError`.
     """
     with without_garbage_collection(), open_revision(location, revision) as project:
-        run, batches = find_results(project, revision)
+        run, batches = find_marked_results(project, revision)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         compared = _compare(location, project, run, compare)
         stored = None if run.id == WORKSPACE else run
@@ -145,9 +144,9 @@ def build_report(
             lambda result, cells: _explain(project, run, result, cells),
         )
         with TemporaryFile() as spool:
-            results = collector.collect(_mark_failed(project.store, run, batches))
-            batches = iter(lambda: list(islice(results, _AT_ONCE)), [])
-            for number, block in enumerate(data.blocks(batches)):
+            results = collector.collect(batches)
+            parts = iter(lambda: list(islice(results, _AT_ONCE)), [])
+            for number, block in enumerate(data.blocks(parts)):
                 spool.write(data_block(f"block-{number}", block))
             for id, content in _read_images(project.store, data.images):
                 spool.write(data_block(f"image-{id}", content))
@@ -166,15 +165,6 @@ def build_report(
             spool.seek(0)
             write_page(out, summary, data.table, spool, MARK, served)
     return data.table
-
-
-def _mark_failed(
-    store: Store, run: Run, batches: Iterable[list[tuple[Result, Case]]]
-) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the results with a mark on those that are missing because a call failed."""
-    failed = find_failed(store, run)
-    for batch in batches:
-        yield [(mark_failed(result, failed), case) for result, case in batch] if failed else batch
 
 
 def _explain(

@@ -80,7 +80,8 @@ def test_results_whose_call_failed_have_the_same_word(tmp_path: Path, evalstore:
     model = scripted("first", {"error": {"kind": "unsupported", "message": "no such key"}})
     root = make_workspace(tmp_path / "desk", {"models/first.yaml": model})
     call(root, "run", "--fail-on", "none", "--retries", "0")
-    data: Any = data_of(report(root).read_text(encoding="utf-8"), "data-cases")
-    words = [data["words"][cell[1]] for cell in data["rows"][0][4]]
-    exported = json.loads(evalstore("-C", str(root), "export").stdout.splitlines()[0])
-    assert words[0] == exported["verdict"] == "no reply"
+    for revision in ("@", "@work"):
+        data: Any = data_of(report(root, revision).read_text(encoding="utf-8"), "data-cases")
+        words = [data["words"][cell[1]] for cell in data["rows"][0][4]]
+        lines = evalstore("-C", str(root), "export", revision).stdout.splitlines()
+        assert words[0] == json.loads(lines[0])["verdict"] == "no reply", revision

@@ -203,7 +203,7 @@ def test_a_run_that_ends_meanwhile_does_not_matter(
         assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
         return results
 
-    monkeypatch.setattr("evalstore.html_report.report.find_results", find_then_run)
+    monkeypatch.setattr("evalstore.html_report.report.find_marked_results", find_then_run)
     summary = summary_of(report(root))
     assert "1 of 2 judged results; 95% interval 5.5% to 94.5%" in summary
     assert "first run" in summary

@@ -12,9 +12,8 @@ from evalstore.operations.exports.columns import SCHEMA_VERSION, Row
 from evalstore.operations.measured_results import measure_results
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rendering import answer_text
-from evalstore.operations.revision_results import find_results, open_revision
+from evalstore.operations.revision_results import find_marked_results, open_revision
 from evalstore.operations.stats_filter import Filter
-from evalstore.operations.views.failed_results import find_failed, mark_failed
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def open_export(location: Location, revision: str) -> Iterator[Export]:
     Raises `RevisionError` for an unknown run, and `WorkspaceError` when the workspace has errors.
     """
     with open_revision(location, revision) as project:
-        run, batches = find_results(project, revision)
+        run, batches = find_marked_results(project, revision)
         results = measure_results(
             project.store, run.verdict_rule, batches, Filter(project, run, None), lambda usd, _: usd
         )
@@ -56,7 +55,6 @@ def _read_rows(
 ) -> Iterator[Row]:
     names: dict[str | None, str | None] = {None: None}
     started = iso(run.started)
-    failed = find_failed(project.store, run)
     while batch := list(islice(results, _AT_ONCE)):
         cells = [measured.result for measured, _ in batch]
         feedback = project.store.find_feedback(id for cell in cells for id in cell.evaluations)
@@ -76,7 +74,7 @@ def _read_rows(
                 "promptId": cell.prompt,
                 "model": cell.model,
                 "tags": list(case.tags),
-                "verdict": mark_failed(cell, failed).word,
+                "verdict": cell.word,
                 "score": cell.score,
                 "feedback": join_feedback(cell.evaluations, feedback),
                 "answer": None if answer is None else answer_text(answer),
