@@ -233,6 +233,15 @@ def test_the_page_of_the_workspace_follows_a_run(tmp_path: Path, page: Page) -> 
         assert {urlsplit(url).netloc for url in page.requested} == {urlsplit(address).netloc}
 
 
+def test_a_case_with_an_odd_name_links_to_itself(address: str, page: Page) -> None:
+    page.go(address + quote("case/tests/odd <b> #1.md::sign=a/b?#%"))
+    page.wait("document.getElementById('case').open")
+    assert page.value("document.querySelector('#case h2').textContent").endswith("[sign=a/b?#%]")
+    link = urlsplit(page.value("document.querySelector('#case .bar a').href"))
+    assert (link.query, link.fragment) == ("", "")
+    assert ask(address, link.path)[0].headers["Location"] == f"{newest(address)}#case-2"
+
+
 def test_the_page_of_a_run_names_a_newer_one(tmp_path: Path, page: Page) -> None:
     root = make_workspace(tmp_path / "desk", {})
     assert call(root, "run", "--fail-on", "none") == 0

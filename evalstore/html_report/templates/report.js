@@ -204,6 +204,8 @@
 
   // --- a case
 
+  const encodePath = (path) => path.split("/").map(encodeURIComponent).join("/");
+
   function section(title, ...children) {
     const kept = children.filter(Boolean);
     return kept.length ? make("section", null, make("h3", null, title), ...kept) : null;
@@ -302,7 +304,7 @@
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
-        base ? make("a", {href: base + "/case/" + encodeURI(data.files[row.file]) + "::" + encodeURIComponent(row.label)}, "Newest result") : null,
+        base ? make("a", {href: base + "/case/" + encodePath(data.files[row.file]) + "::" + encodeURIComponent(row.label)}, "Newest result") : null,
         make("div", {class: "buttons"}, step("Previous case", index > 0 ? listed[index - 1] : null),
           step("Next case", index >= 0 ? listed[index + 1] : null), toggle,
           make("button", {type: "button", click: () => dialog.close()}, "Close"))),
