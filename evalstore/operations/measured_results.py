@@ -34,7 +34,10 @@ def measure_results(
     prices = _CostReader(store, convert)
     for batch in _select(batches, keep):
         spent = store.find_spent(id for result, _ in batch for id in result.sessions)
-        judged = store.find_judgements(id for result, _ in batch for id in result.evaluations)
+        made = [id for result, _ in batch for id in result.evaluations]
+        costs = store.find_judging_costs(made)
+        needs_votes = keep.is_about_votes or any(_count_attempts(*entry) > 1 for entry in batch)
+        judged = store.find_judgements(made) if needs_votes else {}
         answers = {
             id: CallFacts(
                 id, prices.cost(spending.usd, spending.started, spending.model), spending.seconds
@@ -42,21 +45,16 @@ def measure_results(
             for id, spending in spent.items()
         }
         judgements = {
-            id: CallFacts(
-                id, prices.cost(judgement.usd, judgement.vote.started, prices.model_of(judgement))
-            )
-            for id, judgement in judged.items()
+            id: CallFacts(id, prices.cost(cost.usd, cost.started, prices.model_of(cost.evaluator)))
+            for id, cost in costs.items()
+            if keep.evaluator(cost.evaluator)
         }
         for result, case in batch:
-            votes = [
-                judged[id]
-                for id in result.evaluations
-                if id in judged and keep.evaluator(judged[id].vote.evaluator)
-            ]
             verdict = result.verdict
             attempts: list[tuple[Verdict, float | None]] = []
-            expected = max(1, result.wanted // max(1, len(case.tests)))
+            expected = _count_attempts(result, case)
             if keep.is_about_votes or expected > 1:
+                votes = [judged[id] for id in result.evaluations if id in judgements]
                 attempts = _by_attempt(case, votes, rule)
             if keep.is_about_votes:
                 is_whole = len(attempts) == expected
@@ -66,11 +64,16 @@ def measure_results(
                     result,
                     verdict,
                     [answers[id] for id in result.sessions if id in answers],
-                    [judgements[vote.vote.id] for vote in votes],
+                    [judgements[id] for id in result.evaluations if id in judgements],
                     [word for word, _ in attempts] if len(attempts) == expected else [],
                 ),
                 case,
             )
+
+
+def _count_attempts(result: Result, case: Case) -> int:
+    """Return how many answers to each conversation of a case are required."""
+    return max(1, result.wanted // max(1, len(case.tests)))
 
 
 def _select(
@@ -94,9 +97,9 @@ class _CostReader:
         self._evaluators = store.load_all("evaluator")
         self._models = store.load_all("model")
 
-    def model_of(self, judgement: StoredJudgement) -> str | None:
-        """Return the model version of a judgement; None for checks or a person."""
-        model: str | None = self._evaluators.get(judgement.vote.evaluator, {}).get("model")
+    def model_of(self, evaluator: str) -> str | None:
+        """Return the model version of an evaluator; None for checks or a person."""
+        model: str | None = self._evaluators.get(evaluator, {}).get("model")
         return model
 
     def cost(self, usd: float | None, at: int, model: str | None) -> float | None:

@@ -139,13 +139,10 @@ class SessionQueries(NodeQueries):
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the feedback of those of these evaluations that have one."""
-        statement = (
-            "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
-            "WHERE feedback IS NOT NULL AND id IN"
-        )
+        statement = "SELECT id, json_extract(content, '$.feedback') FROM evaluations WHERE id IN"
         with self._reading() as connection:
             rows = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
-        return {id: as_text(text, "evaluations", id) for id, text in rows}
+        return {id: as_text(text, "evaluations", id) for id, text in rows if text is not None}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""
