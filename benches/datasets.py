@@ -87,7 +87,7 @@ def _judging(setting: Setting) -> Iterator[Figure]:
     count = setting.asked_rows
     root = setting.folder / "asked-rows"
     rows.make_rows(root, count)
-    rows.write_one(root)
+    rows.write_question(root)
     run(program(root, "run"))
     workspaces.settle()
     first = run(program(root, "status"))  # caches its answer
@@ -99,7 +99,7 @@ def _judging(setting: Setting) -> Iterator[Figure]:
     for edition in range(1, setting.first_times + 1):
         rows.write_check(root, edition)
         judging.append(_run(root, setting, judged=count))
-        rows.write_one(root, edition)
+        rows.write_question(root, edition)
         started.append(_run(root, setting, judged=1))
     rest = median(started)
     each = median(cpu - rest for cpu in judging) / (count - 1)

@@ -99,7 +99,7 @@ class Load:
         as allowed are always in flight.
         """
         workspaces.forget(self.root)
-        workspaces.write_one(self.root, "Rome")
+        workspaces.write_question(self.root, "Rome")
         run(program(self.root, "status", "--limit", "1"))  # creates the store
         report = setting.folder / "report.json"
         cost = run(_asking(self.root, self.at_once), report)
@@ -112,7 +112,7 @@ class Load:
         started = repeat(
             _asking(self.root, self.at_once),
             setting.first_times,
-            lambda: workspaces.write_one(self.root, next(cities)),
+            lambda: workspaces.write_question(self.root, next(cities)),
         )
         floor = self._floor(url, setting, self.questions)
         floor_started = self._floor(url, setting, 1, setting.first_times)
@@ -159,9 +159,9 @@ def _edit(setting: Setting) -> Iterator[Figure]:
     questions = setting.loads[-1]
     root = setting.folder / f"load-{questions}-{0.0}"
     report = setting.folder / "report.json"
-    workspaces.write_one(root, "Rome", "Expect a JSON object.")
+    workspaces.write_question(root, "Rome", "Expect a JSON object.")
     run(_asking(root, _AT_ONCE[0]))
-    workspaces.write_one(root, "Rome", "Expect an object that passes.")
+    workspaces.write_question(root, "Rome", "Expect an object that passes.")
     cost = run(_asking(root, _AT_ONCE[0]), report)
     result = json.loads(report.read_text(encoding="utf-8"))
     yield figure("engine", "run after one edit: asked", result["asked"], "", most=0)

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from benches.workspaces import settle
+from tests.importers.langbite.library import model, requirement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +55,7 @@ def write_check(root: Path, edition: int = 0) -> None:
     _write(root, "tests/capitals.md", text)
 
 
-def write_one(root: Path, edition: int = 0) -> None:
+def write_question(root: Path, edition: int = 0) -> None:
     """Write a test file with one question, whose check every edition changes."""
     check = f'~~~checks\n- {{contains: "Paris {edition}", not: true}}\n~~~\n'
     _write(root, "tests/one.md", f"# 👤\n\nWhere is Oslo?\n\n---\n\n{check}")
@@ -65,26 +66,11 @@ def make_library(folder: Path) -> list[Path]:
     table = "".join(
         "\t".join(row) + "\n" for row in [_COLUMNS, *(_template(n) for n in range(TEMPLATES))]
     )
-    requirement = {
-        "name": "R",
-        "rationale": "r",
-        "languages": ["en_us"],
-        "tolerance": 0.9,
-        "delta": 0.02,
-        "concern": "petism",
-        "markup": "PET",
-        "communities": {"en_us": _COMMUNITIES},
-        "inputs": ["constrained"],
-        "reflections": ["observational"],
-    }
-    model = {
-        "timestamp": 1,
-        "nTemplates": TEMPLATES,
-        "useLLMEval": False,
-        "requirements": [requirement],
-    }
+    petism = requirement(
+        communities={"en_us": _COMMUNITIES}, inputs=["constrained"], reflections=["observational"]
+    )
     _write(folder, "prompts_en_us.csv", table)
-    _write(folder, "model.json", json.dumps(model))
+    _write(folder, "model.json", json.dumps(model(petism, nTemplates=TEMPLATES)))
     return [folder / "prompts_en_us.csv", folder / "model.json"]
 
 

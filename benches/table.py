@@ -11,7 +11,7 @@ class Figure:
     """A line of the table: a measured value with its floor and its target."""
 
     bench: str
-    what: str
+    measure: str
     value: str
     floor: str = ""
     """The value of a minimal program in the same run."""
@@ -24,7 +24,7 @@ class Figure:
 
 def figure(
     bench: str,
-    what: str,
+    measure: str,
     value: float,
     unit: str,
     *,
@@ -35,7 +35,7 @@ def figure(
     compared = value if floor is None else value / floor
     return Figure(
         bench=bench,
-        what=what,
+        measure=measure,
         value=_number(value, unit),
         floor="" if floor is None else _number(floor, unit),
         ratio="" if floor is None else f"{compared:.2f} x",

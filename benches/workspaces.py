@@ -196,7 +196,7 @@ def make_load(root: Path, questions: int, url: str) -> None:
     """Write a workspace with this many questions, a multiple of 100, to the model at this address.
 
     Each answer is judged by one check, that it is a JSON object. One question is in a separate
-    file, which `write_one` changes.
+    file, which `write_question` changes.
     """
     _write(root, "providers/loopback.yaml", _LOOPBACK.format(url=url))
     for name in ("candidate", "judge"):
@@ -207,7 +207,7 @@ def make_load(root: Path, questions: int, url: str) -> None:
         cities = "".join(f"  - {{city: Oslo {row}}}\n" for row in rows)
         text = f"---\ntags: [_json_mode]\nreplacements:\n{cities}---\n\n# 👤\n\n{_QUESTION}\n"
         _write(root, f"tests/load-{first:05}.md", text)
-    write_one(root, "Rome")
+    write_question(root, "Rome")
     settle()
 
 
@@ -229,7 +229,7 @@ def edit_file(root: Path, number: int, edition: int) -> None:
     _write(root, f"tests/topic-{number // _IN_A_FOLDER:03}/test-{number:05}.md", text)
 
 
-def write_one(root: Path, city: str, instructions: str = "") -> None:
+def write_question(root: Path, city: str, instructions: str = "") -> None:
     """Write the separate question; with instructions a model judges it, else the check."""
     question = f"# 👤\n\n{_QUESTION.replace('{{city}}', city)}\n"
     head, tail = (

@@ -78,7 +78,7 @@ _MODULES = {
 if not TYPE_CHECKING:  # a type checker would believe in any name
 
     def __getattr__(name: str) -> object:
-        """A name of `__all__`, whose module is loaded now."""
+        """Load the module of a name of `__all__`, and return the name's value."""
         for module, names in _MODULES.items():
             if name in names:
                 from importlib import import_module

@@ -18,7 +18,7 @@ _ENCODER = json.JSONEncoder(
 
 
 def _make_encode() -> Callable[[Json], str]:
-    """The encoder's `encode`, without making its inner part again for every value."""
+    """Return the encoder's `encode`, without making its inner part again for every value."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return _ENCODER.encode
@@ -31,7 +31,7 @@ _encode = _make_encode()
 
 
 def canonical_json(value: Json) -> str:
-    """Keys sorted, no insignificant space, non-ASCII as it is.
+    """Encode a value with sorted keys and no insignificant space; non-ASCII stays as it is.
 
     Raises ValueError for NaN and infinities.
     """

@@ -8,7 +8,7 @@ from time import monotonic_ns
 
 
 def now() -> int:
-    """Microseconds since 1970, UTC."""
+    """Return the microseconds since 1970, UTC."""
     return time.time_ns() // 1000
 
 
@@ -24,20 +24,20 @@ class Clock:
         self._since = monotonic_ns()
 
     def __call__(self) -> int:
-        """The time now."""
+        """Return the current time."""
         return self._begin + (monotonic_ns() - self._since) // 1000
 
 
 def today() -> str:
-    """The day in UTC, as `YYYY-MM-DD`."""
+    """Return the day in UTC, as `YYYY-MM-DD`."""
     return iso(now())[:10]
 
 
 def minute(microseconds: int) -> str:
-    """A time in UTC for people, to the minute."""
+    """Return a time in UTC for people, to the minute."""
     return f"{iso(microseconds)[:16].replace('T', ' ')} UTC"
 
 
 def iso(microseconds: int) -> str:
-    """A time as ISO 8601 in UTC, to the second."""
+    """Format a time as ISO 8601 in UTC, to the second."""
     return datetime.fromtimestamp(microseconds // 1_000_000, tz=UTC).isoformat()[:19] + "Z"

@@ -51,7 +51,7 @@ def restore_test(content: Description) -> TestVersion:
 
 
 def versions_in(content: Description) -> Iterator[tuple[str, str]]:
-    """The versions of other kinds that a test or an evaluation names: kind and id of each.
+    """Yield the kind and id of each version of another kind that a test or an evaluation names.
 
     They are its tools and schemas, and the evaluator prompts of its checks.
     """
@@ -100,7 +100,7 @@ Shared = Callable[[Iterable[Any]], tuple[Any, ...]]
 
 
 def share_tuples() -> Shared:
-    """A function that creates tuples; equal ones are the same object."""
+    """Return a function that creates tuples; equal ones are the same object."""
     seen: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def shared(values: Iterable[Any]) -> tuple[Any, ...]:

@@ -140,7 +140,7 @@ def _days(count: int) -> str:
 
 def columns_of(text: str) -> int:
     """Return how many columns a text takes in a terminal."""
-    return sum(map(_columns, text))
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
 
 def _columns(character: str) -> int:

@@ -88,12 +88,12 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """`file`, `file:line` or `file:line:column`."""
+        """Return `file`, `file:line` or `file:line:column`."""
         parts = (self.file, self.line, self.column)
         return ":".join(str(part) for part in parts if part is not None)
 
     def located(self, lines: Sequence[str]) -> Problem:
-        """The problem with the column of its fragment, when its line of the file has it."""
+        """Return the problem with the column of its fragment, when its line of the file has it."""
         if self.column or not self.fragment or not self.line or self.line > len(lines):
             return self
         line = lines[self.line - 1]
@@ -102,7 +102,7 @@ class Problem:
 
 
 def _column_of(fragment: str, line: str) -> int | None:
-    """The column of a fragment, counted from 1; one inside of braces is preferred."""
+    """Find the column of a fragment, counted from 1; one inside of braces is preferred."""
     if len(line) > _LONGEST_EXCERPT:
         return None
     inside = re.search(r"\{[{%][^{}]*?" + f"({re.escape(fragment)})", line)
@@ -144,11 +144,11 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
         """Further problems of the same file."""
 
     def all_at(self, file: str, lines: list[str] | None = None) -> list[Problem]:
-        """This problem and the others of its file, each with its place."""
+        """Return this problem and the others of its file, each with its place."""
         return [problem.at(file, lines) for problem in (self, *self.others)]
 
     def at(self, file: str, lines: list[str] | None = None) -> Problem:
-        """The problem with its file, and with the line of source when that is known."""
+        """Return the problem with its file, and with the line of source when that is known."""
         excerpt = lines[self.line - 1] if lines and self.line and self.line <= len(lines) else None
         return Problem(
             file=file,

@@ -45,12 +45,12 @@ Description = dict[str, Any]
 
 
 def hash_content(canonical: str) -> str:
-    """The id of a canonical description: 32 hexadecimal digits."""
+    """Hash a canonical description to an id: 32 hexadecimal digits."""
     return xxhash.xxh3_128_hexdigest(canonical.encode())
 
 
 def hash_stream(pieces: Iterable[bytes]) -> str:
-    """The digest of the bytes of all pieces together. Not an id."""
+    """Hash the bytes of all pieces together to a digest, which is not an id."""
     digest = xxhash.xxh3_128()
     for piece in pieces:
         digest.update(piece)
@@ -58,12 +58,12 @@ def hash_stream(pieces: Iterable[bytes]) -> str:
 
 
 def hash_bytes(data: bytes) -> str:
-    """The digest of raw bytes: 32 hexadecimal digits. Not an id."""
+    """Hash raw bytes to a digest of 32 hexadecimal digits, which is not an id."""
     return xxhash.xxh3_128_hexdigest(data)
 
 
 def describe(kind: str, **fields: Any) -> Description:
-    """A description of this kind without the fields that have their default."""
+    """Describe a thing of this kind without the fields that have their default."""
     description = {
         name: value
         for name, value in fields.items()
@@ -75,7 +75,7 @@ def describe(kind: str, **fields: Any) -> Description:
 
 
 def identify(description: Description) -> tuple[str, str]:
-    """The id of a description, and the canonical JSON that is stored under it."""
+    """Return the id of a description, and the canonical JSON that is stored under it."""
     content = canonical_json(description)
     return hash_content(content), content
 
@@ -84,7 +84,7 @@ def identify(description: Description) -> tuple[str, str]:
 
 
 def describe_file(version: FileVersion) -> Description:
-    """Media type and bytes; the bytes by their digest."""
+    """Describe a file by its media type and the digest of its bytes."""
     return describe(
         "file",
         mediaType=version.media_type,
@@ -94,7 +94,7 @@ def describe_file(version: FileVersion) -> Description:
 
 
 def describe_tool(version: ToolVersion) -> Description:
-    """What the model is told of a tool. Its id and file name are not part of it."""
+    """Describe a tool as a model sees it. Its id and file name are not part of it."""
     return describe(
         "tool",
         name=version.name,
@@ -104,12 +104,12 @@ def describe_tool(version: ToolVersion) -> Description:
 
 
 def describe_schema(schema: Json) -> Description:
-    """The JSON Schema. Its id and file name are not part of it."""
+    """Describe a JSON Schema. Its id and file name are not part of it."""
     return describe("schema", schema=schema)
 
 
 def describe_prompt(version: PromptVersion) -> Description:
-    """The messages after replacements, and the special tags."""
+    """Describe a prompt by its messages after replacements and its special tags."""
     return describe(
         "prompt",
         messages=[_message(message) for message in version.messages],
@@ -118,7 +118,7 @@ def describe_prompt(version: PromptVersion) -> Description:
 
 
 def describe_test(version: TestVersion) -> Description:
-    """What the candidate is shown. Ordinary tags, path and row are not part of it."""
+    """Describe what the candidate is shown. Ordinary tags, path and row are not part of it."""
     return describe(
         "test",
         messages=[_message(message) for message in version.messages],
@@ -130,7 +130,7 @@ def describe_test(version: TestVersion) -> Description:
 
 
 def with_messages(description: Description, messages: Sequence[Message]) -> Description:
-    """The description of a test that has no messages yet, with these.
+    """Add messages to the description of a test that has none yet.
 
     The rows of a file differ in nothing else, so the rest is described once.
     """
@@ -138,7 +138,7 @@ def with_messages(description: Description, messages: Sequence[Message]) -> Desc
 
 
 def describe_evaluation(version: EvaluationVersion) -> Description:
-    """What the evaluator is told about one case. Tags and path are not part of it."""
+    """Describe what the evaluator is shown of one case. Tags and path are not part of it."""
     return describe(
         "evaluation",
         instructions=_parts(version.instructions),
@@ -147,7 +147,7 @@ def describe_evaluation(version: EvaluationVersion) -> Description:
 
 
 def describe_model(version: ModelVersion) -> Description:
-    """What decides the answer. Display id, prices and capabilities are not part of it."""
+    """Describe what decides the answer. Display id, prices and capabilities are not part of it."""
     return describe(
         "model",
         provider=version.provider,
@@ -158,7 +158,7 @@ def describe_model(version: ModelVersion) -> Description:
 
 
 def describe_question(question: Question) -> Description:
-    """One answer to get. Attempt number, token limit and retries are not part of it."""
+    """Describe one answer to get. Attempt number, token limit and retries are not part of it."""
     return describe(
         "question",
         test=question.test,
@@ -170,7 +170,7 @@ def describe_question(question: Question) -> Description:
 
 
 def describe_evaluator(evaluator: Evaluator) -> Description:
-    """Who judges."""
+    """Describe who judges."""
     return describe(
         "evaluator",
         model=evaluator.model,
@@ -183,7 +183,7 @@ def describe_evaluator(evaluator: Evaluator) -> Description:
 
 
 def describe_case_file(file: CaseFile) -> Description:
-    """All cases of one test file: a leaf of the snapshot. Its path is not part of it."""
+    """Describe all cases of a test file: a leaf of the snapshot. Its path is not part of it."""
     description = describe(
         "cases",
         cases=[_case(case) for case in file.cases],
@@ -198,7 +198,7 @@ def describe_case_file(file: CaseFile) -> Description:
 
 
 def describe_session(session: Session) -> Description:
-    """The whole content of a session, with the question spelled out and a nonce."""
+    """Describe the whole content of a session, with the question spelled out and a nonce."""
     description = describe_question(session.question)
     del description["kind"]
     return describe(
@@ -214,7 +214,7 @@ def describe_session(session: Session) -> Description:
 
 
 def describe_evaluation_result(evaluation: Evaluation) -> Description:
-    """The whole content of one judgement, with a nonce."""
+    """Describe the whole content of one judgement, with a nonce."""
     return describe(
         "judgement",
         sessions=list(evaluation.sessions),
@@ -236,7 +236,7 @@ def describe_evaluation_result(evaluation: Evaluation) -> Description:
 
 
 def describe_failure(failure: Failure) -> Description:
-    """The whole content of a failure, with a nonce."""
+    """Describe the whole content of a failure, with a nonce."""
     return describe(
         "failure",
         question=failure.question,
@@ -254,29 +254,29 @@ def describe_failure(failure: Failure) -> Description:
 
 
 def subject_of(sessions: tuple[str, ...]) -> str:
-    """What an evaluation is about: one session, or an ordered list of them."""
+    """Return the subject of an evaluation: one session, or an ordered list of them."""
     if len(sessions) == 1:
         return sessions[0]
     return identify(describe("subject", sessions=list(sessions)))[0]
 
 
 def question_id(question: Question) -> str:
-    """The key under which the samples of a question are stored."""
+    """Return the key under which the samples of a question are stored."""
     return identify(describe_question(question))[0]
 
 
 def evaluator_id(evaluator: Evaluator) -> str:
-    """The id under which an evaluator votes."""
+    """Return the id under which an evaluator votes."""
     return identify(describe_evaluator(evaluator))[0]
 
 
 def row_key(values: dict[str, Json]) -> str:
-    """Names a row by its values, for as long as the values stand: 16 hexadecimal digits."""
+    """Name a row by its values, for as long as the values stand: 16 hexadecimal digits."""
     return hash_content(canonical_json(values))[:16]
 
 
 def _case(case: Case) -> Description:
-    """Shares the tuples of the case: there may be very many cases."""
+    """Describe a case; tuples are shared, as there may be very many cases."""
     described = {
         "row": case.row,
         "key": case.key,
@@ -337,7 +337,7 @@ def _message(message: Message) -> Description:
 
 
 def _parts(parts: tuple[Part, ...]) -> Json:
-    """One text as it is, anything else as a list; nothing for no part."""
+    """Describe one text as it is, anything else as a list, which is empty without a part."""
     if len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
     return [_part(part) for part in parts]
@@ -366,5 +366,5 @@ def _options(options: Options) -> Json:
 
 
 def _number(value: float | None) -> float | int | None:
-    """`0.0` and `0` are one temperature."""
+    """Convert a float that is whole to an int: `0.0` and `0` are one temperature."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

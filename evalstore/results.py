@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from evalstore.values import Json, Question, Reply, Usage, Verdict, Word
@@ -34,7 +34,7 @@ class Session:
 
     @property
     def answer(self) -> Reply:
-        """The last turn."""
+        """Return the answer of the last turn."""
         return self.turns[-1]
 
 
@@ -124,7 +124,7 @@ class Result:
     score: float | None
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
-    wanted: int = 1
+    required_answers: int = field(default=1, metadata={"json_name": "wanted"})
     """The number of answers required."""
     conversations: tuple[str, ...] = ()
     """The test versions of a case that is not one conversation held once; else empty."""
@@ -133,18 +133,18 @@ class Result:
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The test version of each conversation; one that is held often stands there often."""
+        """Return the test version of each conversation; it repeats for one that is held often."""
         return self.conversations or (self.test,)
 
     @property
     def is_missing(self) -> bool:
-        """Whether an answer or a judgement is missing."""
+        """Return whether an answer or a judgement is missing."""
         return self.verdict is None and (
-            self.evaluation is not None or len(self.sessions) < self.wanted
+            self.evaluation is not None or len(self.sessions) < self.required_answers
         )
 
     @property
     def word(self) -> str | None:
-        """The verdict, `pending` or `no reply`; None for an answered case that nothing judges."""
+        """Return the verdict, `pending` or `no reply`; None for an answer that nothing judges."""
         missing = "no reply" if self.has_failed else "pending"
         return self.verdict or (missing if self.is_missing else None)

@@ -97,16 +97,16 @@ class Run:
 
     @property
     def verdict_rule(self) -> str:
-        """The rule by which votes become a verdict."""
+        """Return the rule by which votes become a verdict."""
         return str(self.settings.get("verdict", "majority"))
 
     def find_candidate(self, id: str) -> RunCandidate | None:
-        """The candidate with this display id; None if it did not take part."""
+        """Find the candidate with this display id; None if it did not take part."""
         return next((candidate for candidate in self.candidates if candidate.id == id), None)
 
 
 def describe_run(run: Run) -> hashing.Description:
-    """The whole content of a run; its id is not a part of it."""
+    """Describe the whole content of a run; its id is not a part of it."""
     return hashing.describe(
         "run",
         origin=run.origin,

@@ -66,7 +66,7 @@ class AnswerRef:
     """The number of a session, and of the answer in it, both from 0."""
 
     def __str__(self) -> str:
-        """As a reader is told; both numbers from 1, as people count."""
+        """Return the place as messages show it; both numbers from 1."""
         single = all(session == 0 for session, _ in self.places)
         places = (
             f"{turn + 1}" if single else f"{turn + 1} of conversation {session + 1}"
@@ -83,7 +83,7 @@ class SampleRef:
     """Mentions nothing but `sample`."""
 
     def __str__(self) -> str:
-        """As a reader is told."""
+        """Return the place as messages show it."""
         return f"[{self.expression}]"
 
 
@@ -111,12 +111,12 @@ class FileVersion:
 
 
 def order_counts(verdicts: Mapping[str, int]) -> dict[str, int]:
-    """Counts of verdicts in the order in which they are shown."""
+    """Sort counts of verdicts in the order in which they are shown."""
     return {word: verdicts[word] for word in RESULT_WORDS}
 
 
 def is_text(media_type: str) -> bool:
-    """Whether a file of this type is shown as text."""
+    """Return whether a file of this type is shown as text."""
     return media_type.startswith("text/")
 
 
@@ -259,7 +259,7 @@ class CaseFile:
 
     @property
     def runs(self) -> Sequence[str]:
-        """The Python files that its cases run, as they have them."""
+        """Return the Python files that its cases run, as they have them."""
         if self.code is not None:
             return self.code
         return sorted({path for case in self.cases for path in case.code})
@@ -289,7 +289,7 @@ class OutgoingMessage:
 
     @property
     def text(self) -> str:
-        """The text of the turn, without its files."""
+        """Return the text of the turn, without its files."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
@@ -356,5 +356,5 @@ class Reply:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a token limit cut the answer off."""
+        """Return whether a token limit cut the answer off."""
         return self.finish_reason in ("length", "max_tokens")

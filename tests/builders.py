@@ -44,11 +44,11 @@ def workspace_of(path: Path, files: Files) -> WorkspaceFolder:
 def test_file(  # it builds a file and is not a test itself
     *frontmatter: str,
     shown: str = "Hello",  # noqa: PT028
-    told: str = "Expect a greeting.",  # noqa: PT028
+    evaluation: str = "Expect a greeting.",  # noqa: PT028
 ) -> str:
     """The text of a test file with one user message."""
     head = "\n".join(("---", *frontmatter, "---", "")) if frontmatter else ""
-    return f"{head}# 👤\n\n{shown}\n\n---\n\n{told}\n"
+    return f"{head}# 👤\n\n{shown}\n\n---\n\n{evaluation}\n"
 
 
 test_file.__test__ = False  # type: ignore[attr-defined]
@@ -104,7 +104,7 @@ def shown(expansion: ExpandedFile) -> list[list[tuple[str, Any]]]:
     ]
 
 
-def told(expansion: ExpandedFile) -> list[Any]:
+def instructions_of(expansion: ExpandedFile) -> list[Any]:
     """The instructions of each case; None for a case without an evaluation."""
     assert expansion.file is not None, expansion.problems
     return [

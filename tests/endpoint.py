@@ -22,8 +22,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
 from typing import Any
+
+from tests.loopback_server import LoopbackServer, serving
 
 DIRECTIVE = re.compile(rb"\[\[(latency|fail|times)=([^\]]{1,31})\]\]")
 
@@ -131,16 +132,11 @@ FAULTS: dict[str, Answer] = {
 """What can go wrong, by name. `silent` closes the connection without a byte, `huge` is 2 MB."""
 
 
-class Endpoint(ThreadingTCPServer):
+class Endpoint(LoopbackServer):
     """The server and what it has seen."""
 
-    allow_reuse_address = True
-    daemon_threads = True
-    request_queue_size = 512
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        super().__init__(Handler)
         self.reply: Reply = echo
         self.received: list[Received] = []
         self.most_at_once = 0
@@ -230,12 +226,6 @@ def as_answer(reply: str | dict[str, Any] | Answer) -> Answer:
 @contextmanager
 def running() -> Iterator[Endpoint]:
     """Serve in a thread of this process until the block ends."""
-    with Endpoint() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.closing.set()
-            server.shutdown()
-            thread.join()
+    server = Endpoint()
+    with serving(server, server.closing.set):
+        yield server

@@ -81,4 +81,4 @@ def run(folder: Path) -> list[dict[str, Any]]:
         for content in contents
         if content["kind"] == "judgement" and "checks" not in content
     ]
-    return sorted(votes, key=lambda one: int(one["started"]))
+    return sorted(votes, key=lambda vote: int(vote["started"]))

@@ -9,28 +9,28 @@ with raw_http_server.running() as server:
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from socketserver import StreamRequestHandler, ThreadingTCPServer
+from socketserver import StreamRequestHandler
+
+from tests.loopback_server import LoopbackServer, serving
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
-class RawServer(ThreadingTCPServer):
+class RawServer(LoopbackServer):
     """A server with its answer, and the heads of the requests that it has received."""
 
-    allow_reuse_address = True
-    daemon_threads = True
-    request_queue_size = 512
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        super().__init__(_Handler)
         self.answer = b""
         self.repeated = b""
         """Bytes that are sent after the answer until the client disconnects."""
         self.received: list[bytes] = []
+
+    def release(self) -> None:
+        """End an answer that repeats itself."""
+        self.repeated = b""
 
 
 class _Handler(StreamRequestHandler):
@@ -72,12 +72,6 @@ def response(
 @contextmanager
 def running() -> Iterator[RawServer]:
     """Serve in a thread of this process until the block ends."""
-    with RawServer() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.repeated = b""
-            server.shutdown()
-            thread.join()
+    server = RawServer()
+    with serving(server, server.release):
+        yield server

@@ -355,12 +355,12 @@ def test_any_test_comes_back(test: TestVersion) -> None:
 
 
 @given(PARTS, PARTS)
-def test_different_parts_have_different_ids(one: Any, other: Any) -> None:
+def test_different_parts_have_different_ids(first: Any, other: Any) -> None:
     ids = [
         hashing.identify(hashing.describe_evaluation(EvaluationVersion(parts)))[0]
-        for parts in (one, other)
+        for parts in (first, other)
     ]
-    assert (ids[0] == ids[1]) == (one == other)
+    assert (ids[0] == ids[1]) == (first == other)
 
 
 def test_a_whole_temperature_is_one_number() -> None:

@@ -34,6 +34,7 @@ IN_ORDER_OF_USE = (
     "Versions",
     "Comparison",
     "Statistics",
+    "Search",
     "Pending work",
     "Plan of a run",
     "Run in progress",

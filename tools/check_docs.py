@@ -15,8 +15,8 @@ from evalstore.checks.descriptions import DESCRIPTIONS, EVERY_SETTING
 from evalstore.files.atomic_write import write_whole
 from evalstore.operations.explain_check import (
     CheckExplanation,
-    answer_text,
     default_text,
+    example_text,
     explain_check,
 )
 from tools.contents import with_contents
@@ -81,7 +81,7 @@ def _example(example: CheckExample) -> str:
         f"{verdict}  {text}\n"
         for verdict, answer in (("pass", example.passing), ("fail", example.failing))
         if answer is not None
-        for text in ["\n      ".join(answer_text(answer).split("\n"))]
+        for text in ["\n      ".join(example_text(answer).split("\n"))]
     ]
     judged = f"\n~~~text\n{''.join(answers)}~~~\n" if answers else ""
     return f"\n~~~checks\n- {example.check}\n~~~\n{judged}"

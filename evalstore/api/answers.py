@@ -66,14 +66,14 @@ class Answer:
 
 
 def answer_from(view: AnswerView) -> Answer:
-    """The answer that a view shows."""
+    """Convert the answer that a view shows."""
     return Answer(
         session=view.id,
         file=view.file,
         row=view.row,
         text=view.answer,
-        conversation=view.said,
-        judgements=tuple(map(_judgement_from, view.opinions)),
+        conversation=view.conversation,
+        judgements=tuple(map(_judgement_from, view.judgements)),
         failures=view.failures,
         facts=view.facts,
     )

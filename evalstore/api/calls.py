@@ -22,7 +22,7 @@ def system_errors() -> Iterator[None]:
 
 
 def outside_of_a_loop(call: Callable[[], _T]) -> _T:
-    """The result of a call that runs an event loop, from inside of another one too.
+    """Make a call that runs an event loop, from inside of another one too; return its result.
 
     A notebook has one in its thread: there the call is made in a thread of its own.
     """

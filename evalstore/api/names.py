@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def run_revision(run: Run | str) -> str:
-    """The revision of a run; a text is returned as it is."""
+    """Return the revision of a run; a text is returned unchanged."""
     return run if isinstance(run, str) else run.id
 
 
 def run_id(location: Location, run: Run | str | None) -> str | None:
-    """The full id of a run; None stands for the workspace. Raises `RevisionError`."""
+    """Return the full id of a run; None stands for the workspace. Raises `RevisionError`."""
     from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve_run
 
@@ -28,7 +28,7 @@ def run_id(location: Location, run: Run | str | None) -> str | None:
 
 
 def session_id(location: Location, text: str) -> str:
-    """The full id of a session; raises `RevisionError` when the text names none."""
+    """Return the full id of a session; raises `RevisionError` when the text names none."""
     from evalstore.errors import RevisionError
     from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve

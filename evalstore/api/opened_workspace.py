@@ -62,7 +62,7 @@ class OpenedWorkspace:
 
     @classmethod
     def at(cls, location: Location) -> Self:
-        """A workspace at a location; it is opened when a method is called."""
+        """Return a workspace at a location, which is opened when a method is called."""
         workspace = cls.__new__(cls)
         workspace._location = location
         return workspace
@@ -84,21 +84,21 @@ class OpenedWorkspace:
 
     @property
     def root(self) -> Path:
-        """The folder with `evalstore.yaml`."""
+        """Return the folder with `evalstore.yaml`."""
         from evalstore.workspace.settings import find_root
 
         return find_root(self.location.directory)
 
     @property
     def location(self) -> Location:
-        """The location of the workspace; raises `EvalstoreError` when it is closed."""
+        """Return the location of the workspace; raises `EvalstoreError` when it is closed."""
         if self._closed:
             raise EvalstoreError("the workspace is closed", hint="open another 'Workspace'")
         return self._location
 
     @contextmanager
     def _use(self) -> Iterator[Location]:
-        """The location, for one call; an `OSError` is raised as an `EvalstoreError`."""
+        """Lend the location to one call; an `OSError` is raised as an `EvalstoreError`."""
         location = self.location
         with system_errors():
             yield location

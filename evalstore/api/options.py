@@ -49,6 +49,8 @@ class RunSettings(SelectionKeywords, total=False):
     threshold: float | None
     """0..1"""
     fail_on: FailOn
+    baseline: str | None
+    """The run with which `fail_on="regression"` compares."""
     max_time: float | None
     """Seconds"""
     exit_first: bool
@@ -72,7 +74,7 @@ _SELECTION_DEFAULTS = {field.name: field.default for field in fields(SelectionOp
 
 
 def selection_of(keywords: Mapping[str, Any]) -> SelectionOptions:
-    """The selection in keyword arguments; other arguments are ignored."""
+    """Read the selection from keyword arguments; other arguments are ignored."""
     named = {name: value for name, value in keywords.items() if name in _SELECTION_DEFAULTS}
     _require_bounds(named)
     several = [name for name, default in _SELECTION_DEFAULTS.items() if isinstance(default, tuple)]
@@ -81,7 +83,7 @@ def selection_of(keywords: Mapping[str, Any]) -> SelectionOptions:
 
 
 def run_options_of(keywords: Mapping[str, Any], *, judge_only: bool) -> RunOptions:
-    """The run options in keyword arguments; `max_cost` confirms spending up to it."""
+    """Read the run options from keyword arguments; `max_cost` confirms spending up to it."""
     named = {name: value for name, value in keywords.items() if name not in _SELECTION_DEFAULTS}
     _require_bounds(named)
     if (fail_on := named.get("fail_on", "failure")) not in get_args(FailOn):
@@ -100,7 +102,7 @@ def require_known(method: str, keywords: Mapping[str, Any], known: frozenset[str
 
 
 def texts(name: str, values: Iterable[StrPath]) -> tuple[str, ...]:
-    """Texts or paths as texts; raises `EvalstoreError` for one text in place of a list."""
+    """Convert texts or paths to texts; raises `EvalstoreError` for one text in place of a list."""
     if isinstance(values, str | os.PathLike):
         raise EvalstoreError(
             f"'{name}' is one text, and several are expected",
@@ -110,7 +112,7 @@ def texts(name: str, values: Iterable[StrPath]) -> tuple[str, ...]:
 
 
 def overrides_of(settings: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Settings in the form `KEY=VALUE` of `--set`."""
+    """Return settings in the form `KEY=VALUE` of `--set`."""
     return tuple(
         f"{name}={json.dumps(value, ensure_ascii=False)}"
         for name, value in (settings or {}).items()

@@ -24,14 +24,14 @@ class ResultReader(OpenedWorkspace):
     """Runs, results and answers, and what is computed from them; writes nothing."""
 
     def runs(self, *, limit: int | None = None) -> list[Run]:
-        """The runs, newest first; the newest `limit` of them."""
+        """List the runs, newest first; at most `limit` of them."""
         from evalstore.operations.log import log
 
         with self._use() as location:
             return [entry.run for entry in log(location, limit=limit).entries]
 
     def results(self, run: Run | str = "@") -> list[Result]:
-        """The results of a run, by file and row: one `Result` for each case and candidate.
+        """Return the results of a run, by file and row: one `Result` for each case and candidate.
 
         `run` may be a revision: `@` for the newest, `@~1` for the previous one, the start of an id.
         """
@@ -43,7 +43,7 @@ class ResultReader(OpenedWorkspace):
             return read_results(store, resolve_run(store, run_revision(run)))
 
     def answer(self, result: Result | str, *, session: str | None = None) -> Answer:
-        """The conversation of a result, with its judgements, tokens, cost and latency.
+        """Return the conversation of a result, with its judgements, tokens, cost and latency.
 
         Of several attempts, that of `session`, else the first. The id of a session, or its start,
         can be passed in place of a result. Without an answer: what the files would ask now.
@@ -66,7 +66,7 @@ class ResultReader(OpenedWorkspace):
         model: str | None = None,
         prompt: str | None = None,
     ) -> VerdictExplanation:
-        """Why a case has its verdict: where the answer differs, since when, and what changed then.
+        """Explain the verdict on a case: where the answer differs, since when, what changed then.
 
         `case` is a result of `run` (None: of the workspace), of which `session` names an attempt.
         Or it is `FILE::ROW`, as for `show`: then `model` names a candidate and `prompt` a system
@@ -132,7 +132,7 @@ class ResultReader(OpenedWorkspace):
         query: str | None = None,
         currency: str | None = None,
     ) -> Stats:
-        """Pass rates with their 95 % intervals, costs and times of a run, by group.
+        """Return pass rates with their 95 % intervals, costs and times of a run, by group.
 
         `by` are one or more of `model`, `prompt`, `tag` and `file`; `query` is the description
         of one of the settings' `analysisQueries`, and `currency` the code of a currency file, in
@@ -147,7 +147,7 @@ class ResultReader(OpenedWorkspace):
     def search(
         self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None
     ) -> list[SearchHit]:
-        """The stored texts that contain all words of a pattern, by file and row.
+        """Search the store for texts that contain all words of a pattern; by file and row.
 
         The last word may be the beginning of one; a phrase stands in quotation marks.
         """

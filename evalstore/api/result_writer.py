@@ -35,7 +35,7 @@ class ResultWriter(ResultReader):
             return write_report(location, run_revision(run), path, compare=other)
 
     def report_markdown(self, run: Run | str = "@", *, compare: Run | str | None = None) -> str:
-        """What a run broke and why, whether it may be chance, and what it cost, as Markdown.
+        """Return what a run broke and why, whether that may be chance, and its cost, as Markdown.
 
         It is compared with `compare`, else with the previous run. Texts of models are code in it.
         """
@@ -57,7 +57,7 @@ class ResultWriter(ResultReader):
             write_exports(location, run_revision(run), [Path(file).absolute()], format)
 
     def rows(self, run: Run | str = "@") -> list[Row]:
-        """The results of a run as `export` writes them: a dictionary of columns for each."""
+        """Return the results of a run as `export` writes them: a dictionary of columns for each."""
         from evalstore.operations.exports.rows import open_export
 
         with self._use() as location, open_export(location, run_revision(run)) as export:

@@ -42,7 +42,7 @@ class Workspace(ResultWriter):
     # --- running
 
     def status(self, **selection: Unpack[SelectionKeywords]) -> Status:
-        """What changed since the last run, what a run would do, why, and its price in USD.
+        """Return what changed since the last run, what a run would do, why, and its price in USD.
 
         Calls no model. The options are those of `SelectionKeywords`, named as on the command line.
         """
@@ -153,28 +153,28 @@ class Workspace(ResultWriter):
     # --- the workspace and the store
 
     def check(self, paths: Iterable[StrPath] = ()) -> CheckReport:
-        """All problems of the files, errors and warnings; does not raise for them."""
+        """Check all files and return their errors and warnings, which are not raised."""
         from evalstore.operations.check import check
 
         with self._use() as location:
             return check(location, options.texts("paths", paths))
 
     def fsck(self) -> FsckReport:
-        """Compute every id of the store again; problems are listed, not raised."""
+        """Verify every id in the store; problems are listed, not raised."""
         from evalstore.operations.fsck import fsck
 
         with self._use() as location:
             return fsck(location)
 
     def stamp(self) -> object:
-        """A value that changes whenever the store is written to.
+        """Return a value that changes whenever the store is written to.
 
         Once a call has found the store, its loss raises `StoreError`; no new one is created.
         """
-        from evalstore.operations.views.cases import stamp
+        from evalstore.operations.views.cases import store_stamp
 
         with self._use() as location:
-            current = stamp(location)
+            current = store_stamp(location)
         if current.is_there and not location.was_seen:
             self._location = replace(location, was_seen=True)
         return current

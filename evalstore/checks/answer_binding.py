@@ -38,7 +38,7 @@ from evalstore.checks.parser import read_check
 from evalstore.checks.placeholders import Place, fill_in, plain_copy, value_at
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
-from evalstore.files.jinja_environment import show
+from evalstore.files.jinja_environment import finalize
 from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import ITEM
 from evalstore.values import Json, Reply
@@ -110,7 +110,7 @@ def bind_answers(check: Mapping[str, Json], sessions: Sequence[HeldConversation]
         return scope[name] if inside else scope[ITEM][key]
 
     def lookup(name: str) -> Filled:
-        return [str(show(typed(name)))]
+        return [str(finalize(typed(name)))]
 
     known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
     settings = check["given"]

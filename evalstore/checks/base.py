@@ -116,7 +116,7 @@ class NestedChecks(NamedTuple):
 class CheckArguments:
     """The settings of one check as the author wrote them; each is taken once."""
 
-    __slots__ = ("_example", "_given", "_known", "_nested", "allow_empty", "line")
+    __slots__ = ("_example", "_known", "_nested", "_settings", "allow_empty", "line")
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class CheckArguments:
         example: str | None = None,
         nested: NestedChecks | None = None,
     ) -> None:
-        self._given = dict(settings)
+        self._settings = dict(settings)
         self._known: list[str] = []
         self._example = example
         """An example of the whole check."""
@@ -147,30 +147,30 @@ class CheckArguments:
 
     def has(self, name: str) -> bool:
         """Return whether a setting is given and has not been taken yet."""
-        return name in self._given
+        return name in self._settings
 
     def has_none_of(self, names: Collection[str]) -> bool:
         """Return whether none of these settings is given; their names are valid from now on."""
         self._known += names
-        return self._given.keys().isdisjoint(names)
+        return self._settings.keys().isdisjoint(names)
 
     def take(self, name: str, default: Json = None) -> Json:
         """Take the value of a setting of any type."""
         self._known.append(name)
-        return self._given.pop(name, default)
+        return self._settings.pop(name, default)
 
     def names(self) -> list[str]:
         """Return the settings that are given and have not been taken yet."""
-        return list(self._given)
+        return list(self._settings)
 
     def is_empty(self, name: str) -> bool:
         """Return whether a setting that is not taken yet is an empty text, list or mapping."""
-        return self._given.get(name) in _EMPTY
+        return self._settings.get(name) in _EMPTY
 
     def types(self) -> list[str]:
         """Return the settings not yet taken that are names of check types: a nested check."""
         nested = self._nested
-        return [name for name in self._given if nested is not None and nested.is_type(name)]
+        return [name for name in self._settings if nested is not None and nested.is_type(name)]
 
     def read_check(self, definition: Json) -> dict[str, Json]:
         """Return the canonical form of a nested check; raises `FileProblem`."""
@@ -180,12 +180,12 @@ class CheckArguments:
 
     def take_rest(self) -> dict[str, Json]:
         """Take all settings that are left."""
-        rest, self._given = self._given, {}
+        rest, self._settings = self._settings, {}
         return rest
 
     def require(self, name: str) -> Json:
         """Take a required setting of any type, which may be null."""
-        if name not in self._given:
+        if name not in self._settings:
             raise self.missing(name)
         return self.take(name)
 
@@ -251,6 +251,6 @@ class CheckArguments:
 
     def finish(self, kind: str) -> None:
         """Raise if an unknown setting is left."""
-        for name in self._given:
+        for name in self._settings:
             hint = suggest(name, self._known, "settings")
             raise self.problem(f"the check '{kind}' has no setting '{name}'", hint)

@@ -39,7 +39,7 @@ _PRODUCTS = frozenset(
 """Types that may compare every part of the answer with every part of the expected value."""
 
 
-def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) -> bool:
+def is_cheap_check(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) -> bool:
     """Return whether a check is cheap on any answer of `size` characters.
 
     `schemas` are those that the check refers to, by version id.
@@ -62,7 +62,7 @@ def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) 
     if kind == "jsonPath":
         inner = check.get("check")
         is_cheap_here = is_cheap_path(check["path"]) and len(check["path"]) * size <= _MOST_STEPS
-        return is_cheap_here and (inner is None or is_cheap(inner, size, schemas))
+        return is_cheap_here and (inner is None or is_cheap_check(inner, size, schemas))
     if kind in _PRODUCTS:
         return size * _length_of(check) <= _MOST_STEPS
     return True

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from evalstore.checks.answer_binding import HeldConversation, bind_answers, texts_of
 from evalstore.checks.base import BLOCK, CheckInput
-from evalstore.checks.complexity import is_cheap, size_of
+from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
 from evalstore.checks.normalization import preparer
 from evalstore.checks.text_differences import (
@@ -85,7 +85,7 @@ def _locate_once(
         names=bound.names,
         answers=tuple(texts_of(sessions)),
     )
-    if not is_cheap(bound.check, size_of(subject), schemas):
+    if not is_cheap_check(bound.check, size_of(subject), schemas):
         return None
     return _locate(bound.check, subject)
 
@@ -129,8 +129,8 @@ def _parse_error(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffer
         json.loads(text)
     except json.JSONDecodeError as error:
         note = error.msg[:1].lower() + error.msg[1:]
-        found = shorten(text, error.pos)
-        return AnswerDifference("JSON", found, position(text, error.pos), note=note)
+        excerpt = shorten(text, error.pos)
+        return AnswerDifference("JSON", excerpt, position(text, error.pos), note=note)
     except RecursionError:
         pass
     return None
@@ -142,7 +142,7 @@ def _from_json(first: JsonDifference | None, path: str = "") -> AnswerDifference
     place = f"{path}.{first.place}".strip(".") if path else first.place
     if first.texts:
         return AnswerDifference(*first.texts, place, is_text=True)
-    return AnswerDifference(first.expected, first.found, place)
+    return AnswerDifference(first.expected, first.actual, place)
 
 
 def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from evalstore.checks.base import CheckInput, CheckOutcome
-from evalstore.checks.complexity import is_cheap, size_of
+from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.runner import run_check
 from evalstore.processes.limited_calls import LimitReached, call, decode_names, encode_names
 from evalstore.values import Json, Reply, ToolCall, Usage
@@ -14,7 +14,7 @@ from evalstore.values import Json, Reply, ToolCall, Usage
 
 def run_within_limits(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     """Run a check; the verdict is `error` if it reaches a limit."""
-    if is_cheap(check, size_of(subject), subject.schemas):
+    if is_cheap_check(check, size_of(subject), subject.schemas):
         return run_check(check, subject)
     try:
         outcome = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)

@@ -39,7 +39,7 @@ class WrittenCheck:
     """
 
     def __init__(self, definition: Json, line: int | None) -> None:
-        """Raises `FileProblem`."""
+        """Raise `FileProblem` for an invalid check."""
         self._parts = _take_apart(definition, line)
         self.settings = self._parts.arguments.take_rest()
         """The settings of its type; the value of `type: value` is under the name of its setting."""

@@ -28,7 +28,7 @@ class AnswerDifference(NamedTuple):
     """Where an answer differs from what a check expects."""
 
     expected: str
-    found: str
+    actual: str
     place: str = ""
     """A line and column, or a path in JSON; empty: the whole answer."""
     is_text: bool = False

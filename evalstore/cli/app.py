@@ -47,7 +47,7 @@ class _Commands(TyperGroup):
     """The commands in groups; translates interruptions and errors of the system into our own."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands in the order of `GROUPS`; names without a group come last."""
+        """List all commands in the order of `GROUPS`; those without a group come last."""
         listed = [name for names in GROUPS.values() for name in names]
         return [*listed, *(name for name in super().list_commands(ctx) if name not in listed)]
 
@@ -70,7 +70,7 @@ class _Commands(TyperGroup):
                 formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first argument names; raises `EvalstoreError` for another."""
+        """Return the command that the first argument names; raises `EvalstoreError` for another."""
         is_name = args and not args[0].startswith("-") and not ctx.resilient_parsing
         if is_name and self.get_command(ctx, args[0]) is None:
             raise unknown_command(args[0], self.list_commands(ctx))
@@ -105,7 +105,7 @@ def _translated() -> Iterator[None]:
 
 
 def _explain(error: OSError) -> EvalstoreError:
-    """The error for what the system refused or lacks, with the name of the file if there is one."""
+    """Return the error for what the system refused or lacks, with the name of the file, if any."""
     lacking = explain_resources(error)
     if lacking is not None:
         return lacking
@@ -157,7 +157,7 @@ class Globals:
 
 
 def here() -> Location:
-    """The workspace that the global options name."""
+    """Locate the workspace that the global options name."""
     return Location(
         Globals.directory,
         Globals.config,
@@ -169,7 +169,7 @@ def here() -> Location:
 
 
 def from_here(commands: Sequence[str]) -> list[str]:
-    """Commands for the folder of `-C`, as they are typed in the current one."""
+    """Adapt commands for the folder of `-C` to the current one, as they are typed there."""
     if Globals.folder is None or not commands:
         return list(commands)
     folder = shlex.quote(str(Globals.folder))

@@ -22,7 +22,7 @@ _MOST_RUN_IDS = 50
 
 
 def places(ctx: Any, incomplete: str) -> list[str]:
-    """Test files; after `::`, the rows of the file."""
+    """Complete test files; after `::`, the rows of the file."""
     path, separator, _ = incomplete.partition("::")
     rows = _rows(ctx, "cases")
     names = (
@@ -34,42 +34,42 @@ def places(ctx: Any, incomplete: str) -> list[str]:
 
 
 def models(ctx: Any, incomplete: str) -> list[str]:
-    """The ids of models."""
+    """Complete ids of models."""
     return _starting([row["model"] for row in _rows(ctx, "models")], incomplete)
 
 
 def tags(ctx: Any, incomplete: str) -> list[str]:
-    """The tags of cases."""
+    """Complete tags of cases."""
     return _starting([row["tag"] for row in _rows(ctx, "tags")], incomplete)
 
 
 def runs(ctx: Any, incomplete: str) -> list[str]:
-    """`@`, `@~1`, `@work`, and the ids of the newest runs."""
+    """Complete runs: `@`, `@~1`, `@work`, and the ids of the newest."""
     ids = [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
     return _starting(["@", "@~1", "@work", *ids], incomplete)
 
 
 def revisions_and_places(ctx: Any, incomplete: str) -> list[str]:
-    """Runs, test files, and after `::` the rows of a file."""
+    """Complete runs, test files, and after `::` the rows of a file."""
     return [*runs(ctx, incomplete), *places(ctx, incomplete)]
 
 
 def checks(incomplete: str) -> list[str]:
-    """The types of checks."""
+    """Complete types of checks."""
     from evalstore.checks.registry import known_kinds
 
     return _starting(sorted(known_kinds()), incomplete)
 
 
 def schemas(incomplete: str) -> list[str]:
-    """The kinds of files that have a JSON Schema."""
+    """Complete the kinds of files that have a JSON Schema."""
     from evalstore.operations.schemas import schema_titles
 
     return _starting(list(schema_titles()), incomplete)
 
 
 def groups(incomplete: str) -> list[str]:
-    """What statistics are grouped by; after a comma, what is left."""
+    """Complete the dimensions of statistics; after a comma, the remaining ones."""
     from evalstore.operations.stats import DIMENSIONS
 
     before, comma, _ = incomplete.rpartition(",")
@@ -87,13 +87,18 @@ def _rows(ctx: Any, kind: str) -> list[dict[str, Any]]:
 
 
 def _location(ctx: Any) -> Location:
-    """The workspace and the store that the command line or the environment names."""
+    """Locate the workspace and the store that the command line or the environment names."""
     from evalstore.planning.options import Location
 
     named = {**ctx.find_root().params, **_shared_options()}
-    directory = Path(named.get("directory") or "").absolute()
-    config = named.get("config")
-    return Location(directory, directory / config if config else None, named.get("store"))
+    paths = {
+        name: os.path.expanduser(named[name])  # noqa: PTH111 - a shell does not expand these words
+        for name in ("directory", "config", "store")
+        if named.get(name)
+    }
+    directory = Path(paths.get("directory", "")).absolute()
+    config = paths.get("config")
+    return Location(directory, directory / config if config else None, paths.get("store"))
 
 
 _SHARED = {"-C": "directory", "-c": "config", "--config": "config", "--store": "store"}
@@ -101,7 +106,7 @@ _SHARED = {"-C": "directory", "-c": "config", "--config": "config", "--store": "
 
 
 def _shared_options() -> dict[str, str]:
-    """Those that follow the command, of which a shell knows only the words."""
+    """Read the shared options after the command, of which a shell knows only the words."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     with suppress(ValueError):
         words = shlex.split(line)

@@ -36,7 +36,7 @@ class SectionedCommand(TyperCommand):
             raise explain_usage(error, ctx) from None
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The parts of the line of usage; a required argument is written without braces."""
+        """Collect the parts of the line of usage; a required argument is written without braces."""
         return [
             piece.removeprefix("{").removesuffix("}") for piece in super().collect_usage_pieces(ctx)
         ]

@@ -54,7 +54,7 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
 
 
 def _find_folder(named: Path | None) -> Path:
-    """The absolute path of a folder; without a name that of the current one."""
+    """Return the absolute path of a folder; without a name, that of the current one."""
     folder = named or Path()
     if not folder.is_absolute():
         try:
@@ -69,7 +69,7 @@ def _find_folder(named: Path | None) -> Path:
 
 
 def hoist(argv: Sequence[str]) -> list[str]:
-    """The arguments with global options moved in front of the command."""
+    """Move global options in front of the command."""
     front: list[str] = []
     rest: list[str] = []
     waiting = list(argv)
@@ -91,7 +91,7 @@ def hoist(argv: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def commands() -> Callable[..., Any]:
-    """All commands, made once however often a process calls `main`."""
+    """Return all commands, created once however often a process calls `main`."""
     from evalstore.cli.commands import (  # noqa: F401
         authoring,
         doctor,

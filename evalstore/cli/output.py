@@ -111,40 +111,40 @@ def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 
 def line(text: str = "") -> None:
-    """A line of text."""
+    """Write a line of text."""
     _write(_inert(text))
 
 
 def data_line(text: str) -> None:
-    """A line for a program, which is printed as it is."""
+    """Write a line for a program, as it is."""
     _write(text)
 
 
 def is_github() -> bool:
-    """Whether the program runs as a step of GitHub Actions."""
+    """Return whether the program runs as a step of GitHub Actions."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def _inert(text: str) -> str:
-    """The text; on GitHub Actions with an escape where a runner would see a command in it."""
+    """Escape, on GitHub Actions, what a runner would take for a command."""
     if not is_github():
         return text
     return _COMMAND.sub(r"\1\\x3a:", text).replace("##[", r"#\x23[")
 
 
 def workflow_command(text: str) -> None:
-    """A command for GitHub Actions; a runner reads both streams, and stdout may be data."""
+    """Write a command for GitHub Actions to stderr, because stdout may be data."""
     _write(text, err=True)
 
 
 def talk(text: str) -> None:
-    """A line for the person, not for the pipe."""
+    """Write a line for the user to stderr, apart from the data."""
     if not quiet:
         _write(_inert(text), err=True)
 
 
 def warn(text: str) -> None:
-    """A warning, also for those who want to hear less; the same one is shown once."""
+    """Write a warning, also with `--quiet`; a repeated one is shown once."""
     if text in _warned:
         return
     _warned.add(text)
@@ -152,17 +152,17 @@ def warn(text: str) -> None:
 
 
 def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:
-    """The text in the colour of a verdict or an event."""
+    """Style a text in the colour of a verdict or an event."""
     return typer.style(text, fg=COLOURS.get(as_ or text), bold=bold or None)
 
 
 def faint(text: str) -> str:
-    """The text in the background of attention."""
+    """Dim a text."""
     return typer.style(text, dim=True)
 
 
 def document(content: Any) -> None:
-    """JSON in the stable format: a line for each member, and for each item of a list of objects.
+    """Write JSON in the stable format: a line for each member and each item of a list of objects.
 
     An iterator is a list, too, and is printed while it is read.
     """
@@ -191,7 +191,7 @@ def _items(start: str, items: Iterator[Any]) -> str:
 
 
 def line_part(text: str) -> None:
-    """A part of a line of data."""
+    """Write a part of a line of data."""
     _write(text, nl=False)
 
 
@@ -200,19 +200,19 @@ def _json(value: Any) -> str:
 
 
 def width() -> int:
-    """The columns to which texts are wrapped: `table_width`, or 100 when nothing sets it."""
+    """Return the columns to which texts are wrapped: `table_width`, or 100 when nothing sets it."""
     return table_width() or 100
 
 
 def table_width() -> int | None:
-    """The columns of the terminal, or of `COLUMNS`; None in a file or a pipe without it."""
+    """Return the columns of the terminal, or of `COLUMNS`; None in a file or a pipe without it."""
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         return None
     return shutil.get_terminal_size((100, 24)).columns
 
 
 def failure(error: EvalstoreError) -> None:
-    """An error, or all problems of all files, on stderr."""
+    """Write an error, or all problems of all files, to stderr."""
     if isinstance(error, WorkspaceError):
         for entry in error.problems:
             problem(entry)
@@ -234,7 +234,7 @@ def failure(error: EvalstoreError) -> None:
 
 
 def problem(entry: Problem) -> None:
-    """One problem of a file on stderr, with the line of source when a column is known."""
+    """Write a problem of a file to stderr, with the line of source when a column is known."""
     word = typer.style(f"{entry.severity}:", fg="red" if entry.severity == "error" else "yellow")
     to_stderr(f"{word} {safe(entry.place)}: {safe(entry.message)}")
     if entry.excerpt is not None and entry.column:
@@ -245,7 +245,7 @@ def problem(entry: Problem) -> None:
 
 
 def left_out(problems: list[Problem]) -> None:
-    """The errors of files that are left out, and which those are."""
+    """Write the errors of files that are left out, and which files those are."""
     for entry in problems:
         problem(entry)
     files = sorted({entry.file for entry in problems})
@@ -255,5 +255,5 @@ def left_out(problems: list[Problem]) -> None:
 
 
 def to_stderr(text: str) -> None:
-    """A line for the person, also with `--quiet`."""
+    """Write a line for the user to stderr, also with `--quiet`."""
     _write(_inert(text), err=True)

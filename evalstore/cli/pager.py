@@ -39,7 +39,7 @@ class Pager:
 
     @property
     def is_open(self) -> bool:
-        """Whether the pager still runs."""
+        """Return whether the pager still runs."""
         return self._process.poll() is None
 
     def write(self, text: str, *, color: bool) -> bool:
@@ -62,7 +62,7 @@ class Pager:
 
 
 def find_pager() -> str | None:
-    """The command line of the pager; None: nothing is paged here."""
+    """Return the command line of the pager; None if the output is not paged."""
     streams = (sys.stdin, sys.stdout)
     if os.name != "posix" or not all(stream.isatty() for stream in streams):
         return None
@@ -73,7 +73,7 @@ def find_pager() -> str | None:
 
 
 def _is_missing(command: str) -> bool:
-    """Whether a command begins with the name of a program that is not installed."""
+    """Return whether a command begins with the name of a program that is not installed."""
     program = command.split()[0]
     return bool(_PROGRAM.fullmatch(program)) and shutil.which(program) is None
 

@@ -75,13 +75,13 @@ class TerminalProgress(ProgressListener):
                 self._tasks[kind] = self._bar.add_task(name, total=total, failed="", spent="")
         self._bar.start()
 
-    def advance(self, what: str, count: int) -> None:
-        """Move on."""
-        self._done[what] += count
+    def advance(self, kind: str, count: int) -> None:
+        """Count finished calls, and show them."""
+        self._done[kind] += count
         if self._bar:
-            if what in self._tasks:
-                self._bar.advance(self._tasks[what], count)
-            elif what == "failed":
+            if kind in self._tasks:
+                self._bar.advance(self._tasks[kind], count)
+            elif kind == "failed":
                 self._update(failed=f"{self._done['failed']} failed")
         elif self._mode == "plain" and time.monotonic() - self._last > self._wait:
             self._last, self._wait = time.monotonic(), _PLAIN_SECONDS
@@ -110,14 +110,14 @@ class TerminalProgress(ProgressListener):
                 self._bar.update(task, **shown)
 
     def note(self, message: str) -> None:
-        """Say something above the bars."""
+        """Print a line above the bars."""
         if self._bar:
             self._bar.console.print(output.safe(message), markup=False, highlight=False)
         else:
             output.talk(output.safe(message))
 
     def agrees(self, question: str) -> bool:
-        """Ask, when somebody sits at the terminal."""
+        """Ask the user to confirm; False without a terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
         # What was typed before the question is not an answer to it.
@@ -128,7 +128,7 @@ class TerminalProgress(ProgressListener):
             raise KeyboardInterrupt from None
 
     def stop(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         if self._bar:
             self._bar.stop()
             self._bar = None

@@ -22,7 +22,7 @@ class ResourcesError(EvalstoreError):
 
 
 def explain_resources(error: Exception) -> ResourcesError | None:
-    """The error in words if the system lacks something; None when it is something else."""
+    """Explain an error if the system lacks something; None when it is something else."""
     if isinstance(error, MemoryError):
         number: int | None = errno.ENOMEM
     elif isinstance(error, RuntimeError) and str(error) == _THREAD:

@@ -25,7 +25,7 @@ class Output(io.TextIOWrapper):
 
     @classmethod
     def over(cls, stream: io.TextIOWrapper) -> Self:
-        """A stream that writes to the same place; without a locale, in UTF-8."""
+        """Return a stream that writes to the same place; without a locale, in UTF-8."""
         made = cls(
             stream.buffer,
             encoding="utf-8" if stream.encoding.lower() in _ASCII else stream.encoding,
@@ -77,7 +77,7 @@ class BinaryOutput:
 
 
 def prepare() -> None:
-    """Make all three streams usable; call it before any file is opened.
+    """Prepare all three streams for use; call it before any file is opened.
 
     A closed one becomes the null device, so that no file gets its number.
     """
@@ -96,12 +96,12 @@ def prepare() -> None:
 
 
 def lost_output() -> OSError | None:
-    """Why the standard output could not be written; None if all of it was."""
+    """Return why the standard output could not be written; None if all of it was."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     return sys.stdout.error if isinstance(sys.stdout, Output) else None
 
 
 def is_utf8() -> bool:
-    """Whether any character can be printed; a stream in memory has no encoding."""
+    """Return whether any character can be printed; a stream in memory has no encoding."""
     return (sys.stdout.encoding or "utf-8").lower() in ("utf-8", "utf8", "utf_8")

@@ -26,7 +26,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
-    """The error for a wrong option, argument or value of a command."""
+    """Convert the exception for a wrong option, argument or value of a command."""
     context = context or getattr(error, "ctx", None)
     parameter: Any = getattr(error, "param", None)
     option = getattr(error, "option_name", None)
@@ -47,7 +47,7 @@ def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
 
 
 def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
-    """The error for a command that does not exist."""
+    """Return the error for a command that does not exist."""
     from evalstore.files.fields import nearest
 
     hint = nearest(name, known) or "'evalstore --help' lists the commands"
@@ -91,7 +91,7 @@ def _nearest_option(option: str, context: Any) -> str:
 
 
 def _options(context: Any) -> list[Any]:
-    """The options of a command and those that all commands share."""
+    """Return the options of a command and those that all commands share."""
     options = []
     while context is not None:
         options += [p for p in context.command.params if p.param_type_name == "option"]
@@ -100,7 +100,7 @@ def _options(context: Any) -> list[Any]:
 
 
 def _name(parameter: Any) -> str:
-    """An option as it is typed, or the name of an argument as the help shows it."""
+    """Return an option as it is typed, or the name of an argument as the help shows it."""
     if parameter.param_type_name == "option":
         return str(parameter.opts[-1])
     return str(parameter.metavar or parameter.name)
@@ -114,6 +114,6 @@ def _usage(context: Any) -> str | None:
 
 
 def _plain(message: str) -> str:
-    """A message in lower case without its full stop."""
+    """Convert a message to lower case without its full stop."""
     text = message.removeprefix("Value error, ").rstrip(".")
     return text[:1].lower() + text[1:]

@@ -93,7 +93,7 @@ def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool
 
 
 def _summary(status: Status) -> str:
-    """What a run would do, and its price."""
+    """Describe what a run would do, and its price."""
     parts = [f"{output.plural(status.ask, 'answer')} to ask"] if status.ask else []
     parts += [f"{judgements_text(status)} to make"] if status.judge else []
     if not parts and (status.left_asks or status.left_judgements):

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.errors import NotRunError
-from evalstore.execution.work_sharing import key_of
+from evalstore.execution.work_sharing import lease_key_of
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import CHECKS, PlannedJudgement, missing_judgements
 
@@ -98,7 +98,7 @@ class CheckRunner:
                 self.halt_at_failure(cell)
             for judge, count in missing:
                 judgement = PlannedJudgement(cell, ids, judge, count)
-                if self._progress.queue(key_of(judgement)):
+                if self._progress.queue(lease_key_of(judgement)):
                     judgements.append(judgement)
         return judgements
 

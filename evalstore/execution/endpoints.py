@@ -17,7 +17,7 @@ from evalstore.execution.key_access import (
 from evalstore.execution.missing_keys import find_missing_key, require_set
 from evalstore.execution.model_calls import Endpoint
 from evalstore.execution.rate_limiter import Account
-from evalstore.execution.refused_keys import collect_refused, combine
+from evalstore.execution.refused_keys import collect_refused, combine_refusals
 from evalstore.files.user_lists import default_place
 from evalstore.planning.pricing import find
 from evalstore.providers import Provider, open_provider
@@ -151,7 +151,7 @@ class EndpointPool(ProviderPool):
         ]
         models = [self.project.find_model(id, "models") for id in dict.fromkeys(ids)]
         if refused := collect_refused(self._keys, models):
-            raise combine(refused)
+            raise combine_refusals(refused)
         require_set(models, self.environment)
 
     def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Endpoint]:

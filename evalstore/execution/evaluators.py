@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.checks import run_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import judge_by_checks, schemas_of
-from evalstore.checks.complexity import is_cheap
+from evalstore.checks.complexity import is_cheap_check
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.types.judge import without_judge
 from evalstore.execution.judge_calls import JudgeCaller
@@ -146,7 +146,7 @@ class EvaluatorCaller:
             return all(self._is_quick(check, size) for check in inner)
         schema = check.get("schema")
         schemas = {schema: self._contents.schema(schema)} if isinstance(schema, str) else {}
-        return is_cheap(check, size, schemas)
+        return is_cheap_check(check, size, schemas)
 
     def forget_prepared(self) -> None:
         """Forget prepared checks that were not taken."""

@@ -104,7 +104,7 @@ def _build_attempt(
 ) -> Request:
     """Return the request in this mode; its last message explains the format."""
     required = _required_code(code, mode)
-    asked = replace(request, messages=tell(request.messages, form.words(required)))
+    attempt = replace(request, messages=tell(request.messages, form.words(required)))
     if previous is not None:
-        asked = ask_again(asked, previous.reply, previous.reason, form.again(required))
-    return in_mode(asked, mode)
+        attempt = ask_again(attempt, previous.reply, previous.reason, form.again(required))
+    return in_mode(attempt, mode)

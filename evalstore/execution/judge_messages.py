@@ -15,8 +15,8 @@ from evalstore import deserialize
 from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.execution.requests import build_conversation, build_parts
-from evalstore.files.jinja_environment import show
-from evalstore.files.jinja_sandbox import evaluate
+from evalstore.files.jinja_environment import finalize
+from evalstore.files.jinja_sandbox import evaluate_expression
 from evalstore.judging.transcript import (
     Outgoing,
     _remark,
@@ -187,8 +187,8 @@ def show_sample(expression: str, conversation: HeldConversation, nonce: str) -> 
     """
     scope = {SAMPLE: describe_answers([conversation])[SAMPLE]}
     try:
-        value = evaluate(expression, 1, scope)
-        text = str(show(value))
+        value = evaluate_expression(expression, 1, scope)
+        text = str(finalize(value))
     except LimitProblem as problem:
         raise NotRunError(f"'{expression}' has no value: {problem.message}") from problem
     except (FileProblem, ValueError, RecursionError):  # such as NaN, which is not JSON

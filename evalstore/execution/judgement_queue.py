@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import NotRunError
 from evalstore.execution.check_runner import CheckRunner
 from evalstore.execution.model_calls import CallFailed
-from evalstore.execution.work_sharing import key_of
+from evalstore.execution.work_sharing import lease_key_of
 from evalstore.hashing import subject_of
 
 if TYPE_CHECKING:
@@ -87,10 +87,11 @@ class JudgementQueue:
             counted = self._progress.plan.sessions[question]
             cells = self._progress.single_cells(question)
             due: dict[Subject, list[Cell]] = {
-                (id,): [cell for cell in cells if counted.index(id) < cell.wanted] for id in loaded
+                (id,): [cell for cell in cells if counted.index(id) < cell.required_answers]
+                for id in loaded
             }
             judgements += await self._judge_loaded(due, loaded)
-            if not self._progress.is_asked(question):
+            if not self._progress.has_outstanding(question):
                 self._progress.add_answered(question)
         return judgements
 
@@ -124,7 +125,7 @@ class JudgementQueue:
         """
         self._progress.add_answer(id, session)
         await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
-        return self._checks.check((id,), self._progress.cells_wanting_all(question), (session,))
+        return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
 
     def judge_oldest(self, answer: NewAnswer) -> list[PlannedJudgement]:
         """Make the checks of one of the oldest answers; returns the judgements left to models."""
@@ -165,7 +166,7 @@ class JudgementQueue:
                 self._progress.newest_vote(subject),
             )
         except CallFailed as failed:
-            self._progress.fail(key_of(judgement))
+            self._progress.fail(lease_key_of(judgement))
             self._accounting.add_failure(
                 failed,
                 subject=subject,
@@ -174,7 +175,7 @@ class JudgementQueue:
                 model=self._resources.endpoints.judges[judge.evaluator].model.id,
             )
         except NotRunError as error:
-            self._progress.fail(key_of(judgement))
+            self._progress.fail(lease_key_of(judgement))
             self._accounting.add_checks_not_run(
                 error, subject, cell.case.evaluation, judge.evaluator
             )

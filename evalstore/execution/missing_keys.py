@@ -60,7 +60,7 @@ def find_missing_key(provider: ProviderFile, environment: Environment) -> Missin
     variable = provider.key_variable or _find_usual(provider, host)
     if variable and environment.has(variable):
         return None
-    if host and _is_found_by_litellm(provider, environment):
+    if host and _has_litellm_key(provider, environment):
         return None
     return MissingKey(provider.code, variable, host) if variable or host else None
 
@@ -110,7 +110,7 @@ def _find_usual(provider: ProviderFile, host: str | None) -> str | None:
     return usual[0] if usual else None
 
 
-def _is_found_by_litellm(provider: ProviderFile, environment: Environment) -> bool:
+def _has_litellm_key(provider: ProviderFile, environment: Environment) -> bool:
     """Return whether there is a key under another of the names in which litellm looks for it."""
     kind = provider.type
     if kind in OPENAI_COMPATIBLE or (provider.base_url and provider.key_variable):

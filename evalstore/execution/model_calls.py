@@ -69,7 +69,7 @@ class RunEnvironment:
     now: Callable[[], int]
     """Microseconds since 1970, UTC."""
     nonce: Callable[[], str]
-    progress: Callable[[str, int], None] = lambda _what, _count: None
+    progress: Callable[[str, int], None] = lambda _kind, _count: None
     """Called with `asked`, `judged` or `failed`, and a number."""
     spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
     """Called with the cost of a call in USD, None if it is not known, and its tokens."""

@@ -16,7 +16,7 @@ from evalstore.execution.account_queue import AccountQueue
 from evalstore.execution.judgement_queue import JudgementQueue
 from evalstore.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
-from evalstore.execution.work_sharing import Item, key_of
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.planning.plan import PlannedAsk, PlannedJudgement
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class PlanExecution:
         self._read_evaluations(item for item in claimed.items if isinstance(item, PlannedAsk))
         jobs: list[Job] = []
         for item in claimed.items:
-            self._progress.begin(key_of(item), item.count)
+            self._progress.begin(lease_key_of(item), item.count)
             jobs += [self._leases.job(item)] * item.count
             if isinstance(item, PlannedJudgement):
                 self._judgements.add(item)
@@ -193,7 +193,7 @@ class PlanExecution:
     def _put_unclaimed(self, judgements: Iterable[PlannedJudgement], session: Session) -> None:
         """Queue judgements of a new answer; no other run has it yet, so leases are taken later."""
         for judgement in judgements:
-            key = key_of(judgement)
+            key = lease_key_of(judgement)
             self._writer.take_lease(key)
             self._progress.begin(key, judgement.count)
             queue = self._queues[self._resources.endpoints.account_of(judgement)]
@@ -214,7 +214,7 @@ class PlanExecution:
                 await self._ask(job, job.item)
             else:
                 await self._judgements.judge(job.item, job.session)
-                self._finish_one(key_of(job.item))
+                self._finish_call(lease_key_of(job.item))
         except LeaseLostError:
             await self._claim_again(job)
             return
@@ -246,23 +246,23 @@ class PlanExecution:
                 id = self._accounting.add_session(question, session)
                 judgements = await self._judgements.judge_new(question, id, session)
                 self._put_unclaimed(judgements, session)
-        self._finish_one(question)
+        self._finish_call(question)
 
     async def _claim_again(self, job: Job) -> None:
         """Claim a job again that another run may have taken over."""
-        key = key_of(job.item)
+        key = lease_key_of(job.item)
         await self._writer.flush()
         if job.item.count > 1:
-            self._finish_one(
+            self._finish_call(
                 key
             )  # other jobs of the item may be in progress: the next run does the rest
         else:
             self._progress.abandon(key)
             self._put(await self._claim([job.item]))
 
-    def _finish_one(self, key: str) -> None:
+    def _finish_call(self, key: str) -> None:
         """Note that an answer or judgement with this key has arrived or failed."""
-        if not self._progress.finish_one(key):
+        if not self._progress.finish_call(key):
             return
         if self._progress.is_question(key):
             for answer in self._progress.take_oldest(key):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.execution.work_sharing import Item, key_of
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import PlannedAsk, missing_judgements
 
@@ -50,12 +50,12 @@ class PlanProgress:
         """Questions whose answers are judged together with others."""
         self._cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
-        self._most_wanted: dict[str, int] = {}
+        self._most_required: dict[str, int] = {}
         """Question id -> the most answers that one of these cells needs."""
         for cell in plan.cells:
-            for question, _, count in cell.asked():
+            for question, _, count in cell.distinct_questions():
                 self._cells.setdefault(question, []).append(cell)
-                self._most_wanted[question] = max(count, self._most_wanted.get(question, 0))
+                self._most_required[question] = max(count, self._most_required.get(question, 0))
             if len(cell.questions) > 1:
                 self._grouped.update(cell.questions)
 
@@ -69,7 +69,7 @@ class PlanProgress:
         """Note that the answers and judgements of this key are no longer outstanding."""
         del self._outstanding[key]
 
-    def finish_one(self, key: str) -> bool:
+    def finish_call(self, key: str) -> bool:
         """Note that one answer or judgement has arrived or failed; returns if none is left."""
         self._outstanding[key] -= 1
         if self._outstanding[key]:
@@ -97,7 +97,7 @@ class PlanProgress:
             if isinstance(item, PlannedAsk):
                 if (count := item.count - self._failures[item.question_id]) > 0:
                     yield replace(item, count=count)
-            elif (key := key_of(item)) not in self._failures and self.queue(key):
+            elif (key := lease_key_of(item)) not in self._failures and self.queue(key):
                 yield item
 
     # --- questions and their cells
@@ -106,7 +106,7 @@ class PlanProgress:
         """Return whether a key is that of a question, not of a judgement."""
         return key in self._cells
 
-    def is_asked(self, question: str) -> bool:
+    def has_outstanding(self, question: str) -> bool:
         """Return whether answers to a question are outstanding."""
         return question in self._outstanding
 
@@ -118,10 +118,10 @@ class PlanProgress:
         """Return the cells that judge the answers to a question one by one."""
         return [cell for cell in self._cells[question] if len(cell.questions) == 1]
 
-    def cells_wanting_all(self, question: str) -> list[Cell]:
+    def cells_requiring_all(self, question: str) -> list[Cell]:
         """Return the cells among them that judge every answer."""
-        most = self._most_wanted[question]
-        return [cell for cell in self.single_cells(question) if cell.wanted == most]
+        most = self._most_required[question]
+        return [cell for cell in self.single_cells(question) if cell.required_answers == most]
 
     def add_answer(self, id: str, session: Session) -> None:
         """Keep a new session until the question has all its answers."""
@@ -134,12 +134,12 @@ class PlanProgress:
         """
         new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
         stored = len(self.plan.sessions.get(question, ()))
-        most = self._most_wanted[question]
+        most = self._most_required[question]
         oldest = [
             NewAnswer(cell, sample.id, self._answers[sample.id])
             for cell in self.single_cells(question)
-            if cell.wanted != most
-            for sample in new[: max(cell.wanted - stored, 0)]
+            if cell.required_answers != most
+            for sample in new[: max(cell.required_answers - stored, 0)]
         ]
         for sample in new:
             del self._answers[sample.id]

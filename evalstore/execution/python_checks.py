@@ -81,13 +81,15 @@ class CodeChecks:
             "name": check.get("function") or check["class"],
             "isClass": "class" in check,
             "args": check.get("args", {}),
-            "given": describe(check, actual, sessions),
+            "given": describe_arguments(check, actual, sessions),
         }
         code = Code(source, path, check.get("memory", MEMORY), network)
         return self._workers.call(code, request, check.get("timeout", SECONDS))
 
 
-def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldConversation]) -> Json:
+def describe_arguments(
+    check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldConversation]
+) -> Json:
     """Return the arguments of a check function for sessions that are judged together."""
     named = list(check.get("conversations", [_SINGLE_TURN]))
     named += [_SINGLE_TURN] * (len(sessions) - len(named))

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from evalstore.workspace.reader import Reading
 
 
-def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[KeyNotAllowedError]:
+def find_refused_keys(
+    root: Path, reading: Reading, models: Iterable[Model]
+) -> list[KeyNotAllowedError]:
     """Return the refused keys of these models, each once, without asking the user."""
     called = [model for model in models if model.provider.type != SCRIPTED]
     if not called:
@@ -47,7 +49,7 @@ def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllo
     return list(refused.values())
 
 
-def combine(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:
+def combine_refusals(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:
     """Combine all refusals into one error, whose hint allows all of them."""
     if len(refused) == 1:
         return refused[0]

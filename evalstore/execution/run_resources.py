@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.execution.work_sharing import Item, WorkSharing, key_of
+from evalstore.execution.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.planning.plan import PlannedAsk
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class JobLeases:
         if not self.has_slept_since(job):
             return True
         await self._writer.flush()
-        return await self._sharing.has_lease(key_of(job.item))
+        return await self._sharing.has_lease(lease_key_of(job.item))
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _shown_versions(cell: Cell, number: int | None = None) -> Iterator[tuple[str
         yield "prompt", cell.prompt
 
 
-def key_of(item: Item) -> str:
+def lease_key_of(item: Item) -> str:
     """Return the key of an item's lease: of a question, or of a judgement of a subject."""
     if isinstance(item, PlannedAsk):
         return item.question_id
@@ -115,7 +115,7 @@ class WorkSharing:
         self._warned_of_sharing = self._warned_of_stopped = False
         self._last_awake = time.monotonic()
         self._sleeps = 0
-        self._one_at_a_time = asyncio.Lock()
+        self._claim_lock = asyncio.Lock()
         self._state = _PlanState(Plan())
 
     def open(self, plan: Plan) -> None:
@@ -131,8 +131,8 @@ class WorkSharing:
         """Claim those of these items that no other run works on; the others are deferred."""
         if not items:
             return Claim()
-        by_key = {key_of(item): item for item in items}
-        async with self._one_at_a_time:
+        by_key = {lease_key_of(item): item for item in items}
+        async with self._claim_lock:
             claimed = await run_short_transaction(partial(self._claim, by_key))
         self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
         self._warn_of_stopped()
@@ -221,7 +221,7 @@ class WorkSharing:
             if len(new) < judgement.count:
                 claimed.items.append(replace(judgement, count=judgement.count - len(new)))
             else:
-                claimed.done.append(key_of(judgement))
+                claimed.done.append(lease_key_of(judgement))
 
     def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
         """Return the contents that items need; shared contents are read only for the first item."""

@@ -81,7 +81,7 @@ class Boundary:
         self._inside.add(os.path.realpath(root))
 
     def contains(self, real: str) -> bool:
-        """Whether a real path may be read."""
+        """Return whether a real path may be read."""
         if self._inside.contain(real):
             return True
         if self._allowed is None:
@@ -94,7 +94,7 @@ class Boundary:
         return self._allow_all
 
     def resolve(self, path: str | Path) -> str:
-        """The real path; raises `OutsideProblem`, or `FileProblem` if it is not a path."""
+        """Return the real path; raises `OutsideProblem`, or `FileProblem` if it is not a path."""
         try:
             real = os.path.realpath(path)
         except (OSError, ValueError) as error:
@@ -110,11 +110,11 @@ class Boundary:
         return os.fdopen(self._open(path, largest)[0], "rb")
 
     def read(self, path: str | Path, largest: int) -> bytes:
-        """The bytes of a file; raises like `open`, and for a file that has become larger."""
+        """Read a file; raises like `open`, and for a file that has grown."""
         return _read(*self._open(path, largest), largest)
 
     def _open(self, path: str | Path, largest: int) -> tuple[int, int]:
-        """A descriptor of a regular file, and its size."""
+        """Open a regular file; returns its descriptor and its size."""
         descriptor, status = _open(path, largest)
         try:
             self._require(_path_of(descriptor, path, status))
@@ -147,7 +147,7 @@ class _Places:
             self._below += (real if real.endswith(os.sep) else real + os.sep,)
 
     def contain(self, real: str) -> bool:
-        """Whether a path is one of them or below one."""
+        """Return whether a path is one of these paths or below one."""
         return real.startswith(self._below) or real in self._exact
 
 
@@ -160,13 +160,13 @@ def open_file(path: str | Path, largest: int) -> BinaryIO:
 
 
 def read_file(path: str | Path, largest: int) -> bytes:
-    """The bytes of a regular file wherever it is; raises like `open_file`."""
+    """Read a regular file wherever it is; raises like `open_file`."""
     descriptor, status = _open(path, largest)
     return _read(descriptor, status.st_size, largest)
 
 
 def too_large(size: int, largest: int) -> FileProblem:
-    """The problem of a file with so many bytes."""
+    """Return the problem of a file with so many bytes."""
     return FileProblem(
         f"the file has {-(-size * 10 // MIB) / 10:,} MiB; "
         f"at most {largest / MIB:,.0f} MiB are read",
@@ -198,7 +198,7 @@ def _require_regular(status: os.stat_result) -> None:
 
 
 def _path_of(descriptor: int, path: str | Path, status: os.stat_result) -> str:
-    """The real path of an open file."""
+    """Return the real path of an open file."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
     except OSError:  # not Linux
@@ -235,7 +235,7 @@ def _unreadable(error: OSError | ValueError) -> FileProblem:
 
 
 def normalise(data: bytes) -> str:
-    """The text of a file: UTF-8, no byte order mark, LF as the only line end."""
+    """Decode the text of a file: UTF-8, no byte order mark, LF as the only line end."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

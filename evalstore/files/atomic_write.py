@@ -107,7 +107,7 @@ def _remove_unlocked(path: Path) -> None:
 
 
 def _create(path: Path, mode: int) -> BinaryIO:
-    """A new temporary file for a path, locked."""
+    """Create a temporary file for a path, locked."""
     while True:
         name = f".{path.name[:_LONGEST]}.evalstore-{os.urandom(4).hex()}.tmp"
         try:
@@ -124,7 +124,7 @@ def _create(path: Path, mode: int) -> BinaryIO:
 
 
 def _mode_of(path: Path) -> int | None:
-    """The permissions of a regular file; None if there is none."""
+    """Return the permissions of a regular file; None if there is none."""
     try:
         status = path.lstat()
     except OSError:

@@ -33,21 +33,21 @@ class Collector:
     """Collects the problems of one file, so that all of them are reported at once."""
 
     def __init__(self) -> None:
-        self.found: list[FileProblem] = []
+        self.problems: list[FileProblem] = []
         self.warnings: list[FileProblem] = []
 
     def attempt(self, read: Callable[[], T], default: T) -> T:
-        """The result of `read`; the default when it raises a problem, which is collected."""
+        """Return the result of `read`; the default when it raises a problem, which is collected."""
         try:
             return read()
         except FileProblem as problem:
-            self.found.append(problem)
+            self.problems.append(problem)
             return default
 
     def finish(self) -> None:
         """Raise the first problem with the others attached, if there are any."""
-        if self.found:
-            first, *others = self.found
+        if self.problems:
+            first, *others = self.problems
             first.others = (*first.others, *others)
             raise first
 
@@ -86,14 +86,14 @@ class Fields:
         problem = FileProblem(message, self.line(*path), hint=hint)
         if self.collector is None:
             raise problem
-        self.collector.found.append(problem)
+        self.collector.problems.append(problem)
 
     def value(self, name: str) -> Any:
-        """The field as it is, or None."""
+        """Return the unchanged value of the field, or None."""
         return self.values.get(name)
 
     def line(self, *path: str | int) -> int:
-        """The line of a field."""
+        """Return the line of a field."""
         return self.document.line(*path) if self.document else 1
 
     def _typed(self, name: str, kind: Callable[[Any], bool], expected: str) -> Any:
@@ -104,7 +104,7 @@ class Fields:
         return value
 
     def text(self, name: str) -> str | None:
-        """A text that is not empty, or None."""
+        """Return a text that is not empty, or None."""
         value = self._typed(
             name,
             lambda v: isinstance(v, str) and bool(v.strip()) and "\0" not in v,
@@ -113,12 +113,12 @@ class Fields:
         return None if value is None else str(value)
 
     def names(self, name: str) -> list[str]:
-        """A list of texts; empty when the field is not there."""
+        """Return a list of texts; empty when the field is not there."""
         value = self._typed(name, _is_names, "a list of texts")
         return list(dict.fromkeys(value or ()))
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts, which may be empty and equal; empty when it is anything else."""
+        """Return a list of texts, which may be empty and equal; empty when it is anything else."""
         for number, text in enumerate(listed := self.values[name]):
             if not isinstance(text, str) or "\0" in text:
                 self._fail(f"'{name}' must be a text or a list of texts", name, number)
@@ -126,7 +126,7 @@ class Fields:
         return list(listed)
 
     def whole(self, name: str, *, least: int, most: int = 2**63 - 1) -> int | None:
-        """A whole number in a range, or None."""
+        """Return a whole number in a range, or None."""
         bounds = f"of at least {least}" if most == 2**63 - 1 else f"from {least} to {most:,}"
         value = self._typed(
             name,
@@ -136,7 +136,7 @@ class Fields:
         return None if value is None else int(value)
 
     def number(self, name: str, least: float, most: float) -> float | None:
-        """A finite number in a range, or None."""
+        """Return a finite number in a range, or None."""
         value = self._typed(
             name,
             lambda v: (
@@ -156,19 +156,19 @@ class Fields:
             return None
 
     def flag(self, name: str, default: bool) -> bool:
-        """`true` or `false`."""
+        """Return `true` or `false`, or the default."""
         value = self._typed(name, lambda v: isinstance(v, bool), "true or false")
         return default if value is None else bool(value)
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
-        """One of some texts, or None."""
+        """Return one of the allowed texts, or None."""
         value = self._typed(
             name, lambda v: v in allowed, " or ".join(f"'{word}'" for word in allowed)
         )
         return None if value is None else str(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """A mapping that is valid as JSON; empty when the field is not there."""
+        """Return a mapping that is valid as JSON; empty when the field is not there."""
         value = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
         if not is_json(value):
             self._fail(f"'{name}' holds a number that is not finite", name)
@@ -176,13 +176,13 @@ class Fields:
         return dict(value or {})
 
     def inner(self, name: str, known: Iterable[str]) -> Fields:
-        """The fields of a mapping in a field; none when the field is not there."""
+        """Return the fields of a mapping in a field; none when the field is not there."""
         mapping = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
         document = self.document.at(name) if self.document and mapping is not None else None
         return Fields(document, known, collector=self.collector)
 
     def entries(self, name: str, known: Iterable[str]) -> list[Fields]:
-        """The fields of each mapping in a list; none when the field is not there."""
+        """Return the fields of each mapping in a list; none when the field is not there."""
         value = self.values.get(name)
         if value is None:
             return []
@@ -197,7 +197,7 @@ class Fields:
         ]
 
     def tags(self) -> tuple[str, ...]:
-        """Tags, once each; unknown special tags are errors."""
+        """Return tags, once each; unknown special tags are errors."""
         tags = tuple(self.names("tags"))
         for number, tag in enumerate(self.values["tags"] if tags else ()):
             if tag.startswith("_") and tag not in SPECIAL_TAGS:
@@ -206,7 +206,7 @@ class Fields:
         return tags
 
     def options(self, name: str = "options") -> Options:
-        """Generation options."""
+        """Return generation options."""
         inner = self.inner(name, OPTIONS)
         stop = inner.value("stop")
         if isinstance(stop, str):
@@ -225,7 +225,7 @@ class Fields:
 
 
 def is_finite(number: float) -> bool:
-    """Whether a number is neither NaN nor outside of the range of floats."""
+    """Return whether a number is neither NaN nor outside of the range of floats."""
     try:
         return math.isfinite(number)
     except OverflowError:  # a whole number can be larger
@@ -233,7 +233,7 @@ def is_finite(number: float) -> bool:
 
 
 def is_json(value: Json) -> bool:
-    """Whether a value from YAML is valid as JSON: it has neither infinities nor NaN."""
+    """Return whether a value from YAML is valid as JSON: it has neither infinities nor NaN."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):
@@ -246,7 +246,7 @@ def _is_names(value: Any) -> bool:
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """A hint that names the nearest known name; None when none is near.
+    """Suggest the nearest known name; None when none is near.
 
     `cutoff` is how alike they must be, 0..1.
     """
@@ -255,7 +255,7 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
 
 
 def suggest_file(path: str, known: Iterable[str], plural: str = "test files") -> str:
-    """A hint: the file whose name is nearest, whatever its folder and ending, or a list."""
+    """Suggest the file with the nearest name, whatever its folder and ending, or list all."""
     stems: dict[str, str] = {}
     for file in sorted(known):
         stems.setdefault(PurePosixPath(file).stem, file)
@@ -264,7 +264,7 @@ def suggest_file(path: str, known: Iterable[str], plural: str = "test files") ->
 
 
 def suggest(name: str, known: Iterable[str], plural: str) -> str:
-    """A hint: the nearest known name, or a list of all."""
+    """Suggest the nearest known name, or list all."""
     return _suggest(name, tuple(sorted(known)), plural)
 
 

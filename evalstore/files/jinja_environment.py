@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evalstore.processes.data_item import DataItem, columns_of
+from evalstore.processes.data_item import DataItem, column_names_of
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
@@ -36,7 +36,7 @@ class CostlyTemplate(Exception):  # noqa: N818 - it is handled, never shown
 
 
 def _is_quick(operator: str, left: Any, right: Any) -> bool:
-    """Whether an operation has a small result: on numbers, or on a text with small fields."""
+    """Return whether an operation has a small result: on numbers, or a text with small fields."""
     if isinstance(left, int | float) and isinstance(right, int | float):
         return operator != "**"
     from evalstore.files.template_complexity import FIELDS
@@ -46,7 +46,7 @@ def _is_quick(operator: str, left: Any, right: Any) -> bool:
 
 @cache
 def environment() -> SandboxedEnvironment:
-    """The one environment in which templates are read and rendered."""
+    """Return the environment in which all templates are read and rendered."""
     from jinja2 import StrictUndefined
     from jinja2.exceptions import SecurityError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -55,8 +55,8 @@ def environment() -> SandboxedEnvironment:
         intercepted_binops = frozenset(["*", "**", "%"])
 
         def getattr(self, obj: Any, attribute: str) -> Any:
-            """A value of a row of data; its methods only where no column has that name."""
-            if isinstance(obj, DataItem) and attribute in columns_of(obj).known:
+            """Return a value of a row of data; its methods only where no column has that name."""
+            if isinstance(obj, DataItem) and attribute in column_names_of(obj).known:
                 missing = self.undefined(obj=obj, name=attribute)
                 return obj.get(attribute, missing)
             return super().getattr(obj, attribute)
@@ -92,7 +92,7 @@ def environment() -> SandboxedEnvironment:
         autoescape=False,
         comment_start_string="{{#",
         comment_end_string="#}}",
-        finalize=show,
+        finalize=finalize,
     )
     # The result must be deterministic.
     del jinja.globals["lipsum"], jinja.filters["random"]
@@ -101,8 +101,8 @@ def environment() -> SandboxedEnvironment:
     return jinja
 
 
-def show(value: Any) -> Any:
-    """Text as it is, anything else as JSON; an undefined value raises when it is printed."""
+def finalize(value: Any) -> Any:
+    """Return a text unchanged, anything else as JSON; an undefined value raises when printed."""
     if isinstance(value, str):
         return value
     from jinja2 import Undefined
@@ -113,7 +113,7 @@ def show(value: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as plain JSON, with lists for generators; raises `TypeError` for anything else.
+    """Convert a value to plain JSON, generators to lists; raises `TypeError` for anything else.
 
     The text of another Python object can have a memory address in it.
     """
@@ -130,5 +130,5 @@ def plain_value(value: Any) -> Any:
 
 
 def is_global(name: str) -> bool:
-    """Whether Jinja itself has a function of this name."""
+    """Return whether Jinja itself has a function of this name."""
     return name in environment().globals

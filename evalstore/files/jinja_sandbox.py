@@ -56,7 +56,7 @@ class MappingUses(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def undeclared(source: str, line: int) -> frozenset[str]:
-    """The names that a source uses; raises `FileProblem` for an invalid template."""
+    """Return the names that a source uses; raises `FileProblem` for an invalid template."""
     try:
         # To find names Jinja evaluates constant expressions.
         is_plain = _is_short(source) and _cost(source) is not None
@@ -71,7 +71,7 @@ def undeclared(source: str, line: int) -> frozenset[str]:
 
 
 def _first_tag(line: str = "") -> str | None:
-    """The first statement or expression of a line; None if it has none."""
+    """Return the first statement or expression of a line; None if it has none."""
     match = _TAG.search(line)
     return match[0] if match else None
 
@@ -89,7 +89,7 @@ def _names_in(source: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def uses_of(source: str, name: str) -> MappingUses:
-    """The uses of the mapping `name` in a source that `undeclared` has accepted."""
+    """Return the uses of the mapping `name` in a source that `undeclared` has accepted."""
     if _is_short(source):
         return _uses_in(source, name)
     try:
@@ -100,7 +100,7 @@ def uses_of(source: str, name: str) -> MappingUses:
 
 
 def binds(source: str, name: str) -> bool:
-    """Whether a statement of a source that `undeclared` has accepted assigns `name`."""
+    """Return whether a statement of a source that `undeclared` has accepted assigns `name`."""
     if _is_short(source):
         return _binds_in(source, name)
     try:
@@ -150,8 +150,8 @@ def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
         raise failed.problem(f"the template fails: {failed}", line, fragment=fragment) from failed
 
 
-def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
-    """The value of an expression as JSON; raises like `run`."""
+def evaluate_expression(source: str, line: int, scope: Mapping[str, Any]) -> Any:
+    """Evaluate an expression as JSON; raises like `run`."""
     try:
         if _is_cheap("{{" + source + "}}", scope):
             with suppress(CostlyTemplate):
@@ -166,13 +166,13 @@ def _is_short(source: str) -> bool:
 
 
 def _is_cheap(source: str, scope: Mapping[str, Any]) -> bool:
-    """Whether a source is plain and its values are small, so that it needs no limits."""
+    """Return whether a source is plain and its values are small, so that it needs no limits."""
     cost = _cost(source) if _is_short(source) else None
     if cost is None:
         return False
-    from evalstore.files.template_complexity import is_cheap
+    from evalstore.files.template_complexity import is_cheap_template
 
-    return is_cheap(cost, scope)
+    return is_cheap_template(cost, scope)
 
 
 @lru_cache(maxsize=1024)
@@ -251,7 +251,7 @@ def _value(source: str, scope: Mapping[str, Any]) -> Any:
 
 
 def _words(error: Exception) -> str:
-    """The message of an error in an expression, or in its compiled code."""
+    """Describe an error in an expression, or in its compiled code."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, MemoryError):

@@ -28,7 +28,7 @@ _LONG_TEXT = 2_000
 
 @lru_cache(maxsize=16)
 def _line_ends(text: str) -> list[int]:
-    """The offsets of the line ends of a text."""
+    """Return the offsets of the line ends of a text."""
     return [match.start() for match in re.finditer("\n", text)]
 
 
@@ -51,7 +51,7 @@ class Section:
     """The line of the marker."""
 
     def line_at(self, offset: int) -> int:
-        """The line of the file at an offset into the text."""
+        """Return the line of the file at an offset into the text."""
         if len(self.text) > _LONG_TEXT:
             index = bisect_left(_line_ends(self.text), offset)
         else:
@@ -69,8 +69,8 @@ class Fence(NamedTuple):
     closed: bool
 
 
-def scan(body: str, first: int) -> Iterator[SourceLine]:
-    """The lines of a body without HTML comments; fenced code stays as it is.
+def scan_lines(body: str, first: int) -> Iterator[SourceLine]:
+    """Yield the lines of a body without HTML comments; fenced code is unchanged.
 
     A line that held nothing but a comment is dropped, and one of the two blank lines
     around it, so a comment can be put anywhere without changing the text.
@@ -128,7 +128,7 @@ def scan(body: str, first: int) -> Iterator[SourceLine]:
 
 
 def _rejoin(before: str, after: str) -> str:
-    """A line from which the comment between the two halves was removed."""
+    """Join the two halves of a line from which a comment was removed."""
     if not before.strip():
         return before + after.lstrip(" \t")
     if not after or after[0] in " \t":
@@ -137,7 +137,7 @@ def _rejoin(before: str, after: str) -> str:
 
 
 def _opening(text: str) -> re.Match[str] | None:
-    """The fence that a line outside of fenced code opens."""
+    """Return the fence that a line outside of fenced code opens."""
     match = _FENCE.match(text)
     return None if match and match[1][0] == "`" and "`" in match[2] else match
 
@@ -148,7 +148,7 @@ def _closes(text: str, fence: str) -> bool:
 
 
 def fences(lines: Iterable[SourceLine]) -> list[Fence]:
-    """The blocks of fenced code."""
+    """Return the blocks of fenced code."""
     blocks: list[Fence] = []
     mark = ""
     for line in lines:
@@ -164,12 +164,12 @@ def fences(lines: Iterable[SourceLine]) -> list[Fence]:
 
 
 def is_rule(line: SourceLine) -> bool:
-    """Whether a line is exactly `---`, outside of fenced code."""
+    """Return whether a line is exactly `---`, outside of fenced code."""
     return not line.fenced and line.text.startswith("---") and line.text.rstrip(" \t") == "---"
 
 
 def cut(lines: list[SourceLine]) -> tuple[list[SourceLine], list[SourceLine], int | None]:
-    """The lines above the last `---`, those below it, and its line."""
+    """Split lines at the last `---`; returns those above, those below, and its line."""
     for index in range(len(lines) - 1, -1, -1):
         if is_rule(lines[index]):
             return lines[:index], lines[index + 1 :], lines[index].number
@@ -177,7 +177,7 @@ def cut(lines: list[SourceLine]) -> tuple[list[SourceLine], list[SourceLine], in
 
 
 def section(lines: list[SourceLine], first: int) -> Section:
-    """The trimmed text of some lines."""
+    """Join lines to a trimmed text."""
     start, end = 0, len(lines)
     while start < end and not lines[start].text.strip(SPACE):
         start += 1

@@ -68,7 +68,7 @@ BY_SUFFIX = {**dict.fromkeys(_PLAIN.split(), "text/plain"), **_TEXT, **_BINARY}
 
 
 def media_type(path: str, data: bytes) -> str:
-    """The media type of a file: `text/…` for everything that is shown as text.
+    """Return the media type of a file: `text/…` for everything that is shown as text.
 
     Raises `FileProblem` when it cannot be determined, and for a text that is not UTF-8.
     """

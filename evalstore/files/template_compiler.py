@@ -69,7 +69,7 @@ class _Compiler:
         self.statement = self._find_statement()
 
     def _find_statement(self) -> re.Match[str] | None:
-        """The first statement outside of raw text."""
+        """Find the first statement outside of raw text."""
         raw = iter(self.raw)
         current = next(raw, None)
         for match in _AS_A_WHOLE.finditer(self.text):
@@ -110,7 +110,7 @@ class _Compiler:
                 self.names.setdefault(_full_name(name, inner, self.known), line)
 
     def _variables(self, names: frozenset[str]) -> frozenset[str]:
-        """The names that are not functions of Jinja, such as `range`."""
+        """Return the names that are not functions of Jinja, such as `range`."""
         return frozenset(name for name in names if name in self.known or not is_global(name))
 
     def _is_of_item(self, name: str) -> bool:
@@ -181,13 +181,13 @@ class _Compiler:
         return start, after
 
     def _without_backticks(self, start: int, after: int, position: int) -> tuple[int, int]:
-        """The start and end of a placeholder with the backticks around it."""
+        """Extend a placeholder to the backticks around it; returns its start and end."""
         text = self.text
         in_backticks = start > position and text[start - 1] == "`" == text[after : after + 1]
         return (start - 1, after + 1) if in_backticks else (start, after)
 
     def _path(self, path: str, line: int) -> FileMention | PathSegment:
-        """The mentioned file; its path may have names in it, with or without backticks."""
+        """Return the mentioned file; its path may have names in it, with or without backticks."""
         if "}}" not in path:
             return FileMention(path.strip(), line)
         parts: list[str | NameSegment] = []
@@ -204,13 +204,13 @@ class _Compiler:
 
 
 def _is_written_so(name: str) -> bool:
-    """Whether a known name can be written without an expression."""
+    """Return whether a known name can be written without an expression."""
     start, dot, rest = name.partition(".")
     return start != ITEM or not dot or _IDENTIFIER.match(rest) is not None
 
 
 def _full_name(name: str, inner: str, known: frozenset[str]) -> str:
-    """The unknown name for a message: all of `user-name`, which Jinja reads as a subtraction."""
+    """Return the whole unknown name: `user-name`, which Jinja reads as a subtraction."""
     return (
         inner
         if name not in known and re.fullmatch(r"[\w.\- ]+", inner) and "." not in inner
@@ -221,7 +221,7 @@ def _full_name(name: str, inner: str, known: frozenset[str]) -> str:
 def _expression(
     text: str, start: int, stop: int, line: int
 ) -> tuple[LiteralSegment | ExpressionSegment, int]:
-    """The expression that starts at `start`, or a literal if it is none; and its end."""
+    """Parse the expression at `start`, a literal if it is none; returns it and its end."""
     end = first = text.find("}}", start, stop)
     message = ""
     for _ in range(3):  # '}}' may stand inside a string or a mapping

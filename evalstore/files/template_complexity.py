@@ -64,7 +64,7 @@ class TemplateCost(NamedTuple):
 
 
 def cost_of(tree: nodes.Template) -> TemplateCost | None:
-    """The bounds of the cost of a template; None when it is not plain."""
+    """Estimate the bounds of the cost of a template; None when it is not plain."""
     parts = products = 0
     waiting: list[tuple[nodes.Node, int, bool, int]] = [(tree, 0, False, 0)]
     deepest = 0
@@ -87,7 +87,7 @@ def cost_of(tree: nodes.Template) -> TemplateCost | None:
 
 
 def _is_plain(node: nodes.Node, grows: bool) -> bool:
-    """Whether a node of an allowed kind is plain, apart from its children."""
+    """Return whether a node of an allowed kind is plain, apart from its children."""
     match node:
         case nodes.Mod():
             return not isinstance(node.left, nodes.Const) or _is_format(node.left)
@@ -118,7 +118,7 @@ def _is_plain(node: nodes.Node, grows: bool) -> bool:
 
 
 def _is_value(node: nodes.Node) -> bool:
-    """Whether a node is an input value, or the pairs of one, and not computed."""
+    """Return whether a node is an input value or its pairs, and not computed."""
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
         return not node.args and _is_value(node.node.node)
     if isinstance(node, nodes.Getattr | nodes.Getitem):
@@ -127,7 +127,7 @@ def _is_value(node: nodes.Node) -> bool:
 
 
 def _is_format(node: nodes.Node) -> bool:
-    """Whether a node is a constant format with small widths."""
+    """Return whether a node is a constant format with small widths."""
     return (
         isinstance(node, nodes.Const)
         and isinstance(node.value, str)
@@ -147,8 +147,8 @@ def _is_constant(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Const) and len(repr(node.value)) <= _LONGEST_CONSTANT
 
 
-def is_cheap(cost: TemplateCost, scope: Mapping[str, Json]) -> bool:
-    """Whether a plain template with these values takes few steps."""
+def is_cheap_template(cost: TemplateCost, scope: Mapping[str, Json]) -> bool:
+    """Return whether a plain template with these values takes few steps."""
     size = 1
     for number, length in enumerate(_lengths(dict(scope))):
         size += length
@@ -158,7 +158,7 @@ def is_cheap(cost: TemplateCost, scope: Mapping[str, Json]) -> bool:
 
 
 def _lengths(value: Json) -> Iterator[int]:
-    """The lengths of all texts and numbers in a value, each at least one."""
+    """Yield the lengths of all texts and numbers in a value, each at least one."""
     waiting = [value]
     while waiting:
         element = waiting.pop()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evalstore.errors import FileProblem, LimitProblem
-from evalstore.files.jinja_sandbox import binds, evaluate, run, undeclared
+from evalstore.files.jinja_sandbox import binds, evaluate_expression, run, undeclared
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class PathSegment:
     line: int
 
     def fill(self, lookup: Lookup) -> FileMention:
-        """The mention with its names in place; raises `FileProblem`."""
+        """Fill the names in the mention; raises `FileProblem`."""
         path = ""
         for part in self.parts:
             for piece in [part] if isinstance(part, str) else _look_up(part, lookup):
@@ -110,7 +110,7 @@ class Template:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the text is the same for every row."""
+        """Return whether the text is the same for every row."""
         changes = (NameSegment, ExpressionSegment, PathSegment)
         return self.scope is None and not any(
             isinstance(segment, changes) for segment in self.segments
@@ -140,7 +140,7 @@ class Template:
         return join(pieces)
 
     def with_later(self, name: str) -> Template:
-        """The same text with a `DeferredValue` for each expression that uses only `name`.
+        """Return the same text with a `DeferredValue` for each expression that uses only `name`.
 
         Statements cannot be deferred: the names that they use stay among the `names`. Raises
         `FileProblem` when one of them assigns the name.
@@ -165,7 +165,7 @@ class Template:
         return replace(self, segments=segments, scope=self.scope & names)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
-        """The value of the text: a single expression keeps its type.
+        """Evaluate the text: a single expression keeps its type.
 
         A lone name is a text when its type would lose how it is written (`007`, `1.10`).
         """
@@ -179,7 +179,7 @@ class Template:
                 return value if json.dumps(value) == text else text
             if isinstance(segment, ExpressionSegment):
                 source = _AS_JSON.sub("", segment.source)
-                return evaluate(source, segment.line, _scope(segment.names, typed))
+                return evaluate_expression(source, segment.line, _scope(segment.names, typed))
         pieces = self.fill(lookup, typed)
         if any(isinstance(piece, FileMention) for piece in pieces):
             raise FileProblem("a file cannot be mentioned here", self.line)
@@ -187,7 +187,7 @@ class Template:
 
 
 def join(pieces: Iterable[str | FileMention]) -> Filled:
-    """The same pieces with adjacent texts joined and empty texts dropped.
+    """Join adjacent texts of these pieces, and drop empty texts.
 
     Raises `LimitProblem` when they are longer than a text may be.
     """
@@ -213,7 +213,7 @@ def join(pieces: Iterable[str | FileMention]) -> Filled:
 
 
 def plain(text: str) -> Template:
-    """A text that is shown as it is."""
+    """Return a template that is a text without names."""
     return Template((text,) if text else (), {})
 
 
@@ -222,7 +222,7 @@ class NoValueError(FileProblem):
 
 
 def _look_up(name: NameSegment, values: Callable[[str], T]) -> T:
-    """The value of a name; a missing one is reported at the line of the name."""
+    """Look up the value of a name; a missing one is reported at the line of the name."""
     try:
         return values(name.name)
     except NoValueError as error:
@@ -231,7 +231,7 @@ def _look_up(name: NameSegment, values: Callable[[str], T]) -> T:
 
 
 def _scope(names: Iterable[str], typed: Callable[[str], Any]) -> dict[str, Any]:
-    """The values of names; names without a value are left out."""
+    """Return the values of names; names without a value are left out."""
     scope: dict[str, Any] = {}
     for name in names:
         try:
@@ -247,7 +247,7 @@ def _evaluate(expression: ExpressionSegment, typed: Callable[[str], Any]) -> str
 
 
 def jinja_source(segments: tuple[Segment, ...]) -> str:
-    """One Jinja source for a text with statements, in which segments are numbered variables."""
+    """Return the Jinja source of a text with statements; segments are numbered variables."""
     parts = []
     for number, segment in enumerate(segments):
         if isinstance(segment, ExpressionSegment):

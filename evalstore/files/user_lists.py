@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def default_place() -> Path:
-    """The path of the user's list of trusted files; other lists are beside it."""
+    """Return the path of the user's list of trusted files; other lists are beside it."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
     state = os.environ.get("XDG_STATE_HOME", "")
@@ -46,8 +46,8 @@ def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -
         ) from error
 
 
-def read_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
-    """The entries of a list of this user; none when there is no list.
+def read_user_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
+    """Read the entries of a list of this user; none when there is no list.
 
     Raises `EvalstoreError` when it is damaged, and when others can write to it.
     """

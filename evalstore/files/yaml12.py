@@ -46,6 +46,10 @@ class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignor
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's interface
 
 
+_ONE_LINE = 60
+"""The most characters of a list or mapping on one line."""
+
+
 class _CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Writes texts of several lines as blocks, and no anchors.
 
@@ -55,6 +59,32 @@ class _CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignor
     def ignore_aliases(self, data: object) -> bool:
         """Write a value that occurs twice twice."""
         return True
+
+
+class _CompactDumper(_CoreDumper):
+    """Writes short lists and mappings of scalars on one line, except for the outermost one."""
+
+    def represent(self, data: object) -> None:
+        """Write a value in block style."""
+        node = self.represent_data(data)
+        if isinstance(node, yaml.CollectionNode):
+            node.flow_style = False
+        self.serialize(node)
+
+    def represent_data(self, data: object) -> yaml.Node:
+        """Return the node of a value, on one line if it is short."""
+        node: yaml.Node = super().represent_data(data)
+        if isinstance(node, yaml.CollectionNode):
+            is_mapping = isinstance(node, yaml.MappingNode)
+            parts = [part for pair in node.value for part in pair] if is_mapping else node.value
+            length = sum(
+                len(part.value) + 2
+                if isinstance(part, yaml.ScalarNode) and not part.style
+                else _ONE_LINE
+                for part in parts
+            )
+            node.flow_style = length < _ONE_LINE
+        return node
 
 
 for _name, _pattern, _first in _RESOLVERS:
@@ -89,7 +119,7 @@ class Document:
     """The line of the file at which the document starts."""
 
     def line(self, *path: str | int) -> int:
-        """The line of the item at `path`, or of its nearest ancestor if it is missing."""
+        """Return the line of the item at `path`, or of its nearest ancestor if it is missing."""
         node, line = self.node, self.first_line
         if node is not None:
             line = self._line_of(node)
@@ -102,7 +132,7 @@ class Document:
         return line
 
     def at(self, *path: str | int) -> Document:
-        """The item at `path` as a document with the same line numbers."""
+        """Return the item at `path` as a document with the same line numbers."""
         value, node = self.value, self.node
         for step in path:
             entry = _child(node, step)
@@ -112,7 +142,7 @@ class Document:
         return Document(value, node, self.first_line)
 
     def written(self, *path: str | int) -> Any:
-        """The item at `path` with `WrittenScalar` for every scalar; mappings stay in file order."""
+        """Return the item at `path` with `WrittenScalar` for scalars; mappings keep their order."""
         node = self.at(*path).node
         return None if node is None else self._written(node)
 
@@ -140,7 +170,7 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
 
 
 def with_value(document: Document, path: Sequence[str], text: str) -> Document:
-    """The document with another value at a path of keys; raises `FileProblem`.
+    """Replace the value at a path of keys; returns a new document, raises `FileProblem`.
 
     The value is read as YAML, and everything else keeps its line.
     """
@@ -191,13 +221,17 @@ def read_yaml(
         loader.dispose()
 
 
-def write_yaml(value: Json) -> str:
+def write_yaml(value: Json, *, compact: bool = False) -> str:
     """Return a value as YAML in block style, with the fields of mappings in their order.
 
-    Characters that are not printable are written as escapes.
+    With `compact`, short inner ones are on one line. Unprintable characters are escaped.
     """
     text: str = yaml.dump(
-        value, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=1 << 20
+        value,
+        Dumper=_CompactDumper if compact else _CoreDumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=1 << 20,
     )
     return text.removesuffix("...\n").removesuffix("\n")
 
@@ -287,7 +321,7 @@ class _Values:
 
 
 def _is_merge_key(key: yaml.ScalarNode, value: yaml.Node) -> bool:
-    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of mappings."""
+    """Return whether YAML 1.1 merges the value of a key `<<`: a mapping, or a list of mappings."""
     if key.style:
         return False
     items = value.value if isinstance(value, yaml.SequenceNode) else [value]
@@ -332,7 +366,7 @@ class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
     def load(self, fm: str, **_: object) -> Any:
-        """The values of a frontmatter."""
+        """Load the values of a frontmatter."""
         return read_yaml(fm).value
 
 
@@ -341,7 +375,7 @@ _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
 
 def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
-    """The frontmatter, the body, and the line of the file at which the body starts.
+    """Split off the frontmatter; returns it, the body, and the line at which the body starts.
 
     Blank lines before the first fence are ignored. Raises `FileProblem` for a fence
     that is never closed and for a frontmatter that is not a mapping.

@@ -31,7 +31,7 @@ class Repository:
 
 
 def find_repository(start: Path) -> Repository | None:
-    """The checkout that a folder is in; raises `GitError` when it cannot be read."""
+    """Find the checkout that a folder is in; raises `GitError` when it cannot be read."""
     for top in (start, *start.parents):
         marker = top / ".git"
         if (marker / "HEAD").is_file():
@@ -64,7 +64,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
-    """The bytes of a regular file; raises `GitError`."""
+    """Read a regular file; raises `GitError`."""
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size > largest:
             raise GitError(f"{path.name} is too large")
@@ -75,5 +75,5 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a small file; raises `GitError`."""
+    """Read the text of a small file; raises `GitError`."""
     return read_bytes(path, 2**20).decode("utf-8", "surrogateescape")

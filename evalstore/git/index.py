@@ -31,7 +31,7 @@ class Tracked(NamedTuple):
 
 
 def parse_index(data: bytes, id_size: int) -> list[Tracked]:
-    """The entries, sorted by path; raises `GitError` for an unsupported index."""
+    """Parse an index into entries, sorted by path; raises `GitError` for an unsupported one."""
     try:
         return _parse(data, id_size)
     except (struct.error, IndexError, ValueError) as error:
@@ -98,7 +98,7 @@ def _refuse_extensions(data: bytes, at: int, id_size: int) -> None:
 
 
 def tree_id(entries: list[Tracked], below: bytes) -> bytes | None:
-    """The id of the tree that a commit would have at a folder, `b""` or ending in a slash.
+    """Return the id of the tree that a commit would have at a folder, `b""` or ending in a slash.
 
     None when there is nothing to commit below it.
     """

@@ -37,7 +37,7 @@ class Objects:
         self._deltas_left = _LARGEST_DELTAS
 
     def tree_of(self, commit: str) -> str:
-        """The id of the tree of a commit; raises `GitError`."""
+        """Return the id of the tree of a commit; raises `GitError`."""
         content = self._read(commit, "commit")
         match = re.match(rb"tree ([0-9a-f]{40,64})\n", content)
         if match is None:
@@ -45,7 +45,7 @@ class Objects:
         return match[1].decode()
 
     def find_in_tree(self, tree: str, name: bytes) -> tuple[int, str] | None:
-        """The mode and the id of an entry of a tree; None when it has none of that name."""
+        """Find the mode and the id of an entry of a tree; None when it has none of that name."""
         content, size, at = self._read(tree, "tree"), len(tree) // 2, 0
         while at < len(content):
             blank, end = content.index(b" ", at), content.index(b"\0", at)
@@ -80,7 +80,7 @@ class Objects:
         raise GitError(f"there is no object {digits}")
 
     def _read_packed(self, pack: mmap, offset: int, size: int, depth: int) -> tuple[str, bytes]:
-        """An object of a pack; deltas are applied from the base on."""
+        """Read an object of a pack; deltas are applied from the base on."""
         deltas: list[bytes] = []
         while True:
             depth += 1
@@ -121,7 +121,7 @@ class Objects:
 
 
 def _object_folders(objects: Path) -> list[Path]:
-    """The folder and its alternates, each once."""
+    """Return the folder and its alternates, each once."""
     folders = [objects.resolve()]
     for folder in folders:  # it grows on the way
         alternates = folder / "info" / "alternates"
@@ -163,7 +163,7 @@ def _mapped(path: Path) -> closing[mmap]:
 
 
 def _find_offset(path: Path, id: bytes) -> int | None:
-    """Where an object begins in the pack of an index of version 2."""
+    """Find the offset of an object in the pack of an index of version 2."""
     with _mapped(path) as index:
         if index[:8] != b"\xfftOc\0\0\0\2":
             raise GitError("a pack index of an unknown version")
@@ -186,7 +186,7 @@ def _find_offset(path: Path, id: bytes) -> int | None:
 
 
 def _apply(delta: bytes, base: bytes) -> bytes:
-    """The object that a delta makes of its base."""
+    """Apply a delta to its base; returns the object."""
     at = 0
     for _ in range(2):  # the two sizes
         while delta[at] & 0x80:

@@ -13,7 +13,7 @@ _DEPTH = 5
 
 
 def read_head(repository: Repository) -> str | None:
-    """The id of the commit that is checked out; None before the first commit."""
+    """Read the id of the commit that is checked out; None before the first commit."""
     text = read_text(repository.folder / "HEAD").strip()
     for _ in range(_DEPTH):
         if _ID.fullmatch(text):

@@ -33,7 +33,7 @@ class State:
 
 
 def read_state(folder: Path, *, is_inner: bool = False) -> State | None:
-    """The commit of the checkout that a folder is in, and whether the folder has changes.
+    """Read the commit of the checkout that a folder is in, and whether the folder has changes.
 
     Files that are not tracked do not count. None outside of a checkout, before its first commit,
     and when its HEAD cannot be read. Runs nothing: no filter, no hook, no program. With
@@ -69,7 +69,7 @@ def _is_dirty(repository: Repository, commit: str, folder: Path, is_inner: bool)
 
 
 def _committed(objects: Objects, commit: str, below: bytes) -> bytes | None:
-    """The id of the tree of a folder in a commit; None when it has no such folder."""
+    """Return the id of the tree of a folder in a commit; None when it has no such folder."""
     tree = objects.tree_of(commit)
     for name in below.split(b"/")[:-1]:
         entry = objects.find_in_tree(tree, name)
@@ -99,7 +99,7 @@ class _Files:
             )
 
     def differ(self, entries: list[Tracked]) -> bool | None:
-        """Whether a file differs; None when one could not be compared, and none differs."""
+        """Return whether a file differs; None when none differs and one could not be compared."""
         known = True
         for entry in entries:
             differs = self._differs(entry) if entry.is_looked_at else False
@@ -148,7 +148,7 @@ class _Files:
         return None if as_lines == entry.id or self._may_be_filtered(entry.path) else True
 
     def _may_be_filtered(self, path: bytes) -> bool:
-        """Whether an attributes file for a path mentions filters or encodings."""
+        """Return whether an attributes file for a path mentions filters or encodings."""
         folder = Path(os.fsdecode(self._top), *os.fsdecode(path).split("/")[:-1])
         top = Path(os.fsdecode(self._top))
         places = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(top)]

@@ -20,7 +20,7 @@ _LONGEST = 200
 
 
 def read_user_name(folder: Path) -> str | None:
-    """Git's `user.name` for the checkout that a folder is in; None outside of a checkout.
+    """Read git's `user.name` for the checkout that a folder is in; None outside of a checkout.
 
     The repository's setting takes precedence over the user's. Included files are not read.
     """
@@ -38,7 +38,7 @@ def read_user_name(folder: Path) -> str | None:
 
 
 def _user_files() -> Iterator[Path]:
-    """The configuration files of the user; the one that git prefers first."""
+    """Yield the configuration files of the user, in the order in which git prefers them."""
     with suppress(RuntimeError):  # without a home folder
         home = Path.home()
         yield home / ".gitconfig"
@@ -46,7 +46,7 @@ def _user_files() -> Iterator[Path]:
 
 
 def _find_name(text: str) -> str | None:
-    """The last `name` of the section `user`."""
+    """Find the last `name` of the section `user`."""
     section, name = "", None
     for line in text.splitlines():
         if heading := _SECTION.match(line):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff import Diff
     from evalstore.operations.reuse_savings import ReuseSavings
-    from evalstore.operations.verdict_changes import Cell
+    from evalstore.operations.verdict_changes import CellKey
     from evalstore.operations.views.case_answers import AnswerReader, ResultView
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
@@ -350,7 +350,7 @@ def _whole_cases(
         yield waiting
 
 
-def _changed_pairs(diff: Diff | None) -> dict[Cell, tuple[str, Pair]]:
+def _changed_pairs(diff: Diff | None) -> dict[CellKey, tuple[str, Pair]]:
     """Return the pairs that changed and the kind of the change, by the cell of the new result."""
     if diff is None:
         return {}

@@ -31,7 +31,6 @@ from evalstore.operations.views.verdict_explanation import (
     explain_workspace_result,
 )
 from evalstore.planning.options import is_partial
-from evalstore.planning.version_reader import VersionReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,9 +133,7 @@ def build_report(
         compared = _compare(location, project, run, compare)
         stored = None if run.id == WORKSPACE else run
         data = CaseData(
-            AnswerReader(
-                project.store, VersionReader(project.store, project.reading.contents), run
-            ),
+            AnswerReader(project, run),
             savings := ReuseSavings(run),
             compared,
             history := CaseHistory(project.store, project.settings.paths["tests"], stored),

@@ -15,7 +15,7 @@ def escape(text: str) -> str:
     return _SIGNS.sub(lambda match: quoted(match[0]), text)
 
 
-def append(template: str, placeholder: str) -> str:
+def append_placeholder(template: str, placeholder: str) -> str:
     """Append a placeholder to a template; a trailing brace is quoted to avoid `{{{`."""
     if template.endswith("{"):
         template = template[:-1] + quoted("{")

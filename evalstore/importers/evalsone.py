@@ -19,7 +19,7 @@ from evalstore.importers.json_lines import (
     turns_of,
     write_rows,
 )
-from evalstore.importers.template_writer import file_name, write_test
+from evalstore.importers.template_writer import safe_file_name, write_test
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
         return
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
-    place = "/".join(map(file_name, name.split("/")))
+    place = "/".join(map(safe_file_name, name.split("/")))
     front = {"dataset": f"{place.rpartition('/')[2]}.jsonl", **messages_field(rows)}
     if any("completion" in row.values for row in rows):
         front["answer"] = "{{ item.completion | default(none) }}"

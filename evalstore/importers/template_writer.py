@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.files.markdown import SPACE, fences, scan
+from evalstore.files.markdown import SPACE, fences, scan_lines
 from evalstore.importers.yaml_writer import block
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def as_section(template: str) -> str:
     template = template.strip(SPACE)  # first: stripping may turn an indented line into a marker
     template = _STRUCTURE.sub(lambda match: quoted(match[0]), keep_ticks(template))
     template = _CHECKS.sub(lambda match: match[1] + quoted("checks"), template)
-    if any(not fence.closed for fence in fences(scan(template, 1))):
+    if any(not fence.closed for fence in fences(scan_lines(template, 1))):
         template = _FENCE.sub(lambda match: quoted(match[0]), template)
     return template
 
@@ -72,7 +72,7 @@ def write_test(
         escaped = [{**message, "content": keep_ticks(message["content"])} for message in messages]
         front = {**front, "messages": escaped}
     parts = [f"---\n{block(front)}---\n"] if front else []
-    parts += [conversation(turns), "---\n"]
+    parts += [write_sections(turns), "---\n"]
     if instructions:
         parts.append(as_section(instructions) + "\n")
     if checks:
@@ -82,10 +82,10 @@ def write_test(
 
 def write_prompt(front: dict[str, Json], turns: Sequence[tuple[str, str]]) -> bytes:
     """Return a file with a system prompt or an evaluator prompt."""
-    return f"---\n{block(front)}---\n\n{conversation(turns)}".encode()
+    return f"---\n{block(front)}---\n\n{write_sections(turns)}".encode()
 
 
-def conversation(turns: Iterable[tuple[str, str]]) -> str:
+def write_sections(turns: Iterable[tuple[str, str]]) -> str:
     """Return sections with their markers; a leading system text has no marker."""
     parts = []
     for number, (role, template) in enumerate(turns):
@@ -95,7 +95,7 @@ def conversation(turns: Iterable[tuple[str, str]]) -> str:
     return "\n".join(parts)
 
 
-def file_name(name: str) -> str:
+def safe_file_name(name: str) -> str:
     """Return a safe file name; other characters become `-`."""
     safe = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
     return safe[:100] or "test"

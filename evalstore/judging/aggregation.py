@@ -22,8 +22,10 @@ class JudgedSession(NamedTuple):
     score: float | None
 
 
-def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> JudgedSession:
-    """One verdict from several: `majority`, `all`, `any`, or `>= t` of the mean score.
+def combine_votes(
+    votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority"
+) -> JudgedSession:
+    """Combine verdicts to one: `majority`, `all`, `any`, or `>= t` of the mean score.
 
     A vote without a score counts 1 for a pass and 0 for a fail. The result is a pass only if at
     least one vote is. Combining a single verdict with its score does not change it.
@@ -51,14 +53,14 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
 
 
 def _known(verdict: Verdict, score: float | None) -> float | None:
-    """The score of a vote in a mean; None when it is undecided."""
+    """Return the score of a vote in a mean; None when it is undecided."""
     if score is not None:
         return score
     return {"pass": 1.0, "fail": 0.0}.get(verdict)
 
 
 def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Verdict:
-    """The verdict by a bound of the mean; undecided if it depends on undecided votes."""
+    """Compare the mean with a bound; undecided if that depends on undecided votes."""
     low, high = [], []
     for verdict, score in votes:
         is_open = verdict == "undecided"
@@ -72,14 +74,14 @@ def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Ver
 
 
 def _reaches(scores: list[float], least: float) -> bool:
-    """Whether the mean reaches a bound, up to the rounding of floats (0.1, 0.2, 0.3 reach 0.2)."""
+    """Return whether the mean reaches a bound, up to rounding (0.1, 0.2, 0.3 reach 0.2)."""
     return math.fsum(scores) / len(scores) >= least - _ROUNDING
 
 
 def judge_session(
     votes: Sequence[Vote], judged_by: Collection[str], checks: str, rule: str = "majority"
 ) -> JudgedSession:
-    """The verdict on one session.
+    """Combine the votes on one session to its verdict.
 
     The majority of people decides. Without votes of people the checks decide, unless they leave
     the verdict to the models (`wants_models`). Models that are always asked cannot overrule
@@ -87,16 +89,16 @@ def judge_session(
     """
     cast = [(vote, vote.verdict, vote.score) for vote in votes if vote.verdict != "none"]
     if by_people := [(word, score) for vote, word, score in cast if vote.human]:
-        return combine(by_people)
+        return combine_votes(by_people)
     by_checks = [(word, score) for vote, word, score in cast if vote.evaluator == checks]
     by_models = [(word, score) for vote, word, score in cast if vote.evaluator != checks]
     if by_checks and not _leaves_open(judged_by, by_checks[0][0]):
         return JudgedSession(*by_checks[0])
-    return combine(by_models, rule)
+    return combine_votes(by_models, rule)
 
 
 def wants_models(judged_by: Collection[str], checked: Word) -> bool:
-    """Whether models judge an answer with this verdict of the checks.
+    """Return whether models judge an answer with this verdict of the checks.
 
     They judge answers that passed; with `on_fail` those that failed; with `always` all.
     """

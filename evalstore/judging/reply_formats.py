@@ -17,17 +17,22 @@ from evalstore.checks.types.json import find_at_path
 from evalstore.checks.types.judge import judge_of, scale_of
 from evalstore.display import as_text, shorten
 from evalstore.errors import NotRunError
-from evalstore.judging.reply_parser import Unreadable, finished_text, read_json, without_thinking
-from evalstore.judging.score_patterns import captured, number
+from evalstore.judging.reply_parser import (
+    Unreadable,
+    finished_text,
+    parse_unique_json,
+    without_thinking,
+)
+from evalstore.judging.score_patterns import captured, to_score
 from evalstore.judging.verdict_reply import (
     AGAIN,
     LONGEST_LABEL,
     JudgeReply,
     ask_again_with,
     ask_for_code,
-    read_opinion,
+    read_verdict,
     storable_text,
-    unreadable_opinion,
+    undecided_reply,
 )
 from evalstore.processes.limited_calls import LimitReached
 from evalstore.values import Json, OutgoingMessage, Reply, Text
@@ -52,26 +57,26 @@ class ReplyForm(Protocol):
 
     @property
     def strictest(self) -> Mode:
-        """The strictest structured output that can be requested."""
+        """Return the strictest structured output that can be requested."""
 
     def words(self, code: str | None) -> str:
-        """The instructions that are appended to the prompt; empty when the prompt has them.
+        """Return the instructions that are appended to the prompt; empty when the prompt has them.
 
         `code` must be in a verdict; None with structured output.
         """
 
     def again(self, code: str | None) -> str:
-        """The instructions after an unreadable reply."""
+        """Return the instructions after an unreadable reply."""
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """What a judge says; raises `Unreadable`."""
+        """Read a judge's verdict from its reply; raises `Unreadable`."""
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """The result when no reply of the judge can be read."""
+        """Return the result when no reply of the judge can be read."""
 
 
 def form_of(checks: Iterable[Mapping[str, Json]]) -> ReplyForm:
-    """The format of replies for the checks of an evaluation version."""
+    """Return the format of replies for the checks of an evaluation version."""
     check = judge_of(checks)
     if check is not None and "choices" in check:
         return Choices(check)
@@ -79,7 +84,7 @@ def form_of(checks: Iterable[Mapping[str, Json]]) -> ReplyForm:
 
 
 def tell(messages: tuple[OutgoingMessage, ...], words: str) -> tuple[OutgoingMessage, ...]:
-    """The messages of a prompt with these words at their end."""
+    """Append an instruction to the messages of a prompt."""
     if not words:
         return messages
     *before, last = messages
@@ -93,20 +98,20 @@ class Verdicts:
     strictest: Mode = "schema"
 
     def words(self, code: str | None) -> str:
-        """The code that the verdict must have."""
+        """Return the request for the code in the verdict; empty without a code."""
         return ask_for_code(code) if code else ""
 
     def again(self, code: str | None) -> str:
-        """The object alone."""
+        """Return the request for the object alone."""
         return ask_again_with(code) if code else AGAIN
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """What a judge says; raises `Unreadable`."""
-        return read_opinion(reply, code)
+        """Read a judge's verdict from its reply; raises `Unreadable`."""
+        return read_verdict(reply, code)
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """The verdict stays open."""
-        return unreadable_opinion(reply, reason)
+        """Return an undecided result."""
+        return undecided_reply(reply, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +120,8 @@ class _ByCheck:
 
     check: Mapping[str, Json]
 
-    def _opinion(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
-        """The result with this label and score, which is converted to a share of its scale."""
+    def _result(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
+        """Return the result with this label and score, converted to a share of its scale."""
         required = self.check.get("pass", ">= 1")
         if isinstance(required, list):
             passed = label in required
@@ -139,15 +144,15 @@ class _ByCheck:
         return min(max((score - low) / (high - low), 0.0), 1.0)
 
     def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """The verdict is undecided; or a fail with the lowest score, if the check says so."""
-        opinion = unreadable_opinion(reply, reason)
+        """Return an undecided result; or a fail with the lowest score, if the check says so."""
+        result = undecided_reply(reply, reason)
         if self.check.get("invalid") != "lowest":
-            return opinion
+            return result
         if "choices" in self.check and "scores" not in self.check:
-            return opinion._replace(verdict="fail")
+            return result._replace(verdict="fail")
         scores = self.check.get("scores", {}).values()
         lowest = self._share(min(scores)) if scores else 0.0
-        return opinion._replace(verdict="fail", score=lowest)
+        return result._replace(verdict="fail", score=lowest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +161,23 @@ class Choices(_ByCheck):
 
     @property
     def strictest(self) -> Mode:
-        """Structured output is not used."""
+        """Return `text`: structured output is not used."""
         return "text"
 
     def words(self, code: str | None) -> str:
-        """The position of the choice, and the choices."""
+        """Return the request for a choice, with its position and the choices."""
         instruction = _HOW[self.check.get("answer", "cot_classify")]
         return _WHATEVER + instruction.format(self._listed())
 
     def again(self, code: str | None) -> str:
-        """The choice alone."""
+        """Return the request for the choice alone."""
         return _HOW["classify"].format(self._listed())
 
     def _listed(self) -> str:
         return ", ".join(f'"{choice}"' for choice in self.check["choices"])
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """The choice that the judge has made; raises `Unreadable`."""
+        """Read the choice that the judge has made; raises `Unreadable`."""
         text = without_thinking(finished_text(reply))
         check = self.check
         choice = find_choice(
@@ -183,7 +188,7 @@ class Choices(_ByCheck):
         )
         if choice is None:
             raise Unreadable("the judge's reply names none of the choices, or more than one")
-        return self._opinion(reply, choice, check.get("scores", {}).get(choice))
+        return self._result(reply, choice, check.get("scores", {}).get(choice))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,40 +197,40 @@ class Scores(_ByCheck):
 
     @property
     def strictest(self) -> Mode:
-        """A JSON object for a path; text for a pattern."""
+        """Return `json` for a path, `text` for a pattern."""
         return "json" if "json" in self.check["parser"] else "text"
 
     def words(self, code: str | None) -> str:
-        """The instruction to answer with JSON for a path; empty for a pattern."""
+        """Return the request for JSON for a path; empty for a pattern."""
         return "Answer with one JSON object and nothing else." if self.strictest == "json" else ""
 
     def again(self, code: str | None) -> str:
-        """The same once more."""
+        """Return the same request once more."""
         return self.words(code) or "Answer once more, exactly in the form that was asked for."
 
     def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """The score that the judge gives; raises `Unreadable`."""
-        value = self._found(without_thinking(finished_text(reply)))
+        """Read the score that the judge gives; raises `Unreadable`."""
+        value = self._extract(without_thinking(finished_text(reply)))
         if "scores" in self.check:
             label = as_text(value).strip()
             if label not in self.check["scores"]:
                 raise Unreadable(f"the judge's {shorten(label)} has no score")
-            return self._opinion(reply, label, self.check["scores"][label])
-        score = number(value, is_json=self.strictest == "json")
+            return self._result(reply, label, self.check["scores"][label])
+        score = to_score(value, is_json=self.strictest == "json")
         low, high = scale_of(self.check)
         if score is None or not low <= score <= high:
             expected = f"a number from {low:g} to {high:g}"
             raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {expected}")
-        return self._opinion(reply, None, score)
+        return self._result(reply, None, score)
 
-    def _found(self, text: str) -> Json:
+    def _extract(self, text: str) -> Json:
         parser = self.check["parser"]
         if "regex" in parser:
             highest = None if "scores" in self.check else scale_of(self.check)[1]
             return captured(parser["regex"], parser.get("method", "last"), text, highest)
         fenced = _FENCED.fullmatch(text.strip())
         try:
-            value = read_json(fenced[2] if fenced else text)
+            value = parse_unique_json(fenced[2] if fenced else text)
         except ValueError:
             raise Unreadable("the judge's reply is not JSON") from None
         try:

@@ -57,7 +57,7 @@ class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itsel
 
 
 def finished_text(reply: Reply) -> str:
-    """The text of a complete reply; raises `Unreadable` for a refused or incomplete one."""
+    """Return the text of a complete reply; raises `Unreadable` for a refused or incomplete one."""
     if reply.refusal:
         raise Unreadable(f"the judge refused: {storable(reply.refusal)}")
     if reply.is_cut:
@@ -68,12 +68,12 @@ def finished_text(reply: Reply) -> str:
 
 
 def storable(text: str) -> str:
-    """A text without half surrogate pairs, which escapes in JSON can be."""
+    """Replace half surrogate pairs, which escapes in JSON can be."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def without_thinking(text: str) -> str:
-    """A text without the block of thoughts that it begins with, such as `<think>…</think>`.
+    """Remove the block of thoughts that a text begins with, such as `<think>…</think>`.
 
     A block that seems to end twice is left in its place: one of the ends may be quoted.
     """
@@ -84,7 +84,7 @@ def without_thinking(text: str) -> str:
 
 
 def find_verdict(text: str, code: str | None) -> dict[str, Json]:
-    """The one JSON object with `pass` that is the judge's own; raises `Unreadable`.
+    """Find the one JSON object with `pass` that is the judge's own; raises `Unreadable`.
 
     Without a code it must be the whole text. With one it is the object that has the code;
     several count when they are equal. A pass must end the text, and nothing may contradict it.
@@ -98,8 +98,8 @@ def find_verdict(text: str, code: str | None) -> dict[str, Json]:
     return verdict
 
 
-def read_json(text: str) -> Json:
-    """A JSON document in which no object has a name twice; raises ValueError."""
+def parse_unique_json(text: str) -> Json:
+    """Parse a JSON document in which no object has a name twice; raises ValueError."""
     try:
         return json.loads(text, object_pairs_hook=_unique)
     except RecursionError:
@@ -109,7 +109,7 @@ def read_json(text: str) -> Json:
 def _whole_object(text: str) -> dict[str, Json]:
     bare = _LANGUAGE.sub("", text.strip(_MARKS)).strip(_MARKS)
     try:
-        value = read_json(bare)
+        value = parse_unique_json(bare)
     except ValueError:
         value = None
     if not isinstance(value, dict) or "pass" not in value:
@@ -137,14 +137,14 @@ def _object_with_code(text: str, code: str) -> dict[str, Json]:
     return verdict
 
 
-_Found = tuple[int, int, dict[str, Json]]
+_TextObject = tuple[int, int, dict[str, Json]]
 """The start, the end and the value of an object."""
 
 
-def _top_objects(text: str) -> list[_Found]:
-    """The JSON objects that are not inside of other brackets."""
+def _top_objects(text: str) -> list[_TextObject]:
+    """Find the JSON objects that are not inside of other brackets."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
-    objects: list[_Found] = []
+    objects: list[_TextObject] = []
     end = depth = tries = 0
     for match in _BRACKET.finditer(text):
         if match.start() < end:
@@ -167,15 +167,15 @@ def _top_objects(text: str) -> list[_Found]:
     return objects
 
 
-def _without(text: str, objects: list[_Found]) -> str:
-    """A text without these objects."""
+def _without(text: str, objects: list[_TextObject]) -> str:
+    """Remove these objects from a text."""
     starts = [0, *(end for _, end, _ in objects)]
     ends = [*(start for start, _, _ in objects), len(text)]
     return " ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def _plain(text: str) -> str:
-    """A text in normal form, without invisible characters."""
+    """Normalise a text, and remove its invisible characters."""
     if text.isascii():
         return text
     visible = "".join(character for character in text if unicodedata.category(character) != "Cf")
@@ -183,7 +183,7 @@ def _plain(text: str) -> str:
 
 
 def _contradicts_itself(verdict: dict[str, Json]) -> bool:
-    """Whether a member of a passing verdict, at any depth, contradicts it."""
+    """Return whether a member of a passing verdict, at any depth, contradicts it."""
     pending: list[tuple[str, Json]] = list(verdict.items())
     while pending:
         name, value = pending.pop()
@@ -208,7 +208,7 @@ def _canonical(value: Json) -> str:
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object of these members; raises ValueError when a name is there twice."""
+    """Build an object of these members; raises ValueError when a name is there twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a name appears twice")

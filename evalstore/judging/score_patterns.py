@@ -26,7 +26,7 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 """What a sentence has, before a score, that denies it or tells who else has given it."""
-_IS_WHAT = re.compile(
+_REPORTED_AFTER = re.compile(
     r"\W*\b(?:is|was|are|were)\b.*\b(?:candidate|answer|response|wants?|wanted|asks?|asked|wrote|said)\b",
     re.IGNORECASE,
 )
@@ -35,7 +35,7 @@ _SENTENCE = re.compile(r"[.!?]\s|\n")
 
 
 def captured(pattern: str, method: str, text: str, highest: float | None = None) -> str:
-    """What the first group of a pattern captures in a reply; raises `Unreadable`.
+    """Return the text of a pattern's first group in a reply; raises `Unreadable`.
 
     It must not be a piece of a longer number or word, nor on another scale than one that ends
     at `highest`. With the method `last` the pattern may match often, if it always captures the
@@ -54,8 +54,8 @@ def captured(pattern: str, method: str, text: str, highest: float | None = None)
     return str(values[-1])
 
 
-def number(value: Json, *, is_json: bool) -> float | None:
-    """A value as a score: a number, true or false, or the text of a number that was captured."""
+def to_score(value: Json, *, is_json: bool) -> float | None:
+    """Convert a value, or the text of a number that a pattern captured, to a finite score."""
     if isinstance(value, str) and not is_json:
         try:
             value = float(value)
@@ -70,7 +70,7 @@ def number(value: Json, *, is_json: bool) -> float | None:
 
 
 def _matches(pattern: str, method: str, text: str) -> list[regex.Match[str]]:
-    """All matches with the method `last`; with any other the one where it looks."""
+    """Find all matches with the method `last`; with any other the one where it looks."""
     expression = compiled(pattern)
     try:
         if method == "last":
@@ -82,12 +82,12 @@ def _matches(pattern: str, method: str, text: str) -> list[regex.Match[str]]:
 
 
 def _comparable(value: str | None) -> str | float | None:
-    score = number(value, is_json=False)
+    score = to_score(value, is_json=False)
     return value if score is None else score
 
 
 def _is_piece(match: regex.Match[str], text: str, highest: float | None) -> bool:
-    """Whether the first group has captured a piece of a number or word, or of another scale."""
+    """Return whether the first group is a piece of a number or word, or on another scale."""
     start, end = match.span(1)
     value = text[start:end]
     if value[:1].isalnum() and _PIECE_BEFORE.search(text, max(0, start - 2), start):
@@ -100,13 +100,13 @@ def _is_piece(match: regex.Match[str], text: str, highest: float | None) -> bool
     if scale is None:
         return False
     named = "100" if scale[1] else scale[2] or scale[3]
-    return highest is None or number(named, is_json=False) != highest
+    return highest is None or to_score(named, is_json=False) != highest
 
 
 def _is_reported(match: regex.Match[str], text: str) -> bool:
-    """Whether a match is denied or somebody else's: by the sentence around it or a quotation."""
+    """Return whether a match is denied or reported: by the sentence around it or a quotation."""
     before, behind = text[: match.start()], text[match.end() :].partition("\n")[0]
-    if _REPORTED.search(_SENTENCE.split(before)[-1]) or _IS_WHAT.match(behind):
+    if _REPORTED.search(_SENTENCE.split(before)[-1]) or _REPORTED_AFTER.match(behind):
         return True
     if before.count("```") % 2 and not text.lstrip().startswith("```"):
         return True

@@ -30,7 +30,7 @@ class ReplyModes:
         self._learnt: dict[Hashable, Mode] = {}
 
     def mode(self, model: Hashable, *, structured: bool, strictest: Mode = "schema") -> Mode:
-        """The mode of the next request; `structured` is the declared capability of the model."""
+        """Choose the mode of the next request; `structured` is the model's declared capability."""
         first = "json" if strictest == "schema" and not structured else strictest
         return self._learnt.get(model, first)
 
@@ -55,7 +55,7 @@ class ReplyModes:
 
 
 def in_mode(request: Request, mode: Mode) -> Request:
-    """The request for a verdict in this mode."""
+    """Return the request for a verdict in this mode."""
     return replace(
         request, schema=VERDICT_SCHEMA if mode == "schema" else None, json_mode=mode == "json"
     )

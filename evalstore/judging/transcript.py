@@ -13,7 +13,7 @@ Outgoing = list[Text | FilePart]
 def fill_turns(
     messages: Sequence[OutgoingMessage], answers: Sequence[Reply]
 ) -> list[OutgoingMessage]:
-    """A conversation in which the candidate's turns are filled with the answers."""
+    """Fill the candidate's turns of a conversation with the answers."""
     left = iter(answers)
     return [
         OutgoingMessage(message.role, (Text(answer.text or answer.refusal or ""),))
@@ -24,7 +24,7 @@ def fill_turns(
 
 
 def show_answer(answer: Reply, nonce: str = "") -> str:
-    """An answer as text for a judge: its unchanged text, its tool calls as JSON, and remarks.
+    """Show an answer to a judge: its unchanged text, its tool calls as JSON, and remarks.
 
     Remarks contain the nonce, so that an answer cannot fake a tool call or a refusal.
     """
@@ -41,7 +41,7 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
 
 
 def remarks_on(answer: Reply, nonce: str = "") -> list[str]:
-    """Remarks on an empty or incomplete answer.
+    """Return remarks on an empty or incomplete answer.
 
     With a nonce, each remark contains it.
     """
@@ -73,7 +73,7 @@ def _remark(words: str, nonce: str) -> str:
 
 
 def show_messages(conversation: list[OutgoingMessage], nonce: str) -> Outgoing:
-    """A conversation without its system text, each turn under its role."""
+    """Show a conversation without its system text, each turn under its role."""
     shown: Outgoing = []
     for message in conversation[_has_system(conversation) :]:
         gap = "\n\n" if shown else ""
@@ -82,7 +82,7 @@ def show_messages(conversation: list[OutgoingMessage], nonce: str) -> Outgoing:
 
 
 def show_system(conversation: list[OutgoingMessage], nonce: str) -> Outgoing:
-    """The system text of a conversation, or a note that there is none."""
+    """Show the system text of a conversation, or a note that there is none."""
     if not _has_system(conversation):
         return [Text(f"[no system prompt {nonce}]")]
     return _fenced("system prompt", list(conversation[0].parts), nonce)
@@ -93,14 +93,14 @@ def _has_system(conversation: list[OutgoingMessage]) -> bool:
 
 
 def show_json(label: str, value: Json, nonce: str) -> Outgoing:
-    """A value as JSON, or a note that there is none."""
+    """Show a value as JSON, or a note that there is none."""
     if value is None:
         return [Text(f"[no {label} {nonce}]")]
     return _fenced(label, [Text(json.dumps(value, ensure_ascii=False, indent=2))], nonce)
 
 
 def fence(text: str, nonce: str) -> str:
-    """An answer between marks with a nonce, which the answer cannot contain."""
+    """Put an answer between marks with a nonce, which the answer cannot contain."""
     return "".join(
         part.text for part in _fenced("response", [Text(text)], nonce) if isinstance(part, Text)
     )

@@ -35,7 +35,7 @@ AGAIN = _AGAIN + _VERDICT
 
 
 def ask_for_code(code: str) -> str:
-    """The instructions for a judge without structured output, after those of its prompt."""
+    """Return the instructions for a judge without structured output, after those of its prompt."""
     return (
         f'Put "code": "{code}" into the JSON object that you answer with, beside "pass". An object '
         "without this code does not count as your verdict."
@@ -43,7 +43,7 @@ def ask_for_code(code: str) -> str:
 
 
 def ask_again_with(code: str) -> str:
-    """The request after a reply without a verdict, with the code."""
+    """Return the request after a reply without a verdict, with the code."""
     return f'{_AGAIN}"code": "{code}", {_VERDICT}'
 
 
@@ -62,8 +62,8 @@ class JudgeReply(NamedTuple):
     reasoning: str = ""
 
 
-def read_opinion(reply: Reply, code: str | None = None) -> JudgeReply:
-    """The verdict in a judge's reply; raises `Unreadable`.
+def read_verdict(reply: Reply, code: str | None = None) -> JudgeReply:
+    """Read the verdict in a judge's reply; raises `Unreadable`.
 
     The verdict must contain `code`; without one (structured output) the whole reply must be the
     verdict. A score of 0 contradicts a pass, and one of 1 a fail.
@@ -98,17 +98,17 @@ def _shown(value: Json) -> str:
 
 
 def storable_text(value: Json) -> str:
-    """A text that can be stored, shortened; empty for any other value."""
+    """Return a text shortened so that it can be stored; empty for any other value."""
     return storable(value.strip()[:_LONGEST]) if isinstance(value, str) else ""
 
 
-def unreadable_opinion(reply: Reply, reason: str) -> JudgeReply:
-    """The result of an unreadable reply: undecided, with the reason and the text."""
+def undecided_reply(reply: Reply, reason: str) -> JudgeReply:
+    """Return the result of an unreadable reply: undecided, with the reason and the text."""
     return JudgeReply("undecided", feedback=reason, reasoning=storable_text(reply.text))
 
 
 def ask_again(request: Request, reply: Reply, reason: str, instruction: str = AGAIN) -> Request:
-    """The request with the unreadable reply, the reason and the instruction appended."""
+    """Return the request with the unreadable reply, the reason and the instruction appended."""
     wrong_reply = storable_text(reply.text) or storable_text(reply.refusal) or "(no text)"
     turns = (
         OutgoingMessage("assistant", (Text(wrong_reply),)),

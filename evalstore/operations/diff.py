@@ -14,7 +14,7 @@ from evalstore.operations.diff_sides import (
     Side,
     case_files,
     comparable,
-    fill_in,
+    fill_older_side,
     follow_renames,
     name_gone,
     only_models,
@@ -23,10 +23,11 @@ from evalstore.operations.diff_sides import (
 )
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.json_output import to_json
+from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.side_names import WORKSPACE, side_name
-from evalstore.planning.open_project import open_catalogue, open_project, open_store
+from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.planner import require_sound
@@ -62,8 +63,16 @@ class Diff:
     """Test files with several system prompts -> the name of each."""
     notes: list[str] = field(default_factory=list)
     """Notes for a reader about the sides."""
-    asked_otherwise: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
+    question_differences: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
     """Sessions of both sides -> how their questions differ, apart from test and prompt."""
+    judgement_differences: dict[tuple[Judgements, Judgements], list[str]] = field(
+        default_factory=dict
+    )
+    """Judgements of both sides -> labels and changes of evaluators between them."""
+    rules: tuple[str, str] = ("", "")
+    """The rules by which several votes make a verdict, on both sides."""
+    earlier: dict[Result, str] = field(default_factory=dict)
+    """Results of the first side that its run lacks -> the id of the earlier run that has them."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
 
@@ -128,6 +137,10 @@ class Diff:
                 file: [difference.swapped() for difference in differences]
                 for file, differences in self.edits.items()
             },
+            question_differences={
+                (now, was): words for (was, now), words in self.question_differences.items()
+            },
+            rules=(self.rules[1], self.rules[0]),
             models=self.models and (self.models[1], self.models[0]),
         )
 
@@ -145,12 +158,30 @@ class Diff:
             *(["system prompt changed"] if was.prompt != now.prompt else []),
             *(["evaluation changed"] if was.evaluation != now.evaluation else []),
         ]
-        if not changes and self.models is None and was.sessions and not now.sessions:
-            changes = ["not answered"]
-        if not changes and self.models is None and was.sessions != now.sessions:
-            changes = [self.asked_otherwise.get((was.sessions, now.sessions), "another answer")]
-        is_new = self.models is None and was.evaluations != now.evaluations
-        return ", ".join(changes) or ("another judgement" if is_new else "")
+        if self.models is not None:
+            return ", ".join(changes)
+        if not changes:
+            changes = self._other_answer(was, now)
+        changes += self.judgement_differences.get((was.evaluations, now.evaluations), [])
+        return ", ".join(changes) or self._other_judgement(was, now)
+
+    def _other_answer(self, was: Result, now: Result) -> list[str]:
+        """Return how the answers to the same question differ; empty if they are the same."""
+        if was.sessions == now.sessions:
+            return []
+        if not was.sessions or not now.sessions:
+            return ["not answered" if was.sessions else "answered"]
+        return [self.question_differences.get((was.sessions, now.sessions), "another answer")]
+
+    def _other_judgement(self, was: Result, now: Result) -> str:
+        """Return how the judgement of the same answer differs; empty if it is the same."""
+        if was.is_missing != now.is_missing:
+            return "judged" if was.is_missing else "not judged"
+        if was.evaluations != now.evaluations:
+            return "another judgement"
+        if was.verdict != now.verdict and self.rules[0] != self.rules[1]:
+            return f"verdict: {' -> '.join(self.rules)}"
+        return ""
 
     def answer_diff(self, pair: Pair) -> list[str]:
         """Return the unified diff of the first answers of both sides; empty when they are equal."""
@@ -203,6 +234,7 @@ class Diff:
             "verdict": result.verdict or ("pending" if result.evaluation else None),
             "feedback": self.feedback_of(result),
             "session": result.sessions[0] if result.sessions else None,
+            **({"run": self.earlier[result]} if result in self.earlier else {}),
         }
 
 
@@ -240,7 +272,7 @@ def diff(
             _require_candidate(model, was, now)
         selected = _select(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
-        filled = fill_in(project, was, now, selected)
+        filled = fill_older_side(project, was, now, selected)
         comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
         sessions = project.store.find_sessions(sessions_to_compare(comparison.flips))
         comparison.count_as_unchanged(lambda pair: has_equal_texts(pair, sessions))
@@ -251,7 +283,7 @@ def diff(
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selected.covers_file(path)
         }
-        edits = find_edits(project.versions, edited)
+        edits = find_edits(project.versions, edited, project.name_of_version)
         results = _listed(comparison)
         return Diff(
             was.name,
@@ -262,7 +294,12 @@ def diff(
             _answers(project, results) if answers else {},
             prompt_labels(project, [*filled.results, *now.results]),
             list(selection_notes(was, filled, now)),
-            asked_otherwise=question_changes(project, comparison.flips, sessions),
+            question_differences=question_changes(project, comparison.flips, sessions),
+            judgement_differences=judgement_changes(
+                project.store, project.versions, comparison.flips
+            ),
+            rules=(was.rule, now.rule),
+            earlier=filled.earlier,
         )
 
 
@@ -355,14 +392,6 @@ def _listed(comparison: Comparison) -> list[Result]:
     )
     pairs = [pair for group in groups for pair in group]
     return [result for pair in pairs for result in (pair.was, pair.now) if result]
-
-
-def read_answers(location: Location, sessions: Sequence[str]) -> dict[str, str]:
-    """Return the texts of the last answers of these sessions, by id."""
-    with open_store(location) as store:
-        return {
-            id: answer_text(session.answer) for id, session in store.find_sessions(sessions).items()
-        }
 
 
 def _answers(project: Project, results: Sequence[Result]) -> dict[str, str]:

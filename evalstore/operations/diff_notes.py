@@ -24,14 +24,15 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
     """Yield notes about runs of only some of the cases, and about unfinished runs."""
     own = {id(result) for result in was.results}
     others = sum(1 for result in filled.results if id(result) not in own)
-    earlier = f"{plural(others, 'other')} as in the last run before it that judged them"
+    verb = "is" if others == 1 else "are"
+    earlier = f"{plural(others, 'other')} {verb} taken from the last earlier run that judged them"
     for side in (was, now):
         rest = earlier if side is was and others else "only those are compared"
         if side.selection:
-            about = f"{side.selection} ({plural(len(side.results), 'case')})"
-            yield f"run {side.name[:8]} was about {about}: {rest}"
+            scope = f"{side.selection} ({plural(len(side.results), 'case')})"
+            yield f"run {side.name[:8]} covered only {scope}; {rest}"
         elif side is was and others:
-            yield f"run {side.name[:8]} did not judge all cases: {rest}"
+            yield f"run {side.name[:8]} did not judge all cases; {rest}"
 
 
 def question_changes(
@@ -61,4 +62,4 @@ def _model_change(project: Project, was: str, now: str) -> str:
     """Describe how a model changed, with the changed file of an application."""
     old, new = (project.versions.find("model", id) or {} for id in (was, now))
     first = next(iter(differ_models(old, new)), None)
-    return str(first) if first and first.what.startswith(CODE_CHANGED) else "model changed"
+    return str(first) if first and first.subject.startswith(CODE_CHANGED) else "model changed"

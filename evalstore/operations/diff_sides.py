@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,10 @@ class Side:
     """The candidates; None when the run was restricted to some of them."""
     selection: str = ""
     """The selection of a run of some of the cases; else empty."""
+    rule: str = ""
+    """The rule by which several votes make a verdict."""
+    earlier: dict[Result, str] = field(default_factory=dict)
+    """Results of earlier runs that are filled in -> the id of the run."""
 
 
 def run_side(project: Project, revision: str) -> Side:
@@ -50,11 +54,11 @@ def run_side(project: Project, revision: str) -> Side:
     nodes = read_tree(run.snapshot, project.store.load_nodes)
     files = project.store.load_case_files(list(set(nodes.values())))
     restricted = run.selection.get("models")
-    asked = {candidate.id for candidate in run.candidates}
-    models = None if restricted else {RECORDED, *asked}
+    candidates = {candidate.id for candidate in run.candidates}
+    models = None if restricted else {RECORDED, *candidates}
     results = read_results(project.store, run)
     selection = describe_selection(run.selection) if leaves_out(run.selection) else ""
-    return Side(run.id, results, nodes, files, models, selection)
+    return Side(run.id, results, nodes, files, models, selection, run.verdict_rule)
 
 
 def workspace_side(project: Project, selection: SelectionOptions) -> Side:
@@ -63,7 +67,8 @@ def workspace_side(project: Project, selection: SelectionOptions) -> Side:
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
     models = None if selection.models else {cell.candidate.id for cell in plan.cells}
-    return Side(WORKSPACE, results, dict(project.reading.nodes), files, models)
+    nodes, rule = dict(project.reading.nodes), project.settings.verdict
+    return Side(WORKSPACE, results, nodes, files, models, rule=rule)
 
 
 def only_models(side: Side, models: tuple[str, ...]) -> Side:
@@ -159,7 +164,7 @@ def _places(result: Result) -> set[_Place]:
 # --- cases that a run of a selection left out
 
 
-def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Side:
+def fill_older_side(project: Project, was: Side, now: Side, selection: Selection) -> Side:
     """Return the older side with the verdicts that it lacks, from the runs before it.
 
     A run lacks those of cases that its selection left out, and of pending ones. Only judged
@@ -176,14 +181,14 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
         and judged.isdisjoint(_places(result))
         and (was.selection or not pending.isdisjoint(_places(result)))
     ]
-    filled: list[Result] = []
+    filled: dict[Result, str] = {}
     leaves: dict[str, str] = {}
     whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
     folder = project.settings.paths["tests"]
     runs = EarlierRuns(project.store, folder, now.nodes, now.files)
     paths = {result.file for result in missing}
-    for _, entries in runs.before(project.store.load_run(was.name), paths):
+    for past, entries in runs.before(project.store.load_run(was.name), paths):
         if not missing:
             break
         batches = iterate_entries(project.store, entries)
@@ -196,7 +201,7 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
             if earlier is None:
                 left.append(result)
                 continue
-            filled.append(earlier)
+            filled[earlier] = past.id
             if result.file in whole:
                 leaves.setdefault(result.file, entries[result.file])
         missing = left
@@ -209,7 +214,11 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
         result for result in was.results if not (result.is_missing and known & _places(result))
     ]
     return replace(
-        was, results=[*results, *filled], nodes=was.nodes | nodes, files=was.files | files
+        was,
+        results=[*results, *filled],
+        nodes=was.nodes | nodes,
+        files=was.files | files,
+        earlier=filled,
     )
 
 

@@ -11,7 +11,7 @@ from evalstore.execution.key_access import KeyNotAllowedError
 from evalstore.execution.missing_keys import NO_VARIABLE, find_missing_key, hint_to_set
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.model_problems import describe_unknown_price
-from evalstore.operations.model_table import describe_model
+from evalstore.operations.model_table import describe_listed_model
 from evalstore.providers.base import ProviderError
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text
@@ -134,7 +134,7 @@ async def _examine(
     providers: ProviderPool, reading: Reading, target: PingTarget, timeout: float | None
 ) -> Checkup:
     model, provider = target.model, target.model.provider
-    facts = describe_model(model, reading, providers.day)
+    facts = describe_listed_model(model, reading, providers.day)
     checkup = Checkup(target.id, facts, model.version(target.part).code, provider.key_variable)
     checkup.key_set = providers.environment.has(provider.key_variable or "")
     if missing := find_missing_key(provider, providers.environment):

@@ -10,7 +10,7 @@ from evalstore.reports.file_pairs import pair_files
 from evalstore.store.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterable, Iterator, Mapping, Set
 
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -54,9 +54,16 @@ class EarlierRuns:
 
         A leaf that a newer run had for the same path is left out.
         """
+        yield from self.among(self._store.find_recent_runs(before=run), paths)
+
+    def among(self, runs: Iterable[Run], paths: Set[str]) -> Iterator[EarlierEntries]:
+        """Yield the results of these files in each of these runs, as `before` does."""
         seen: set[tuple[str, str]] = set()
-        for earlier in self._store.find_recent_runs(before=run):
-            entries = self._find(earlier, paths)
+        roots: set[tuple[str, str]] = set()
+        for earlier in runs:
+            root = earlier.results, earlier.snapshot
+            entries = {} if root in roots else self._find(earlier, paths)
+            roots.add(root)
             fresh = {path: leaf for path, leaf in entries.items() if (path, leaf) not in seen}
             seen |= fresh.items()
             yield EarlierEntries(earlier, fresh)

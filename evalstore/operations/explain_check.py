@@ -99,7 +99,7 @@ def default_text(setting: CheckSetting) -> str:
     return "" if setting.default is None else as_text(setting.default)
 
 
-def answer_text(answer: Json) -> str:
+def example_text(answer: Json) -> str:
     """Return an answer of an example in words."""
     from evalstore.display import as_text
 

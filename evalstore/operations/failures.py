@@ -47,6 +47,8 @@ class FailureEntry:
     """The id of the question that was asked, or whose answer was to be judged."""
     place: Place | None
     """The place of the question; None if no recent run and no test file has it."""
+    is_resolved: bool = False
+    """Whether a later call has brought what this one failed to bring."""
 
     @property
     def hint(self) -> str | None:
@@ -71,6 +73,7 @@ class FailureEntry:
             "attempts": failure.attempts,
             "message": failure.message,
             "hint": self.hint,
+            **({"resolved": True} if self.is_resolved else {}),
         }
 
 
@@ -112,19 +115,47 @@ def describe_failures(
     location: Location, store: Store, failures: Collection[LoggedFailure]
 ) -> list[FailureEntry]:
     """Return failures with their questions and places."""
-    asked = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
+    stored = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
     questions = {
-        id: failure.question or asked.get(failure.subject or "") for id, failure in failures
+        id: failure.question or stored.get(failure.subject or "") for id, failure in failures
     }
-    places = find_places(location, store, {question for question in questions.values() if question})
+    places = find_question_places(
+        location, store, {question for question in questions.values() if question}
+    )
+    resolved = _find_resolved(store, failures)
     return [
-        FailureEntry(id, failure, question, places.get(question) if question else None)
+        FailureEntry(
+            id, failure, question, places.get(question) if question else None, id in resolved
+        )
         for id, failure in failures
         for question in (questions[id],)
     ]
 
 
-def find_places(location: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
+def _find_resolved(store: Store, failures: Collection[LoggedFailure]) -> set[str]:
+    """Return the ids of the failures after which the question was answered or judged."""
+    samples = store.find_samples(
+        {failure.question for _, failure in failures if failure.question and not failure.subject}
+    )
+    votes = store.find_votes({failure.subject for _, failure in failures if failure.subject})
+    resolved: set[str] = set()
+    for id, failure in failures:
+        if failure.subject:
+            made = (
+                vote.started
+                for vote in votes.get(failure.subject, ())
+                if (vote.evaluation, vote.evaluator) == (failure.evaluation, failure.evaluator)
+            )
+        else:
+            made = (sample.started for sample in samples.get(failure.question or "", ()))
+        if any(started > failure.at for started in made):
+            resolved.add(id)
+    return resolved
+
+
+def find_question_places(
+    location: Location, store: Store, questions: Collection[str]
+) -> dict[str, Place]:
     """Return the places of questions by id, in the newest run with them, else in the workspace."""
     by_question: dict[str, Place] = {}
     missing = set(questions)
@@ -176,7 +207,7 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
     except EvalstoreError:
         return
     for cell in cells:
-        for id, number, _ in cell.asked():
+        for id, number, _ in cell.distinct_questions():
             question = ask_of(cell.case, cell.prompt, cell.candidate, number)
             yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
 

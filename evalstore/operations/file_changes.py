@@ -25,7 +25,7 @@ def all_new(plan: Plan) -> list[FileChange]:
     return [FileChange("A ", path, len(rows), 0, 0, "new") for path, rows in sorted(cases.items())]
 
 
-def find_changes(
+def find_file_changes(
     project: Project, items: list[PlanItem], run: Run, *, narrows: bool
 ) -> list[FileChange]:
     """Return test files that differ from the snapshot of a run, as git shows them.
@@ -93,18 +93,18 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> Fi
     if not shown and not rejudged and not gone:
         return None
     new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
-    asked = {item.row for item in here if item.kind != "judge"} - new
-    judged = {item.row for item in here if item.kind == "judge"} - asked - new
+    asked_rows = {item.row for item in here if item.kind != "judge"} - new
+    judged = {item.row for item in here if item.kind == "judge"} - asked_rows - new
     if not here:
         return FileChange("= ", path, 0, 0, gone, "" if gone else "reverted to a stored version")
     first = next((item for item in here if item.reason != "new row"), here[0])
     return FileChange(
         code=("M" if shown or gone else ".") + ("M" if rejudged else "."),
         file=path,
-        asked=len(asked),
+        asked=len(asked_rows),
         judged=len(judged),
         gone=gone,
-        reason=first.reason if asked or judged else "",
+        reason=first.reason if asked_rows or judged else "",
         new=len(new),
         was=first.was,
         now=first.now,

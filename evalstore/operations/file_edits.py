@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evalstore.planning.version_reader import VersionReader, in_batches
+from evalstore.display import plural
+from evalstore.errors import EvalstoreError
+from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.version_reader import in_batches
 from evalstore.reports.case_edits import (
     differ_otherwise,
     differ_pair,
@@ -14,24 +19,99 @@ from evalstore.reports.case_edits import (
 )
 
 if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.version_diff import Difference
     from evalstore.values import CaseFile
 
+PROMPT_EDITS = ("system prompt ", "evaluator prompt ")
+"""Beginnings of the differences that are edits of a prompt and not of the test file."""
+Name = Callable[[str, str], "str | None"]
+"""From a kind and an id to the current name of a version."""
+
+
+@dataclass
+class _FirstEdit:
+    """The first difference of a kind in the rows of a file."""
+
+    difference: Difference
+    row: str
+    rows: int = 1
+    """How many rows have a difference of this kind."""
+    is_same: bool = True
+    """Whether the values are the same in all of them."""
+
+    def named(self) -> Difference:
+        """Return the difference; with its row, if the values are others in other rows."""
+        if self.is_same or not self.row:
+            return self.difference
+        others = f" and {plural(self.rows - 1, 'other row')}"
+        return replace(
+            self.difference, subject=f"{self.difference.subject} in [{self.row}]{others}"
+        )
+
 
 def find_edits(
-    versions: VersionReader, files: Mapping[str, tuple[CaseFile, CaseFile]]
+    versions: VersionReader,
+    files: Mapping[str, tuple[CaseFile, CaseFile]],
+    name: Name = lambda _kind, _id: None,
 ) -> dict[str, list[Difference]]:
-    """Return the differences between two versions of each file, reading contents in batches."""
-    edits: dict[str, dict[str, Difference]] = {name: {} for name in files}
-    pairs = ((name, *pair) for name, (was, now) in files.items() for pair in pair_cases(was, now))
+    """Return the differences between two versions of each file, reading contents in batches.
+
+    Of equal edits of several rows only the first is listed. One that is filled in otherwise in
+    other rows names its row.
+    """
+    edits: dict[str, dict[str, _FirstEdit]] = {file: {} for file in files}
+    pairs = ((file, *pair) for file, (was, now) in files.items() for pair in pair_cases(was, now))
     for batch in in_batches(pairs):
         versions.read_ahead(
             version for _, old, case in batch if old for version in versions_compared(old, case)
         )
-        for name, old, case in batch:
-            for difference in differ_pair(old, case, versions.find, lambda _kind, _id: None):
-                edits[name].setdefault(difference.what, difference)
-    for name, (was, now) in files.items():
-        for difference in differ_otherwise(was, now):
-            edits[name].setdefault(difference.what, difference)
-    return {name: list(differences.values()) for name, differences in edits.items()}
+        for file, old, case in batch:
+            for difference in differ_pair(old, case, versions.find, name):
+                first = edits[file].get(difference.subject)
+                if first is None:
+                    edits[file][difference.subject] = _FirstEdit(difference, case.row)
+                else:
+                    first.rows += 1
+                    first.is_same = first.is_same and first.difference == difference
+    listed = {file: [edit.named() for edit in kinds.values()] for file, kinds in edits.items()}
+    for file, (was, now) in files.items():
+        known = edits[file].keys()
+        others = differ_otherwise(was, now)
+        listed[file] += [difference for difference in others if difference.subject not in known]
+    return listed
+
+
+class PromptNames:
+    """The current names of prompts; the workspace is read when the first one is looked up."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._names: dict[str, str] | None = None
+
+    def __call__(self, kind: str, id: str) -> str | None:
+        """Return the name of a prompt; None for another version, or one without a name."""
+        if kind != "prompt":
+            return None
+        if self._names is None:
+            self._names = {}
+            with suppress(EvalstoreError), open_catalogue(self._location) as project:
+                prompts = project.reading.names.get("prompts", {}).items()
+                self._names = {id: name for name, ids in prompts for id in ids}
+        return self._names.get(id)
+
+
+def by_subject(edits: Mapping[str, Iterable[Difference]]) -> dict[str, list[Difference]]:
+    """Return the edits by what was edited: a test file, or a named prompt, once for all files."""
+    subjects: dict[str, list[Difference]] = {}
+    prompts: dict[str, dict[Difference, None]] = {}
+    for file, differences in edits.items():
+        for difference in differences:
+            prompt, colon, rest = difference.subject.partition(": ")
+            if colon and difference.subject.startswith(PROMPT_EDITS):
+                edit = replace(difference, subject=rest)
+                prompts.setdefault(prompt, {})[edit] = None
+            else:
+                subjects.setdefault(file, []).append(difference)
+    return subjects | {prompt: list(listed) for prompt, listed in prompts.items()}

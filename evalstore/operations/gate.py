@@ -57,7 +57,7 @@ def _is_failing(project: Project, report: RunReport, options: RunOptions) -> boo
         "none": (),
     }[options.fail_on]
     if options.fail_on == "regression":
-        return bool(report.changes and report.changes.broke)
+        return bool(report.regressions)
     for file, words in report.totals.files.items():
         judged = words.total() - words["pending"] - words[None]
         threshold = project.reading.files[file].threshold

@@ -89,7 +89,7 @@ def annotate_problems(problems: Iterable[Problem], root: Path) -> Iterator[Annot
 def _failures(report: RunReport) -> Iterator[tuple[Result, str, str]]:
     """Yield the failing results with their feedback, those that are new first, each once."""
     seen = set()
-    for result, feedback, change in list_results(report).entries:
+    for result, feedback, change, *_ in list_results(report).entries:
         if result.verdict in ("fail", "error"):
             seen.add(cell_of(result))
             yield result, feedback, change

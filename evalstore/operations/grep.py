@@ -7,17 +7,18 @@ or in memory where that cannot be written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.json_output import fields_to_json
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.selection import compile_name
 from evalstore.store.results import iterate_results
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import KINDS, Kind, load_texts
-from evalstore.store.search_words import find_places, has_words, split_words
+from evalstore.store.search_words import find_word_places, has_words, split_words
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -29,10 +30,13 @@ Report = Callable[[int, int], bool]
 """Called with the number of indexed texts and of all texts; returns whether to go on."""
 In = Literal["answers", "feedback", "tests"]
 """The kinds of text that can be searched."""
+T = TypeVar("T")
 _FILE = "search.db"
 _AT_ONCE = 500
 _AROUND = 60
 """Characters of context on each side."""
+_ORDER: tuple[Kind, ...] = ("answers", "feedback", "tests", "instructions")
+"""The kinds of text in the order in which they are listed when there are too many."""
 
 
 class Searcher:
@@ -51,6 +55,32 @@ class Searcher:
 
         None when `report` ended the search; the index keeps what was added until then.
         """
+        return self._use(report, lambda _store, index: index.find_sessions(words))
+
+    def find(self, pattern: str, limit: int, report: Report) -> FoundTexts | None:
+        """Return the newest texts that contain all words of a pattern, as `grep` does.
+
+        At most `limit` texts are listed, answers before others. None when `report` ended the
+        search.
+        """
+        words = split_words(pattern)
+        if not has_words(words):
+            return FoundTexts((), 0)
+
+        def find(store: Store, index: SearchIndex) -> FoundTexts | None:
+            documents = index.find_documents(words, KINDS)
+            newest = [it for kind in _ORDER for it in reversed(documents) if it[0] == kind]
+            listed = list(_list_documents(index, newest[:limit]))
+            placed = _placed(store, listed, lambda: report(0, 0))
+            if placed is None:
+                return None
+            texts = tuple(FoundText(hit, place.run) for hit, place in _hits(store, words, placed))
+            return FoundTexts(texts, len(documents))
+
+        return self._use(report, find)
+
+    def _use(self, report: Report, search: Callable[[Store, SearchIndex], T | None]) -> T | None:
+        """Search the store with its index, which is updated first; one search at a time."""
         while not self._lock.acquire(timeout=0.05):
             if not report(0, 0):
                 return None
@@ -60,7 +90,7 @@ class Searcher:
                 if not index.path:
                     self._kept = index
                 try:
-                    return index.find_sessions(words) if index.update(store, report) else None
+                    return search(store, index) if index.update(store, report) else None
                 except EvalstoreError:
                     self._kept = None
                     raise
@@ -109,6 +139,23 @@ class SearchHit:
         }
 
 
+class FoundText(NamedTuple):
+    """A text that contains the words, and the newest run that has it."""
+
+    hit: SearchHit
+    run: str | None
+    """None if the text is not in a recent run."""
+
+
+class FoundTexts(NamedTuple):
+    """The texts that contain the words."""
+
+    texts: tuple[FoundText, ...]
+    """By file and row, as `grep` lists them."""
+    total: int
+    """How many there are, also of those that are not listed."""
+
+
 _IN: dict[Kind, In] = {
     "answers": "answers",
     "feedback": "feedback",
@@ -128,12 +175,16 @@ def grep(
     pattern: str,
     within: Sequence[In] = (),
     report: Report = lambda _done, _all: True,
+    *,
+    name: str | None = None,
 ) -> list[SearchHit]:
     """Return the stored texts that contain all words of a pattern, by file and row.
 
-    The last word may be the beginning of one; a phrase in quotation marks is one word.
-    Raises `EvalstoreError` when nothing in the pattern is a word.
+    The last word may be the beginning of one; a phrase in quotation marks is one word. `name` is
+    an expression over `file::row`, as that of a selection. Raises `EvalstoreError` when nothing
+    in the pattern is a word.
     """
+    by_name = compile_name(name) if name else None
     words = split_words(pattern)
     if not has_words(words):
         raise EvalstoreError(
@@ -145,16 +196,31 @@ def grep(
         index = open_index(location)
         try:
             index.update(store, report)
-            documents = index.find_documents(words, kinds)
-            listed = [(kind, id, _Place.of(index, kind, id)) for kind, id in documents]
+            listed = list(_list_documents(index, index.find_documents(words, kinds)))
         finally:
             index.close()
-        placed = _placed(store, listed)
+        placed = _placed(store, listed) or []
+        if by_name:
+            placed = [hit for hit in placed if hit[2].file and by_name(hit[2].name)]
         return [
             hit
             for start in range(0, len(placed), _AT_ONCE)
-            for hit in _hits(store, words, placed[start : start + _AT_ONCE])
+            for hit, _ in _hits(store, words, placed[start : start + _AT_ONCE])
         ]
+
+
+class MarkedText(NamedTuple):
+    """A text and the places of words in it."""
+
+    text: str
+    places: Sequence[tuple[int, int]]
+
+
+def read_text(location: Location, hit: SearchHit, pattern: str) -> MarkedText:
+    """Return a text that was found, with the places of the words in it; empty when it is gone."""
+    with open_store(location) as store:
+        text = load_texts(store, hit.kind, [hit.id]).get(hit.id, "")
+    return MarkedText(text, find_word_places(text, split_words(pattern)))
 
 
 @dataclass(slots=True, eq=False)
@@ -165,6 +231,13 @@ class _Place:
     file: str | None = None
     row: str = ""
     models: tuple[str, ...] = ()
+    run: str | None = None
+    """The newest run that has it."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the case by which it is selected."""
+        return f"{self.file}::{self.row}"
 
     @classmethod
     def of(cls, index: SearchIndex, kind: Kind, id: str) -> _Place:
@@ -175,8 +248,18 @@ class _Place:
 _Listed = tuple[Kind, str, _Place]
 
 
-def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
-    """Return the texts with their places in the newest runs that have them, sorted by place."""
+def _list_documents(index: SearchIndex, documents: Iterable[tuple[Kind, str]]) -> Iterator[_Listed]:
+    for kind, id in documents:
+        yield kind, id, _Place.of(index, kind, id)
+
+
+def _placed(
+    store: Store, listed: Sequence[_Listed], go_on: Callable[[], bool] = lambda: True
+) -> list[_Listed] | None:
+    """Return the texts with their places in the newest runs that have them, sorted by place.
+
+    None once `go_on` returns False.
+    """
     waiting: dict[str | None, list[_Place]] = {}
     for _, id, place in listed:
         for named in {id, *place.sessions}:
@@ -187,6 +270,8 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
             break
         matches: dict[_Place, list[Result]] = {}
         for batch in iterate_results(store, run):
+            if not go_on():
+                return None
             for result in batch:
                 for key in (result.test, result.evaluation, *result.sessions, *result.evaluations):
                     for place in waiting.get(key, ()):
@@ -195,6 +280,7 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
         for place, results in matches.items():
             place.file, place.row = results[0].file, results[0].row
             place.models = tuple(dict.fromkeys(result.model for result in results))
+            place.run = run.id
         missing -= matches.keys()
     order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(
@@ -210,7 +296,9 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
     )
 
 
-def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iterator[SearchHit]:
+def _hits(
+    store: Store, words: Sequence[str], placed: Sequence[_Listed]
+) -> Iterator[tuple[SearchHit, _Place]]:
     texts = {
         kind: load_texts(store, kind, [id for other, id, _ in placed if other == kind])
         for kind in {kind for kind, _, _ in placed}
@@ -219,15 +307,16 @@ def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iter
         text = texts[kind].get(id)
         if text is not None:  # the index may contain texts of another store
             context, matches = _context(text, words)
-            yield SearchHit(
+            hit = SearchHit(
                 kind, id, place.file, place.row, place.models, place.sessions, context, matches
             )
+            yield hit, place
 
 
 def _context(text: str, words: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return the text around the first match, on one line, and the matches in it."""
     text = "".join(" " if character.isspace() else character for character in text)
-    places = find_places(text, words)
+    places = find_word_places(text, words)
     first = places[0][0] if places else 0
     begin = max(0, first - _AROUND)
     if begin and (blank := text.find(" ", begin, first)) >= 0:

@@ -19,7 +19,7 @@ from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.registry import find_importer, format_names, guess_format
 from evalstore.importers.source_files import reading_from
 from evalstore.operations.imports.conversations import adopt_answers
-from evalstore.operations.imports.file_writer import PlacedFiles, place_of, write_files
+from evalstore.operations.imports.file_writer import PlacedFiles, import_path_of, write_files
 from evalstore.operations.imports.matching import place
 from evalstore.operations.imports.recorded_models import write_models
 from evalstore.operations.imports.records import ImportSummary, store_history
@@ -89,7 +89,7 @@ def import_files(
     imported = _read_sources(importer, paths, options, allow_outside=location.allow_outside)
     if imported.recorded:
         imported.files |= write_models(
-            location, workspace, imported.recorded, partial(place_of, workspace, folder)
+            location, workspace, imported.recorded, partial(import_path_of, workspace, folder)
         )
     files = write_files(workspace, folder, imported, force=force, dry_run=dry_run)
     imported.warnings += [

@@ -203,7 +203,7 @@ def _together(project: Project, result: Result, sessions: Sequence[str]) -> list
             if (cell.case.tests[0], cell.case.evaluation, every) == place:
                 return [group for group in groups if set(group) & set(sessions)]
     if (
-        result.wanted > 1
+        result.required_answers > 1
         and len(set(project.store.find_questions_of(result.sessions).values())) > 1
     ):
         return []  # some of several conversations have no answer yet

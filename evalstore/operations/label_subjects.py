@@ -96,7 +96,7 @@ def find_named(
     if subjects and (prompt or named):
         subjects = _of_prompt(project, subjects, prompt or named)
     if subjects and not every:
-        _require_one(project, case, subjects)
+        _require_single_subject(project, case, subjects)
     if not subjects:
         raise EvalstoreError(
             f"'{case}' has no answer that could be labelled",
@@ -125,7 +125,7 @@ def _of_prompt(project: Project, subjects: list[LabelSubject], named: str) -> li
     return [subject for subject in subjects if subject.prompt == id]
 
 
-def _require_one(project: Project, case: str, subjects: list[LabelSubject]) -> None:
+def _require_single_subject(project: Project, case: str, subjects: list[LabelSubject]) -> None:
     """Raise `EvalstoreError` when the subjects differ in case, candidate or system prompt."""
     cases = {(subject.file, subject.row) for subject in subjects}
     if len(cases) > 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
-from evalstore.operations.file_edits import find_edits
+from evalstore.operations.file_edits import PromptNames, find_edits
 from evalstore.operations.json_output import to_json
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
 from evalstore.planning.open_project import open_store, open_workspace
@@ -80,7 +80,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         workspace = open_workspace(location)
         name = name_file(location, workspace, file)
         folder = workspace.settings.paths["tests"]
-        entries = list(_file_log(store, _name_in_runs(location, store, name), folder))
+        entries = list(_file_log(location, store, _name_in_runs(location, store, name), folder))
         if not entries:
             newest = next(store.find_recent_runs(limit=1), None)
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
@@ -88,7 +88,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
         return Log(entries[:limit], len(entries), name)
 
 
-def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
+def _file_log(location: Location, store: Store, file: str, folder: str) -> Iterator[LogEntry]:
     """Yield the runs in which the cases of the file differ from the previous run, newest first."""
     runs = store.find_runs()
     then = follow_file(store, runs, file, folder)
@@ -108,7 +108,7 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
         for change in changed
         if change.before
     }
-    edits = find_edits(VersionReader(store), versions)
+    edits = find_edits(VersionReader(store), versions, PromptNames(location))
     words = _count_words(store, changed)
     for change in changed:
         differences = edits[change.run.id] if change.before else [Difference("new")]

@@ -16,7 +16,7 @@ from evalstore.operations.stats import Stats, stats
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
 from evalstore.operations.views.run_text import (
     cost_text,
-    counts_text,
+    run_counts_text,
     scope_text,
     spending_text,
 )
@@ -88,7 +88,7 @@ def _headline(run: Run, compared: Diff | None) -> Iterator[str]:
     scope = scope_text(run)
     about = f", only {code_span(scope)}" if scope else ""
     versus = f", compared with `{short(compared.was)}`" if compared else ""
-    yield f"Run `{short(run.id)}` is {counts_text(run)}{about}{versus}."
+    yield f"Run `{short(run.id)}` is {run_counts_text(run)}{about}{versus}."
     yield ""
 
 

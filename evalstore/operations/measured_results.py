@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.judging.aggregation import combine, judge_session
+from evalstore.judging.aggregation import combine_votes, judge_session
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.reports.group_totals import CallFacts, MeasuredResult
@@ -58,7 +58,7 @@ def measure_results(
                 attempts = _by_attempt(case, votes, rule)
             if keep.is_about_votes:
                 is_whole = len(attempts) == expected
-                verdict = combine(attempts, rule).verdict if is_whole else None
+                verdict = combine_votes(attempts, rule).verdict if is_whole else None
             yield (
                 MeasuredResult(
                     result,
@@ -73,7 +73,7 @@ def measure_results(
 
 def _count_attempts(result: Result, case: Case) -> int:
     """Return how many answers to each conversation of a case are required."""
-    return max(1, result.wanted // max(1, len(case.tests)))
+    return max(1, result.required_answers // max(1, len(case.tests)))
 
 
 def _select(

@@ -48,7 +48,7 @@ def _find_key_problems(
     """Yield warnings about keys that are not set, and keys that a run would not send."""
     from evalstore.execution.key_access import KeyAccess, named_variables, read_environment
     from evalstore.execution.missing_keys import find_missing_key
-    from evalstore.execution.refused_keys import collect_refused, combine
+    from evalstore.execution.refused_keys import collect_refused, combine_refusals
 
     name = workspace.config.name
     try:
@@ -58,7 +58,7 @@ def _find_key_problems(
     except EvalstoreError:  # the run reports errors in files of keys
         return
     if refused := collect_refused(KeyAccess(environment), models):
-        error = combine(refused)
+        error = combine_refusals(refused)
         yield Problem(name, str(error), severity="warning", hint=error.hint)
     for model in models:
         if missing := find_missing_key(model.provider, environment):

@@ -29,11 +29,11 @@ def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict
     for id in sorted({*reading.models, *used}):
         model = reading.models.get(id) or bare_model(id, is_known_kind)
         if model is not None:
-            rows.append({**describe_model(model, reading, day), "used": used.get(id)})
+            rows.append({**describe_listed_model(model, reading, day), "used": used.get(id)})
     return rows
 
 
-def describe_model(model: Model, reading: Reading, day: str) -> dict[str, Json]:
+def describe_listed_model(model: Model, reading: Reading, day: str) -> dict[str, Json]:
     """Describe a model as JSON, with the capabilities that its file and litellm's table declare.
 
     The latter are `knownCapabilities`. A capability in neither list is not known.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from evalstore.operations.file_changes import all_new, find_changes
+from evalstore.operations.file_changes import all_new, find_file_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.status_cache import StatusCache
-from evalstore.operations.status_report import Status
+from evalstore.operations.status_report import Status, other_reasons
 from evalstore.planning.estimate import estimate, may_judge_less
 from evalstore.planning.history_filters import stands_until
 from evalstore.planning.open_project import open_project, open_workspace, store_path
@@ -58,6 +58,11 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
     items += [_judge_item(judgement, reason) for judgement, reason in judgements]
     last = project.store.find_runs(limit=1)
     price = estimate(project, asks, judgements)
+    changes = (
+        find_file_changes(project, items, last[0], narrows=selection.narrows)
+        if last
+        else all_new(plan)
+    )
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -70,9 +75,8 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
         may_judge_less=may_judge_less(plan),
-        changes=find_changes(project, items, last[0], narrows=selection.narrows)
-        if last
-        else all_new(plan),
+        changes=changes,
+        other_reasons=other_reasons(items, changes) if last else [],
         last_run=last[0].id if last else None,
         last_started=last[0].started if last else None,
         warnings=[
@@ -131,10 +135,10 @@ def _refusals(project: Project, plan: Plan) -> list[str]:
     models = [model for model in models if model.provider.type != SCRIPTED]
     if not models:
         return []
-    from evalstore.execution.refused_keys import combine, find_refused
+    from evalstore.execution.refused_keys import combine_refusals, find_refused_keys
 
-    refused = find_refused(project.workspace.root, project.reading, models)
+    refused = find_refused_keys(project.workspace.root, project.reading, models)
     if not refused:
         return []
-    error = combine(refused)
+    error = combine_refusals(refused)
     return [f"{error}; {error.hint}"]

@@ -1,4 +1,4 @@
-"""The names of system prompts."""
+"""The names of system prompts, and of what checks refer to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
+from evalstore.operations.rendering import references_of
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.results import CellResult
 from evalstore.results import Result
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.plan import PlanItem
     from evalstore.planning.project import Project
+    from evalstore.values import Json
 
 _FEWEST_DIGITS = 4
 """The least number of digits of a shortened id."""
@@ -32,6 +34,25 @@ def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | 
     with suppress(EvalstoreError), open_catalogue(location) as project:
         return {id: prompt_label(project, id) for id in ids}
     return {id: "no prompt" if id is None else id[:8] for id in ids}
+
+
+def name_references(location: Location, evaluations: Iterable[Json]) -> dict[str | None, str]:
+    """Return the current names of the prompts and schemas that checks refer to, by id.
+
+    No file is read when there are none.
+    """
+    if references := [*references_of(evaluations)]:
+        with suppress(EvalstoreError), open_catalogue(location) as project:
+            return reference_names(project, references)
+    return {}
+
+
+def reference_names(
+    project: Project, references: Iterable[tuple[str, str]]
+) -> dict[str | None, str]:
+    """Return the current names of these versions, each a kind and an id; by id."""
+    places = {id: project.place_of_version(kind, id) for kind, id in references}
+    return {id: place[0] for id, place in places.items() if place}
 
 
 def prompt_labels(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.display import bytes_text
@@ -68,13 +68,32 @@ def settings_of(check: Json) -> dict[str, Json]:
     return settings
 
 
-def check_yaml(check: Json) -> str:
-    """Return a check in YAML, as its author may have written it: `type: value` and settings."""
+def references_of(evaluations: Iterable[Json]) -> Iterator[tuple[str, str]]:
+    """Yield the kind and id of each version that the checks of these evaluation versions name."""
+    for evaluation in evaluations:
+        for check in evaluation.get("checks", ()):
+            yield from (("prompt", id) for id in check.get("prompts", ()))
+            if isinstance(schema := check.get("schema"), str):
+                yield "schema", schema
+
+
+def check_yaml(check: Json, names: Mapping[str | None, str] | None = None) -> str:
+    """Return a check in YAML, as its author may have written it: `type: value` and settings.
+
+    The order of its settings, which is not stored, is that of their description. `names` are
+    those of evaluator prompts and schemas by id.
+    """
     from evalstore.checks import find_kind
     from evalstore.files.yaml12 import write_yaml
 
     name = str(check.get("type", ""))
-    settings = settings_of(check)
+    settings = _in_order(name, settings_of(check))
+    if ids := check.get("prompts"):
+        labels = [*dict.fromkeys((names or {}).get(id, id[:8]) for id in ids)]
+        del settings["prompts"]
+        settings = {"prompt": labels[0] if len(labels) == 1 else labels, **settings}
+    if isinstance(schema := settings.get("schema"), str):
+        settings["schema"] = (names or {}).get(schema, schema[:8])
     kind = find_kind(name)
     if name in settings:
         written: Json = {name: settings.pop(name), **settings}
@@ -86,7 +105,36 @@ def check_yaml(check: Json) -> str:
             written = short if _reads_as(short, check) else written
     else:
         written = {name: settings} if settings else name
-    return write_yaml(written)
+    return write_yaml(written, compact=True)
+
+
+def _in_order(name: str, settings: dict[str, Json]) -> dict[str, Json]:
+    """Return the settings of a check in the order of their description, and not of the store."""
+    from evalstore.checks import find_kind
+    from evalstore.checks.descriptions import common_settings, describe_check
+
+    kind = find_kind(name)
+    if kind is None:
+        return settings
+    described = (*describe_check(name, kind).settings, *common_settings(kind))
+    order = {setting.name: number for number, setting in enumerate(described)}
+    sorted_settings = dict(
+        sorted(settings.items(), key=lambda item: order.get(item[0], len(order)))
+    )
+    choices, scores = settings.get("choices"), settings.get("scores")
+    if isinstance(choices, list) and isinstance(scores, dict):
+        names = [choice for choice in choices if choice in scores]
+        sorted_settings["scores"] = {choice: scores[choice] for choice in [*names, *scores]}
+    return {key: _name_first(value) for key, value in sorted_settings.items()}
+
+
+def _name_first(value: Json) -> Json:
+    """Return expected calls with their names before their arguments."""
+    if isinstance(value, list):
+        return [_name_first(item) for item in value]
+    if isinstance(value, dict) and value.keys() == {"name", "arguments"}:
+        return {"name": value["name"], "arguments": value["arguments"]}
+    return value
 
 
 def _reads_as(written: Json, check: Json) -> bool:

@@ -54,7 +54,8 @@ class Rerolls:
             return ""
         return (
             f"{self.passed_after_fail:,} of {passed:,} passes had failed before being asked again "
-            f"(after an edit or --refresh); asked again after a pass: {self.passes:,}. "
+            "(after an edit, by --refresh or for more attempts); "
+            f"asked again after a pass: {self.passes:,}. "
             "Chance alone turns some failures into passes."
         )
 
@@ -150,9 +151,9 @@ def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]
 
 
 def _is_counted(now: Result, case: Case, index: ResultIndex, rerolls: Rerolls) -> bool:
-    """Return whether an earlier run had other answers, whose verdicts are then counted."""
+    """Return whether an earlier run lacks some of the answers; its verdict is then counted."""
     was = index.find(now, case.prompts)
-    if was is None or was.verdict is None or set(was.sessions) & set(now.sessions):
+    if was is None or was.verdict is None or set(now.sessions) <= set(was.sessions):
         return False
     if was.verdict == "pass":
         rerolls.passes += 1

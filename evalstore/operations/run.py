@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__
 from evalstore.clock import Clock
-from evalstore.errors import OK, StoreError
+from evalstore.errors import OK, EvalstoreError, StoreError
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.git import read_state, read_user_name
 from evalstore.operations.gate import decide
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
+from evalstore.operations.regressions import find_regressions
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
 from evalstore.operations.run_totals import MOST_SHOWN, RunTotals
-from evalstore.operations.verdict_changes import find_changes
+from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
 from evalstore.planning.open_project import open_project, open_store
@@ -27,6 +28,7 @@ from evalstore.planning.planner import make_plan, plan_cells, require_sound, res
 from evalstore.planning.reasons import Explainer
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
 from evalstore.store.results import read_lines
+from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +76,7 @@ def run(
     """
     with open_project(location, create=True, keep=True) as project:
         require_sound(project, selection, hint=GO_ON)
+        baseline = _find_baseline(project, options)
         clock = Clock(_latest_time(project, selection))
         started = clock()
         scope = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
@@ -89,26 +92,46 @@ def run(
             for plan in plans.take():
                 totals.add(plan, outcome)
         else:  # these modules take as long to import as all others together
-            from evalstore.operations.run_control import carry_out
+            from evalstore.operations.run_control import carry_out_plans
 
-            outcome = carry_out(project, survey, plans.take(), totals.add, clock, options, listener)
+            outcome = carry_out_plans(
+                project, survey, plans.take(), totals.add, clock, options, listener
+            )
         about = replace(selection, keep_going=bool(project.left_out))
         finished = _FinishedRun(about, options, totals, outcome, snapshot, started, clock())
         recorded = project.store.record_run(_make_run(project, finished))
         report = _make_report(location, project, scope, finished, recorded)
-        _compare(project, report, recorded, options)
+        _compare(project, report, recorded, options, baseline)
         decide(project, report, options)
         return report
 
 
-def _compare(project: Project, report: RunReport, recorded: Run, options: RunOptions) -> None:
+def _find_baseline(project: Project, options: RunOptions) -> Run | None:
+    """Return the run to compare with, before anything is asked; None if none is named."""
+    if options.baseline is None:
+        return None
+    if options.fail_on != "regression" or options.threshold is not None:
+        raise EvalstoreError(
+            "'--baseline' needs '--fail-on regression'",
+            hint="the other gates do not depend on earlier runs",
+        )
+    return resolve_run(project.store, options.baseline)
+
+
+def _compare(
+    project: Project, report: RunReport, recorded: Run, options: RunOptions, baseline: Run | None
+) -> None:
     """Compare a run with earlier runs, and read the feedback on its new failures.
 
     An earlier run that cannot be read is an error only where the gate depends on it.
     """
     try:
-        changes = find_changes(project.store, project.settings.paths["tests"], recorded)
-        shown = changes.failures[:MOST_SHOWN] if changes else ()
+        folder = project.settings.paths["tests"]
+        changes = find_verdict_changes(project.store, folder, recorded)
+        shown = changes.failures[:MOST_SHOWN] if changes else []
+        if options.fail_on == "regression" and options.threshold is None:
+            report.regressions = find_regressions(project.store, folder, recorded, baseline)
+            shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]
         ids = [id for result in shown for id in result.evaluations]
         report.totals.feedback |= project.store.find_feedback(ids)
         report.changes = changes

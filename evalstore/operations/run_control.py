@@ -38,7 +38,7 @@ def stopping_signals() -> tuple[signal.Signals, ...]:
     return (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hangs_up else ()))
 
 
-def carry_out(
+def carry_out_plans(
     project: Project,
     survey: PlanTotals,
     plans: Iterable[Plan],

@@ -63,8 +63,8 @@ class PlanTotals:
     @property
     def models(self) -> list[str]:
         """Return display ids of all models that are called."""
-        asked = [candidate.id for candidate in self.candidates.values()]
-        return list(dict.fromkeys(asked + [judge.id for judge in self.judges.values()]))
+        candidates = [candidate.id for candidate in self.candidates.values()]
+        return list(dict.fromkeys(candidates + [judge.id for judge in self.judges.values()]))
 
 
 def most_cost(project: Project, options: RunOptions) -> float | None:

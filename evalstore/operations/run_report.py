@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from evalstore.errors import Problem
     from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
+    from evalstore.operations.regressions import Regression
     from evalstore.operations.run_totals import RunTotals
     from evalstore.operations.verdict_changes import VerdictChanges
     from evalstore.planning.code_trust import Untrusted
@@ -58,7 +59,7 @@ class RunReport:
     JSON_FIELDS = (
         *("run", "status", "asked", "recorded", "judged", "reused", "failed", "failures"),
         *("verdicts", "left_out", "untrusted", "cost", "judge_cost", "saved", "seconds"),
-        *("spending", "gate", "changes", "cases"),
+        *("spending", "gate", "regressions", "changes", "cases"),
     )
     run: str
     status: str
@@ -98,6 +99,8 @@ class RunReport:
     """Errors of test files that are left out."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
+    regressions: list[Regression] | None = field(default=None, metadata={"json_optional": True})
+    """Results that do not pass and passed before; None unless the gate depends on them."""
     changes: VerdictChanges | None = field(
         default=None, metadata={"json_name": "since", "json_optional": True}
     )

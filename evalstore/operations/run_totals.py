@@ -28,14 +28,24 @@ if TYPE_CHECKING:
     from collections.abc import Set
 
     from evalstore.execution.execution_counts import ExecutionCounts
+    from evalstore.planning.cells import Cell
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results import Result
+    from evalstore.values import Verdict
 
 MOST_PENDING = 5
 """The most pending cases that are kept; more are only counted."""
 MOST_SHOWN = 20
 """The most judged cases that are kept with their feedback."""
+
+
+Place = tuple[str, str, int, str]
+"""The file, the row, the number of the system prompt, and the candidate of a result."""
+
+
+def _place_of(cell: Cell) -> Place:
+    return cell.file, cell.case.row, cell.prompt_number, cell.candidate.id
 
 
 class RunTotals:
@@ -60,6 +70,8 @@ class RunTotals:
         """The first few results that did not pass, and the first few that are pending."""
         self.feedback: dict[str, str] = {}
         """The feedback of the notable results, by id of the vote."""
+        self.attempts: dict[Place, tuple[Verdict, ...]] = {}
+        """The verdicts on the attempts of results with several, of which one did not pass."""
         self.prompts: dict[str, dict[str | None, str]] = {}
         """Test files with several system prompts -> the name of each."""
         self.answers = 0
@@ -79,6 +91,8 @@ class RunTotals:
         for cell in cells:
             self.files.setdefault(cell.cell.file, Counter())[cell.word] += 1
             self.models.setdefault(cell.cell.candidate.id, Counter())[cell.word] += 1
+            if any(verdict != "pass" for verdict in cell.attempts):
+                self.attempts[_place_of(cell.cell)] = cell.attempts
         self._count_questions(cells)
         self._leaves.add(cells)
         self._project.store.ensure_versions(self._leaves.take_contents())

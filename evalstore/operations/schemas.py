@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.fields import suggest
-from evalstore.workspace.json_schemas import SCHEMAS, FileSchema, file_name
+from evalstore.workspace.json_schemas import SCHEMAS, FileSchema, schema_file_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def write_schemas(start: Path, folder: Path, kinds: Iterable[str] = ()) -> list[
     texts = {kind: schema_text(kind) for kind in tuple(kinds) or SCHEMAS}
     paths = []
     for kind, text in texts.items():
-        path = folder / file_name(kind)
+        path = folder / schema_file_name(kind)
         try:
             (start / folder).mkdir(parents=True, exist_ok=True)
             write_whole(start / path, text.encode())

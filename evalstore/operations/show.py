@@ -12,9 +12,9 @@ from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_failure
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest_file
-from evalstore.operations.failures import describe_failures, find_places
+from evalstore.operations.failures import describe_failures, find_question_places
 from evalstore.operations.json_output import to_json
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_project, open_workspace
 from evalstore.planning.options import leaves_out
@@ -85,6 +85,8 @@ class ShownItem:
     """Related objects: names -> contents or lists of ids."""
     prompts: Mapping[str | None, str] = field(default_factory=dict)
     """The names of the system prompts of cases with several."""
+    references: Mapping[str | None, str] = field(default_factory=dict)
+    """Return the names of the evaluator prompts and schemas that checks refer to, by id."""
 
     def document(self) -> Json:
         """Return the stored content as JSON, with kind and id."""
@@ -109,7 +111,16 @@ def show_item(location: Location, store: Store, kind: str, id: str) -> ShownItem
     content = store.load_whole(stored.content)
     item = ShownItem(kind, id, content, _related(store, kind, id, content))
     item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
+    item.references = name_references(location, _evaluations(item))
     return item
+
+
+def _evaluations(item: ShownItem) -> list[Json]:
+    """Return the contents of the evaluation versions that are shown with an item."""
+    if item.kind == "evaluation":
+        return [item.content]
+    related = item.related.get("instructions") if item.kind == "judgement" else None
+    return [related] if related else [*item.related.get("evaluations", {}).values()]
 
 
 def several_prompts(results: Iterable[Json]) -> set[str | None]:
@@ -123,16 +134,18 @@ def several_prompts(results: Iterable[Json]) -> set[str | None]:
 def _show_question(location: Location, store: Store, id: str) -> ShownItem:
     """Return a question with its answers and failed calls."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
-    places = find_places(location, store, [id])
-    asked = next((session.question for session in store.find_sessions(samples[:1]).values()), None)
-    if asked is None and id in places:
-        asked = places[id].question
+    places = find_question_places(location, store, [id])
+    question = next(
+        (session.question for session in store.find_sessions(samples[:1]).values()), None
+    )
+    if question is None and id in places:
+        question = places[id].question
     failures = describe_failures(location, store, store.find_failures_of([id], samples))
     place = places.get(id)
     return ShownItem(
         "question",
         id,
-        {} if asked is None else hashing.describe_question(asked),
+        {} if question is None else hashing.describe_question(question),
         {
             **_describe_place(place),
             "sessions": samples,
@@ -161,14 +174,16 @@ def show_file(location: Location, store: Store, revision: str, path: str) -> Sho
     """Return a test file as it was in a run; raises `RevisionError` if the run lacks it."""
     run = resolve_run(store, revision or "@")
     tree = read_tree(run.snapshot, store.load_nodes)
-    name = find_file(location, open_workspace(location), tree, path, run.id)
+    name = find_test_file(location, open_workspace(location), tree, path, run.id)
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
     related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
-    return ShownItem("cases", node, content, related)
+    item = ShownItem("cases", node, content, related)
+    item.references = name_references(location, _evaluations(item))
+    return item
 
 
-def find_file(
+def find_test_file(
     location: Location, workspace: WorkspaceFolder, files: Collection[str], path: str, side: str
 ) -> str:
     """Return the test file that a path names; `files` are those of a run or of the workspace.

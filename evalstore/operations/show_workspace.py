@@ -6,11 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import name_prompts, reference_names
+from evalstore.operations.rendering import references_of
 from evalstore.operations.show import (
     ShownItem,
     cases_related,
-    find_file,
+    find_test_file,
     result_to_json,
     several_prompts,
 )
@@ -49,8 +50,10 @@ def show_workspace_file(location: Location, path: str) -> ShownItem:
     """Return the current cases of a test file; raises `RevisionError` if there is none."""
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
-        name = find_file(location, project.workspace, project.reading.files, path, WORKSPACE)
+        name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
         file = project.reading.files[name]
         content = project.store.load_whole(hashing.describe_case_file(file))
         related = {"file": name, **cases_related(project.versions.load, file.cases)}
-        return ShownItem("cases", project.reading.nodes[name], content, related)
+        item = ShownItem("cases", project.reading.nodes[name], content, related)
+        item.references = reference_names(project, references_of(related["evaluations"].values()))
+        return item

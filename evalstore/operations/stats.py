@@ -138,7 +138,7 @@ class StatsCollector:
         query: str | None = None,
         currency: str | None = None,
     ) -> None:
-        """Raises `EvalstoreError` for an unknown query or currency."""
+        """Find the query and the currency; raises `EvalstoreError` for unknown ones."""
         self._project, self._run, self._groupings = project, run, groupings
         self._query = _find_query(project, query) if query is not None else None
         self._code = currency or (self._query.currency if self._query else None) or "USD"

@@ -25,7 +25,7 @@ class Filter:
     """A query for the results of one run; without a query it accepts everything."""
 
     def __init__(self, project: Project, run: Run, query: AnalysisQuery | None) -> None:
-        """Raises `EvalstoreError` for an unknown model or system prompt."""
+        """Raise `EvalstoreError` for an unknown model or system prompt."""
         self._query = query
         self._run = run.id
         self._temperatures = {candidate.id: candidate.temperature for candidate in run.candidates}

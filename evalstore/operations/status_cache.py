@@ -23,10 +23,10 @@ from evalstore import __version__
 from evalstore.clock import now, today
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
-from evalstore.operations.status_report import FileChange, Status
+from evalstore.operations.status_report import FileChange, OtherReason, Status
 from evalstore.planning.options import SelectionOptions
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
-from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, read_cache, scan, stamp
+from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, file_stamp, read_cache, scan_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [6, __version__]
+_FORMAT = [7, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -60,7 +60,7 @@ def recall(location: Location, *, whole: bool) -> Status | None:
     try:
         boundary = WorkspaceBoundary(root)
         memory = read_cache(root / ".evalstore" / _FILE, boundary)
-        if memory["format"] != _FORMAT or memory["asked"] != _asked(root, location):
+        if memory["format"] != _FORMAT or memory["asked"] != _inputs(root, location):
             return None
         if whole and not memory["whole"]:
             return None
@@ -72,14 +72,17 @@ def recall(location: Location, *, whole: bool) -> Status | None:
             return None
         content = memory["status"]
         changes = [FileChange(**change) for change in content.pop("changes")]
+        reasons = [OtherReason(**reason) for reason in content.pop("other_reasons")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in content.pop("skipped")]
-        status = Status(items=[], changes=changes, skipped=skipped, **content)
+        status = Status(
+            items=[], changes=changes, other_reasons=reasons, skipped=skipped, **content
+        )
         return status if now() < status.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EvalstoreError):
         return None
 
 
-def _asked(root: Path, location: Location) -> list[Any]:
+def _inputs(root: Path, location: Location) -> list[Any]:
     """Return what selects the files and the store, what they may use, and the day."""
     config = None if location.config is None else str(location.config)
     folder = str(location.directory) if location.store else None
@@ -132,14 +135,14 @@ def look(
         folder = os.path.join(root, folders[kind]) if kind else _PROMPTS
         if kind and not boundary.contains(os.path.realpath(folder)):
             raise EvalstoreError(f"{folder} is outside of the workspace")
-        for under, files in scan(folder, f"{folder}/", suffixes):
+        for under, files in scan_files(folder, f"{folder}/", suffixes):
             digest.add([(under, 0, 0, 0, 0), *files])
 
 
 def see(name: str) -> Seen:
     """Return a path with its stamp; all zero when it does not exist."""
     try:
-        return (name, *stamp(os.stat(name)))
+        return (name, *file_stamp(os.stat(name)))
     except (OSError, ValueError):
         return (name, 0, 0, 0, 0)
 
@@ -166,7 +169,7 @@ class StatusCache:
         self._path = workspace.private / _FILE
         self._memory = {
             "format": _FORMAT,
-            "asked": _asked(workspace.root, location),
+            "asked": _inputs(workspace.root, location),
             "config": str(workspace.config),
             "folders": workspace.settings.paths,
             "store": str(store),
@@ -197,6 +200,7 @@ class StatusCache:
             or status.refused
             or (status.items and runs_code)
             or max(len(status.changes), len(status.skipped), len(status.warnings)) > _MOST_LISTED
+            or len(status.other_reasons) > _MOST_LISTED
         ):
             return
         digest = self._digest
@@ -210,6 +214,7 @@ class StatusCache:
             "whole": not status.items,
             "status": {
                 "changes": [asdict(change) for change in status.changes],
+                "other_reasons": [asdict(reason) for reason in status.other_reasons],
                 **{name: getattr(status, name) for name in _REMEMBERED},
             },
         }

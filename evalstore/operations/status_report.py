@@ -39,6 +39,19 @@ class FileChange:
     """The two values of the first difference."""
 
 
+@dataclass(frozen=True, slots=True)
+class OtherReason:
+    """Why work is pending in test files that have not changed since the last run."""
+
+    kind: str
+    """`ask`, `record` or `judge`."""
+    count: int
+    reason: str
+    was: str | None = None
+    now: str | None = None
+    """The two values of the difference."""
+
+
 @dataclass
 class Status:
     """The result of `status`."""
@@ -64,6 +77,8 @@ class Status:
     guess: int | None = None
     """The assumed tokens of a new answer, when the cost depends on this assumption."""
     changes: list[FileChange] = field(default_factory=list)
+    other_reasons: list[OtherReason] = field(default_factory=list)
+    """Reasons for items of files that are not among the changes, the most frequent first."""
     last_run: str | None = field(default=None, metadata={"json_name": "run"})
     last_started: int | None = None
     warnings: list[str] = field(default_factory=list)
@@ -102,3 +117,16 @@ def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
     for item in items:
         counts[replace(item, count=1)] += item.count
     return [replace(item, count=count) for item, count in counts.items()]
+
+
+def other_reasons(items: Iterable[PlanItem], changes: Iterable[FileChange]) -> list[OtherReason]:
+    """Return the reasons for the items of files that are not among the changes."""
+    changed = {change.file for change in changes}
+    counts: Counter[tuple[str, str, str | None, str | None]] = Counter()
+    for item in items:
+        if item.file not in changed:
+            counts[item.kind, item.reason, item.was, item.now] += item.count
+    return [
+        OtherReason(kind, count, reason, was, now)
+        for (kind, reason, was, now), count in counts.most_common()
+    ]

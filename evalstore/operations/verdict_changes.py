@@ -59,7 +59,7 @@ class VerdictChanges:
         """Return the results that do not pass and that changed, the new failures first."""
         return [*self.broke, *self.new, *self.failed_again]
 
-    def marks(self) -> dict[Cell, Change]:
+    def marks(self) -> dict[CellKey, Change]:
         """Return the kind of each change, by the cell of its result."""
         groups: tuple[tuple[Change, list[Result]], ...] = (
             ("broke", self.broke),
@@ -81,15 +81,15 @@ class VerdictChanges:
         }
 
 
-Cell = tuple[str, str, int, str]
+CellKey = tuple[str, str, int, str]
 
 
-def cell_of(result: Result) -> Cell:
+def cell_of(result: Result) -> CellKey:
     """Return the place of a result within its run."""
     return result.file, result.row, result.prompt_number, result.model
 
 
-def find_changes(store: Store, folder: str, run: Run) -> VerdictChanges | None:
+def find_verdict_changes(store: Store, folder: str, run: Run) -> VerdictChanges | None:
     """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
 
     `folder` is that of the test files. Only files whose results differ from those of the previous

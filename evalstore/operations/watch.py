@@ -110,7 +110,7 @@ class Watch:
     def __init__(
         self, location: Location, selection: SelectionOptions, options: RunOptions
     ) -> None:
-        """Raises `EvalstoreError` without a workspace, or for options that do not fit."""
+        """Raise `EvalstoreError` without a workspace, or for options that do not fit."""
         _refuse(selection)
         workspace = open_workspace(location)
         self._location, self._selection, self._options = location, selection, options

@@ -63,7 +63,7 @@ class StreamedCells(Collection[Cell]):
                     self._few.clear()
                 self.summary.add(cell)
                 finder.add(cell)
-        self.shared = finder.found
+        self.shared = finder.shared
         """Ids of the questions that several cells ask."""
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Summary:
             self.has_others = True
 
 
-def summarise(cells: Collection[Cell]) -> Summary:
+def summarise_cells(cells: Collection[Cell]) -> Summary:
     """Return the summary of the cells of a command."""
     return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
 
@@ -114,18 +114,18 @@ def find_shared(cells: Collection[Cell]) -> set[str]:
     finder = SharedQuestions()
     for cell in cells:
         finder.add(cell)
-    return finder.found
+    return finder.shared
 
 
 class SharedQuestions:
     """Finds the questions that several cells ask; of the other questions it keeps digests."""
 
     def __init__(self) -> None:
-        self.found: set[str] = set()
+        self.shared: set[str] = set()
         self._seen = DigestSet()
 
     def add(self, cell: Cell) -> None:
         """Add a cell; a question that it asks several times counts once."""
         for question in {*cell.questions}:
             if not self._seen.add(int(question[:16], 16)):
-                self.found.add(question)
+                self.shared.add(question)

@@ -81,15 +81,15 @@ class Cell:
         return ask_of(self.case, self.prompt, self.candidate)
 
     @property
-    def wanted(self) -> int:
+    def required_answers(self) -> int:
         """Return how many answers the cell needs."""
         return self.attempts * len(self.questions)
 
-    def wanted_of(self, question: str) -> int:
+    def required_answers_of(self, question: str) -> int:
         """Return how many answers to one question the cell needs."""
         return self.attempts * self.questions.count(question)
 
-    def asked(self) -> Iterator[tuple[str, int, int]]:
+    def distinct_questions(self) -> Iterator[tuple[str, int, int]]:
         """Yield each question once: its id, the number of its conversation, and of its answers."""
         if len(self.questions) == 1:
             yield self.questions[0], 0, self.attempts

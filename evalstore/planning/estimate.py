@@ -79,13 +79,13 @@ def estimate(
         price = project.price_of(judgement.judge.id)
         if price is None:
             return Estimate(None, None)
-        asked = max(
+        length = max(
             lengths.shown(test, judgement.cell.prompt) for test in judgement.cell.case.tests
         )
         texts = prompts.get(judgement.judge.prompt, 0) + evaluation_lengths.get(
             judgement.cell.case.evaluation or "", 0
         )
-        usage = Usage(texts // _CHARACTERS + _guess(asked, judgement.cell), _VERDICT)
+        usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
         total += judgement.count * price.cost(usage).usd
     return Estimate(round(total, 6), round(guessed / count) if count else None)
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
     """Return the newest failure of each of the plan's questions that no later run has answered."""
-    asked = [ask.question_id for ask in plan.asks]
-    failures = project.store.find_failed(asked)
+    planned = [ask.question_id for ask in plan.asks]
+    failures = project.store.find_failed(planned)
     if not failures:
         return failures
     begun = _beginnings(project)
@@ -113,11 +113,11 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
     without the votes that are to be repeated.
     """
     plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
-    asked = {ask.question_id for ask in plan.asks}
+    planned = {ask.question_id for ask in plan.asks}
 
     def is_tried(judgement: PlannedJudgement) -> bool:
         if not judgement.sessions:
-            return not asked.isdisjoint(judgement.cell.questions)
+            return not planned.isdisjoint(judgement.cell.questions)
         place = (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
         return bool(judgement.why) or place in judgements
 
@@ -135,7 +135,7 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
 
 def busy_cells(plan: Plan) -> list[Cell]:
     """Return the cells for which the plan has a question or a judgement."""
-    asked = {ask.question_id for ask in plan.asks}
+    planned = {ask.question_id for ask in plan.asks}
     judged = {
         (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
         for judgement in plan.judgements
@@ -144,7 +144,7 @@ def busy_cells(plan: Plan) -> list[Cell]:
 
     def is_busy(cell: Cell) -> bool:
         evaluators = [CHECKS, *(judge.evaluator for judge in cell.judges)]
-        return not asked.isdisjoint(cell.questions) or any(
+        return not planned.isdisjoint(cell.questions) or any(
             (subject, cell.case.evaluation, evaluator) in judged
             for subject in map(hashing.subject_of, cell.subjects(plan.sessions))
             for evaluator in evaluators

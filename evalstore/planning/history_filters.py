@@ -167,5 +167,5 @@ def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
 def _has_failed(result: Result) -> bool:
     """Return whether a result has failed; an answered case without an evaluation has not."""
     if result.verdict is None:
-        return result.evaluation is not None or len(result.sessions) < result.wanted
+        return result.evaluation is not None or len(result.sessions) < result.required_answers
     return result.verdict != "pass"

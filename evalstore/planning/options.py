@@ -167,6 +167,8 @@ class RunOptions:
     retries: int | None = None
     threshold: float | None = None
     fail_on: FailOn = "failure"
+    baseline: str | None = None
+    """The revision of the run with which `fail_on="regression"` compares."""
     message: str | None = None
     judge_only: bool = False
     max_cost: float | None = None

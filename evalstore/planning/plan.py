@@ -154,13 +154,13 @@ def counts(sample: Sample, limit: int | None) -> bool:
 
 def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLimit = EVER) -> None:
     """Add to the plan the stored sessions that count and the questions that have too few."""
-    most_wanted: dict[str, tuple[Cell, int, int]] = {}
+    most_required: dict[str, tuple[Cell, int, int]] = {}
     for cell in plan.cells:
-        for question, number, count in cell.asked():
-            known = most_wanted.get(question)
+        for question, number, count in cell.distinct_questions():
+            known = most_required.get(question)
             if known is None or known[2] < count:
-                most_wanted[question] = (cell, number, count)
-    for question, (cell, number, most) in most_wanted.items():
+                most_required[question] = (cell, number, count)
+    for question, (cell, number, most) in most_required.items():
         limit = limit_of(cell)
         stored = samples.get(question, ())
         whole = [sample for sample in stored if counts(sample, limit)]
@@ -200,7 +200,7 @@ def plan_judgements(
     before the bound.
     """
     missing: _Missing = {}
-    asked = {ask.question_id: ask.count for ask in plan.asks}
+    planned = {ask.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
@@ -229,7 +229,7 @@ def plan_judgements(
                     replace(judgement, why=why),
                 )
             plan.left_judgements += lacks_evaluator(cell, counting)
-        coming = _coming(cell, plan, asked) - complete if complete < cell.attempts else 0
+        coming = _coming(cell, plan, planned) - complete if complete < cell.attempts else 0
         if coming > 0:
             for judge, count in _lacking(cell, (), before_checks=True):
                 judgement = PlannedJudgement(cell, (), judge, count * coming)
@@ -259,18 +259,18 @@ def _add_judgements(plan: Plan, missing: _Missing) -> None:
             plan.left_judgements += judgement.count
 
 
-def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
+def _coming(cell: Cell, plan: Plan, planned: Mapping[str, int]) -> int:
     """Return how many subjects a cell will have when all its questions are answered."""
     if len(cell.questions) == 1:
         question = cell.questions[0]
-        have = len(plan.sessions.get(question, ())) + asked.get(question, 0)
+        have = len(plan.sessions.get(question, ())) + planned.get(question, 0)
         return min(have, cell.attempts)
     return min(
         cell.attempts,
         *(
-            (len(plan.sessions.get(question, ())) + asked.get(question, 0))
+            (len(plan.sessions.get(question, ())) + planned.get(question, 0))
             // (most // cell.attempts)
-            for question, _, most in cell.asked()
+            for question, _, most in cell.distinct_questions()
         ),
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.planning import failed_work, history_filters, unknown_names
-from evalstore.planning.cell_batches import StreamedCells, Summary, summarise
+from evalstore.planning.cell_batches import StreamedCells, Summary, summarise_cells
 from evalstore.planning.cells import (
     Candidate,
     Cell,
@@ -106,7 +106,7 @@ def resolve_scope(
     )
     subset = history_filters.subset_of(selection)
     cells, skipped, cases = _choose(project, selection, subset, candidates, judges)
-    for judge in summarise(cells).judges.values():
+    for judge in summarise_cells(cells).judges.values():
         project.keep_judges(judge)
     if selection.tags or selection.exclude_tags:
         known = unknown_names.tags_of(files_of(project.reading).values())
@@ -129,7 +129,7 @@ def resolve_scope(
         skipped = []
     if cases is not None and not subset.is_all:
         cells, skipped = _take_subset(cases, cells, skipped, subset)
-    _require_judges(project, summarise(cells), judges)
+    _require_judges(project, summarise_cells(cells), judges)
     again = UNSETTLED if selection.retry_errors else ()
     return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
 

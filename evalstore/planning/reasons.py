@@ -19,11 +19,12 @@ from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.reports.version_diff import (
     CODE_CHANGED,
     Difference,
+    Find,
     differ_evaluations,
     differ_models,
     differ_prompts,
     differ_tests,
-    shorten,
+    shorten_line,
 )
 from evalstore.values import RECORDED, Case, Json, Question
 
@@ -141,8 +142,8 @@ class Explainer:
         if ask.why:
             return Reason(ask.why, relative=ask.question_id)
         if ask.question_id in failed:
-            return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
-        total = cell.wanted_of(ask.question_id)
+            return Reason(f"retry of a failure: {shorten_line(failed[ask.question_id].message)}")
+        total = cell.required_answers_of(ask.question_id)
         if ask.count < total:
             have = total - ask.count
             unit = "attempts" if total == cell.attempts else "answers"
@@ -254,12 +255,12 @@ class Explainer:
         place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message
-            return Reason(f"retry of a failure: {shorten(message)}")
+            return Reason(f"retry of a failure: {shorten_line(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and judgement.judge:
-            return self._other_evaluator(
-                by_others[-1].evaluator, judgement.judge.evaluator, judgement.judge.id
-            )
+            old = self.find("evaluator", by_others[-1].evaluator) or {}
+            new = self.find("evaluator", judgement.judge.evaluator) or {}
+            return describe_evaluator_change(self.find, old, new, judgement.judge.id)
         return self._judged_otherwise(judgement) or Reason("not judged yet")
 
     def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
@@ -288,22 +289,21 @@ class Explainer:
                 return known.case.evaluation
         return newest
 
-    def _other_evaluator(self, old: str, new: str, id: str) -> Reason:
-        was, now = self.find("evaluator", old) or {}, self.find("evaluator", new) or {}
-        if was.get("model") != now.get("model"):
-            models = [self.find("model", each.get("model") or "") or {} for each in (was, now)]
-            return _other_model(*models) or Reason(f"new evaluator {id}")
-        if was.get("prompt") != now.get("prompt"):
-            differences = differ_prompts(
-                self.find("prompt", was.get("prompt", "")) or {},
-                self.find("prompt", now.get("prompt", "")) or {},
-            )
-            return _reason(differences, "evaluator prompt changed")
-        return Reason(
-            f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
-            str(was.get("temperature")),
-            str(now.get("temperature")),
-        )
+
+def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") -> Reason:
+    """Return how two evaluators differ, as contents; `id` is the name of the new one."""
+    if was.get("model") != now.get("model"):
+        models = [find("model", each.get("model") or "") or {} for each in (was, now)]
+        name = id or str(models[1].get("code") or now.get("model", "")[:8])
+        return _other_model(*models) or Reason(f"new evaluator {name}")
+    if was.get("prompt") != now.get("prompt"):
+        prompts = (find("prompt", each.get("prompt", "")) or {} for each in (was, now))
+        return _reason(differ_prompts(*prompts), "evaluator prompt changed")
+    return Reason(
+        f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
+        str(was.get("temperature")),
+        str(now.get("temperature")),
+    )
 
 
 def _other_model(was: Json, now: Json) -> Reason | None:
@@ -311,7 +311,7 @@ def _other_model(was: Json, now: Json) -> Reason | None:
     if not was or any(was.get(name) != now.get(name) for name in ("provider", "code")):
         return None
     differences = [
-        each._replace(what=each.what.replace(CODE_CHANGED, "the evaluator's code changed", 1))
+        replace(each, subject=each.subject.replace(CODE_CHANGED, "the evaluator's code changed", 1))
         for each in differ_models(was, now)
     ]
     return _reason(differences, "evaluator") if differences else None
@@ -322,7 +322,7 @@ def _reason(differences: list[Difference], subject: str, relative: str | None = 
         return Reason(subject, relative=relative)
     first, *rest = differences
     more = f" (and {len(rest)} more)" if rest else ""
-    text = str(first) if first.what.startswith(_NAMED) else f"{subject}: {first}"
+    text = str(first) if first.subject.startswith(_NAMED) else f"{subject}: {first}"
     return Reason(text + more, first.was, first.now, relative)
 
 

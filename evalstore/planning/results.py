@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.judging.aggregation import JudgedSession, combine, judge_session, wants_models
+from evalstore.judging.aggregation import JudgedSession, combine_votes, judge_session, wants_models
 from evalstore.planning.plan import CHECKS, Plan, counted_votes
 from evalstore.results import Result, Sample, Vote
 from evalstore.store.case_chunks import ResultBuilder, collect, is_tree
@@ -32,12 +32,14 @@ class CellResult:
     score: float | None
     sessions: tuple[str, ...]
     votes: tuple[Vote, ...]
+    attempts: tuple[Verdict, ...] = ()
+    """The verdict on each attempt if several are judged."""
 
     @property
     def pending(self) -> bool:
         """Return whether an answer or a judgement is missing."""
         return self.verdict is None and (
-            self.cell.case.evaluation is not None or len(self.sessions) < self.cell.wanted
+            self.cell.case.evaluation is not None or len(self.sessions) < self.cell.required_answers
         )
 
     @property
@@ -58,7 +60,7 @@ def compute_results(
     for cell in plan.cells:
         answers = {
             question: _answers(question, most, plan, new_sessions)
-            for question, _, most in cell.asked()
+            for question, _, most in cell.distinct_questions()
         }
         sessions = [session for session_ids in answers.values() for session in session_ids]
         votes: list[Vote] = []
@@ -72,10 +74,11 @@ def compute_results(
             if cell.case.evaluation and _is_complete(cell, counted):
                 judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
         if cell.case.evaluation and len(judged) == cell.attempts:
-            verdict, score = combine(judged, rule)
+            verdict, score = combine_votes(judged, rule)
         else:
             verdict, score = None, None
-        results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes)))
+        attempts = tuple(each.verdict for each in judged) if len(judged) > 1 else ()
+        results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes), attempts))
     return results
 
 
@@ -149,7 +152,7 @@ def _describe(result: CellResult) -> Json:
         cell.index,
         cell.prompt_number,
         cell.candidate.id,
-        cell.wanted,
+        cell.required_answers,
         result.verdict,
         result.score,
         result.sessions,
@@ -174,7 +177,7 @@ def as_result(result: CellResult) -> Result:
         score=result.score,
         sessions=result.sessions,
         evaluations=tuple(vote.id for vote in result.votes),
-        wanted=cell.wanted,
+        required_answers=cell.required_answers,
     )
 
 

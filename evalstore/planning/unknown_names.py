@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import nearest, suggest
+from evalstore.workspace.model_suggestions import suggest_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from evalstore.values import CaseFile
     from evalstore.workspace.reader import Reading
     from evalstore.workspace.settings import Settings
-
-_ANY_MODEL = "write a model file, or a litellm name such as 'openai/gpt-4o-mini'"
 
 
 def no_such_model(
@@ -27,17 +26,15 @@ def no_such_model(
 
     A candidate is never suggested for an evaluator that the settings name, nor the reverse.
     """
-    hint = suggest(id, _models_for(part, reading, settings), "models")
-    return EvalstoreError(
-        f"there is no model '{id}' ({part})", hint=hint if reading.models else _ANY_MODEL
-    )
+    hint = suggest_model(id, _models_for(part, reading, settings) if reading.models else ())
+    return EvalstoreError(f"there is no model '{id}' ({part})", hint=hint)
 
 
 def _models_for(part: str, reading: Reading, settings: Settings | None) -> Collection[str]:
     """Return the models that may have this part: those of the settings, or without another."""
     if settings is None or part not in ("candidates", "evaluators"):
         return reading.models
-    candidates = {each for one in settings.candidates for each in (one.id, one.name) if each}
+    candidates = {name for each in settings.candidates for name in (each.id, each.name) if name}
     evaluators = {each.id for each in settings.evaluators}
     own, others = (candidates, evaluators) if part == "candidates" else (evaluators, candidates)
     return own | {id for id in reading.models if id not in others}

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from evalstore.processes.application import PYTHON, Application
+from evalstore.processes.worker_messages import read_reply, request_line
 from evalstore.values import Json
 
 _PROGRAM = Path(__file__).parent / "worker" / "application.py"
@@ -45,7 +46,7 @@ class ApplicationError(Exception):
     def __init__(
         self, message: str, *, retry: bool = False, timeout: bool = False, stops: bool = False
     ) -> None:
-        """With `retry` another try may succeed; with `stops` no other call can succeed."""
+        """`retry` means that another try may succeed, `stops` that no other call can succeed."""
         super().__init__(message)
         self.retry = retry
         self.timeout = timeout
@@ -211,17 +212,14 @@ class _FunctionProcess(_Process):
 
     async def _exchange(self, request: Json) -> Json:
         self._number += 1
-        self.write(json.dumps({**request, "number": self._number}).encode() + b"\n")
+        self.write(request_line(request, self._number))
         line = await self.read(self._longest + _AT_ONCE, until_line=True)
         if not line.endswith(b"\n"):
             raise ApplicationError(
                 f"{self._path} ended its process{_how(await self.ended(_GRACE))}"
             )
-        try:
-            reply = json.loads(line)
-        except (ValueError, RecursionError):
-            reply = None
-        if not isinstance(reply, dict) or reply.get("number") != self._number:
+        reply = read_reply(line, self._number)
+        if reply is None:
             raise ApplicationError(f"{self._path} wrote where only its answer belongs")
         return reply
 

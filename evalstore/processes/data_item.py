@@ -62,7 +62,7 @@ class DataItem(dict[str, Json]):
             return default
 
 
-def columns_of(item: DataItem) -> ColumnNames:
+def column_names_of(item: DataItem) -> ColumnNames:
     """Return the names of the columns of a row; not a method, which templates could call."""
     columns: ColumnNames = getattr(item, "_DataItem__columns")  # noqa: B009 - mypy does not know the mangled name
     return columns

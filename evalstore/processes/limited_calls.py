@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.errors import NotRunError
-from evalstore.processes.data_item import DataItem, FixedNames, columns_of
+from evalstore.processes.data_item import DataItem, FixedNames, column_names_of
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _code(module: str, strict: bool) -> Code:
 def encode_names(values: Mapping[str, Json]) -> Json:
     """Return values by name as JSON; rows of data have the names of their columns."""
     items = {name: value for name, value in values.items() if isinstance(value, DataItem)}
-    columns = {name: columns_of(item) for name, item in items.items()}
+    columns = {name: column_names_of(item) for name, item in items.items()}
     return {
         "values": {**values, **{name: dict(row) for name, row in items.items()}},
         "items": {

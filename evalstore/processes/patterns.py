@@ -57,7 +57,7 @@ def compile_problem(pattern: str, flags: Iterable[str]) -> str | None:
     return None
 
 
-def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bool:
+def has_match(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bool:
     """Return whether a pattern is found in a text; raises `LimitReached`."""
     if is_cheap_pattern(pattern, len(text)):
         with suppress(TimeoutError):

@@ -11,7 +11,6 @@ limits of the shell are too low, the system ends the process) raises `NotRunErro
 from __future__ import annotations
 
 import base64
-import json
 import os
 import select
 import signal
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstore.errors import NotRunError
+from evalstore.processes.worker_messages import read_reply, request_line
 from evalstore.values import Json
 
 LOAD_SECONDS = 60.0
@@ -203,8 +203,7 @@ class _Worker:
         into, out = process.stdin.fileno(), process.stdout.fileno()
         os.set_blocking(into, False)
         self._number += 1
-        line = json.dumps({**request, "number": self._number})
-        waiting = memoryview(line.encode() + b"\n")
+        waiting = memoryview(request_line(request, self._number))
         received = bytearray()
         until = time.monotonic() + seconds
         pipes = select.poll()
@@ -231,11 +230,8 @@ class _Worker:
                 received += chunk
             if len(received) > 12 * self._code.longest + _AT_ONCE:
                 raise CodeError(f"{self._code.path} wrote without end, and was stopped")
-        try:
-            reply = json.loads(received)
-        except (ValueError, RecursionError):
-            reply = None
-        if not isinstance(reply, dict) or reply.get("number") != self._number:
+        reply = read_reply(received, self._number)
+        if reply is None:
             raise CodeError(f"{self._code.path} wrote where only its result belongs")
         return reply
 

@@ -201,7 +201,7 @@ def decode_reply(
     return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
 
 
-def without_thinking(reply: Reply) -> Reply:
+def without_think_block(reply: Reply) -> Reply:
     """Return the reply without a leading `<think>` block, in which Ollama leaves the reasoning."""
     text = reply.text
     if text is None or not text.lstrip().startswith(_THINKING[0]):

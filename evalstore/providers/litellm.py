@@ -76,7 +76,7 @@ _PLACE = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HEADERS = frozenset({"host", "authorization", "forwarded", "x-forwarded-host"})
 
 
-def find_refused(options: Mapping[str, Json]) -> str | None:
+def find_refused_option(options: Mapping[str, Json]) -> str | None:
     """Return an option that could send a request or a credential elsewhere; None without one."""
     for name, value in options.items():
         if name in _PLACES:
@@ -179,7 +179,7 @@ class LitellmProvider:
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one call; `timeout` limits the whole call, in seconds."""
-        if refused := find_refused(request.provider_options):
+        if refused := find_refused_option(request.provider_options):
             raise unsupported(f"the provider option '{refused}' cannot be used")
         if "://" in request.code:
             # Some of its providers would use it as the address.

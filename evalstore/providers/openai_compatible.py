@@ -20,7 +20,7 @@ from evalstore.providers.chat_completions import (
     dump,
     encode_request,
     malformed,
-    without_thinking,
+    without_think_block,
 )
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, find_error, find_secrets, status_error
@@ -79,7 +79,7 @@ class OpenAICompatibleProvider:
             api_key=self._api_key,
             wait=find_wait(answer.headers),
         )
-        return without_thinking(reply) if self._thinks_aloud else reply
+        return without_think_block(reply) if self._thinks_aloud else reply
 
     async def close(self) -> None:
         """Close the connections; the provider must not be used afterwards."""

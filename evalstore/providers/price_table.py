@@ -105,6 +105,12 @@ def is_listed(kind: str, code: str) -> bool:
     )
 
 
+def provider_of(code: str) -> str | None:
+    """Return the provider of a model that the table lists without one; None if it has no such."""
+    provider = _table().get(code, {}).get("litellm_provider")
+    return str(provider) if provider and "/" not in code else None
+
+
 def _find_entry(kind: str, code: str) -> Mapping[str, Json] | None:
     """Return the entry of a model, which may be listed with its provider's name in front."""
     name, table = litellm_name(kind), _table()

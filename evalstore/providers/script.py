@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from evalstore.errors import NotRunError
 from evalstore.processes.limited_calls import LimitReached
 from evalstore.processes.pattern_complexity import is_cheap_pattern
-from evalstore.processes.patterns import is_found, pattern_problem
+from evalstore.processes.patterns import has_match, pattern_problem
 from evalstore.providers.base import ProviderError
 from evalstore.providers.errors import status_error
 from evalstore.values import Json, OutgoingMessage, ToolCall, Usage
@@ -56,7 +56,7 @@ class ScriptEntry:
             return True
         text = "\n\n".join(message.text for message in messages)
         try:
-            return is_found(self.when, text, _WHEN_FLAGS)
+            return has_match(self.when, text, _WHEN_FLAGS)
         except (LimitReached, NotRunError) as limit:
             words = f"'when' was stopped: {limit}: {self.when[:_SHOWN]}"
             raise ProviderError("unsupported", words, stops_model=True) from None

@@ -47,7 +47,7 @@ class ScriptedProvider:
             words = (f"response {index + 1}: {problem}" for index, problem in problems)
             raise EvalstoreError("; ".join(words))
         self._entries = [read_entry(response) for response in responses]
-        self._given = [0] * len(self._entries)
+        self._uses = [0] * len(self._entries)
         self._lock = threading.Lock()
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
@@ -72,9 +72,9 @@ class ScriptedProvider:
         """Take the first entry that matches and is not used up, and count its use."""
         with self._lock:
             for index, entry in enumerate(self._entries):
-                used_up = entry.times is not None and self._given[index] >= entry.times
+                used_up = entry.times is not None and self._uses[index] >= entry.times
                 if not used_up and entry.matches(messages):
-                    self._given[index] += 1
+                    self._uses[index] += 1
                     return entry
         raise ProviderError("unsupported", f"{NO_MATCH} {_start_of(messages[-1].text)}")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from evalstore.reports.version_diff import (
     Difference,
@@ -16,6 +18,9 @@ from evalstore.reports.version_diff import (
     differ_tests,
 )
 from evalstore.values import Case, CaseFile, Json
+
+if TYPE_CHECKING:
+    from evalstore.results import Result
 
 _SETTINGS = ("attempts", "evaluators", "threshold", "id")
 """The fields of a test file that are not fields of its cases."""
@@ -81,6 +86,18 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
         yield Difference("recorded answer", *(_recorded(case, find) for case in (was, now)))
 
 
+def differ_results(was: Result, now: Result, find: Find, name: Name) -> Iterator[Difference]:
+    """Yield the differences between the versions of a case that two results are about."""
+    if was.tests != now.tests:
+        yield from differ_conversations(was.tests, now.tests, find, name)
+    if was.evaluation != now.evaluation:
+        old, new = (
+            find("evaluation", id) or {} for id in (was.evaluation or "", now.evaluation or "")
+        )
+        yield from differ_evaluations(old, new, find)
+    yield from _differ_prompts("system prompt", (was.prompt,), (now.prompt,), find, name)
+
+
 def differ_conversations(
     was: Sequence[str], now: Sequence[str], find: Find, name: Name
 ) -> Iterator[Difference]:
@@ -90,18 +107,18 @@ def differ_conversations(
     """
     before, after = Counter(was), Counter(now)
     old = [id for id in before if id not in after]
-    is_one = len(before) == len(after) == 1
+    is_single = len(before) == len(after) == 1
     changed = dict(zip((id for id in after if id not in before), old, strict=False))
     for number, id in enumerate(after, 1):
         partner = id if id in before else changed.get(id)
-        place = "" if is_one else f"conversation {number}, "
+        place = "" if is_single else f"conversation {number}, "
         if partner is None:
             yield Difference(f"conversation {number} is new")
             continue
         if partner != id:
             content = find("test", partner) or {}
             for difference in differ_tests(content, find("test", id) or {}, find, name):
-                yield difference._replace(what=place + difference.what)
+                yield replace(difference, subject=place + difference.subject)
         if before[partner] != after[id]:
             yield Difference(f"{place}repetitions", str(before[partner]), str(after[id]))
     gone = set(old[len(changed) :])
@@ -124,8 +141,10 @@ def _differ_prompts(
     for before, after in zip_longest(old, new, fillvalue=""):
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
+            named = name("prompt", after) or name("prompt", before)
+            start = f"{subject} {named}: " if named else f"{subject} "
             for edit in edits:
-                yield edit._replace(what=f"{subject} {edit.what}")
+                yield replace(edit, subject=f"{start}{edit.subject}")
         else:
             id = after or before
             shown = name("prompt", id) or id[:8]

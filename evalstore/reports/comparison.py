@@ -45,7 +45,7 @@ class Comparison:
 
     @property
     def flips(self) -> list[Pair]:
-        """Pairs with another verdict or another answer."""
+        """Return the pairs with another verdict or another answer."""
         return [*self.broke, *self.fixed, *self.changed]
 
     @property
@@ -216,7 +216,7 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
         return ["repetitions changed"]
     if was.tests != now.tests:
         return ["order of the conversations changed"]
-    attempts = [result.wanted // len(result.tests) for result in (was, now)]
+    attempts = [result.required_answers // len(result.tests) for result in (was, now)]
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
 
 

@@ -51,7 +51,7 @@ class RateChange:
     pairs: int
     files: int
     moved: int
-    """Files of which more, or fewer, cells pass than before."""
+    """The number of files of which more, or fewer, cells pass than before."""
     difference: float | None
     """The later pass rate minus the earlier one; None without pairs."""
     low: float | None
@@ -60,7 +60,7 @@ class RateChange:
     method: Method | None
     """The method of the interval."""
     p: float
-    """The p-value of the sign-flip test over files; 1 when only one file moved."""
+    """The p-value of the sign-flip test over files; 1 when only one file changed."""
 
     def document(self) -> dict[str, Any]:
         """Return the change as JSON."""
@@ -86,13 +86,12 @@ class RateChange:
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
         if self.moved == 0:
-            return "no file moved: not significant"
+            return "the pass rate of no file changed: not significant"
         if self.moved == 1:
-            return "one file moved: nothing follows for the others"
+            return "the pass rate of one file changed: too few for a significance test"
         conclusion = "significant" if self.is_significant else "not significant"
-        return (
-            f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {conclusion}"
-        )
+        test = f"sign-flip test over the {self.moved:,} files whose pass rate changed"
+        return f"{conclusion} (p = {self.p:.2g}, {test})"
 
     @property
     def points(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from evalstore.reports.word_diff import shared_ends
 from evalstore.values import AnswerRef, Json, SampleRef
@@ -21,10 +21,11 @@ CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Difference:
     """A difference: its subject, and the old and the new value."""
 
-    what: str
+    subject: str = field(metadata={"json_name": "what"})
     was: str | None = None
     now: str | None = None
 
@@ -35,12 +36,12 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         if (self.was is None and self.now is None) or not self.fits:
-            return self.what
-        return f"{self.what}: {shorten(self.was)} -> {shorten(self.now)}"
+            return self.subject
+        return f"{self.subject}: {shorten_line(self.was)} -> {shorten_line(self.now)}"
 
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""
-        subject = self.what
+        subject = self.subject
         for old, new in ((" is new", " is gone"), (" is gone", " is new")):
             if subject.endswith(old):
                 return Difference(subject.removesuffix(old) + new, self.now, self.was)
@@ -56,17 +57,17 @@ Name = Callable[[str, str], str | None]
 def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
     """Return two texts in one short line each, cut so that their first difference is visible."""
     if was is None or now is None:
-        return shorten(was, width), shorten(now, width)
+        return shorten_line(was, width), shorten_line(now, width)
     old, new = " ".join(was.split()), " ".join(now.split())
     same = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
     start = 0
     if max(len(old), len(new)) > width and same > width // 3:
         start = old.rfind(" ", 0, same - width // 4) + 1 if same > width // 4 else 0
     cut = "…" if start else ""
-    return cut + shorten(old[start:], width), cut + shorten(new[start:], width)
+    return cut + shorten_line(old[start:], width), cut + shorten_line(new[start:], width)
 
 
-def shorten(text: str | None, width: int = _SHOWN) -> str:
+def shorten_line(text: str | None, width: int = _SHOWN) -> str:
     """Return a text in one short line."""
     line = " ".join((text or "nothing").split())
     return line if len(line) <= width else line[: width - 1] + "…"
@@ -78,7 +79,7 @@ def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Differenc
         *_messages(was.get("messages", []), now.get("messages", [])),
         *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
         *_versions("tool", was.get("tools", []), now.get("tools", []), find, name),
-        *_versions("schema", _one(was.get("schema")), _one(now.get("schema")), find, name),
+        *_versions("schema", _as_list(was.get("schema")), _as_list(now.get("schema")), find, name),
         *(
             Difference(f"option {path}", old, new)
             for path, old, new in _paths(was.get("options", {}), now.get("options", {}))
@@ -114,8 +115,10 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
             if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
                 differences.append(Difference(f"file {file[1]['path']} changed"))
                 continue
-            path, before, after = _in_check(old[number], new[number], find)
-            differences.append(Difference(f"check {number + 1} changed: {path}", before, after))
+            change = _in_check(old[number], new[number], find)
+            differences.append(
+                replace(change, subject=f"check {number + 1} changed: {change.subject}")
+            )
     return differences
 
 
@@ -128,7 +131,7 @@ def _in_check(was: Json, now: Json, find: Find) -> Difference:
         old, new = (find("prompt", id) if id else None for id in (before, after))
         inner = differ_prompts(old, new) if old and new else []
         return (
-            inner[0]._replace(what=f"evaluator prompt, {inner[0].what}")
+            replace(inner[0], subject=f"evaluator prompt, {inner[0].subject}")
             if inner
             else Difference("evaluator prompt")
         )
@@ -233,7 +236,7 @@ def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:
         yield Difference(f"{subject} {new} is new")
 
 
-def _one(value: str | None) -> list[str]:
+def _as_list(value: str | None) -> list[str]:
     return [value] if value else []
 
 

@@ -66,7 +66,7 @@ class StoredCases(Sequence[Case]):
                 ends = list(accumulate(content["counts"]))
                 place = bisect_right(ends, number - first)
                 first += ends[place] - content["counts"][place]
-                inner = load_parts(node, content, self._load, [place])
+                inner = load_case_parts(node, content, self._load, [place])
                 node, content = inner[0]
             self._first, self._block = first, _read_cases(node, content, self._load)
         return self._block[number - self._first]
@@ -99,7 +99,7 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
 
 def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
     """Yield the nodes below a node with parts that contain cases, in their order."""
-    for id, inner in load_parts(node, content, load):
+    for id, inner in load_case_parts(node, content, load):
         if content["level"] == 1:
             yield inner
         else:
@@ -110,12 +110,12 @@ def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
     """Return the cases of a node whose parts contain them."""
     return tuple(
         case
-        for _, part in load_parts(node, content, load)
+        for _, part in load_case_parts(node, content, load)
         for case in deserialize.restore_case_file(part).cases
     )
 
 
-def load_parts(
+def load_case_parts(
     node: str, content: Json, load: Load, places: Iterable[int] | None = None
 ) -> list[tuple[str, Json]]:
     """Return the parts of a node of cases with their ids, or those at some places.

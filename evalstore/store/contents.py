@@ -59,7 +59,9 @@ def require(values: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]
 # --- contents
 
 
-def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bool = False) -> Json:
+def decode_content(
+    table: str, id: str, text: Any, kind: str | None = None, *, shown: bool = False
+) -> Json:
     """Return the content of a row; raises `StoreError` unless it matches its id and its kind.
 
     Without `kind`, every kind of the table is allowed. With `shown`, the depth of unknown fields
@@ -80,10 +82,10 @@ def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bo
             _refuse_depth(text, content)
     except (ValueError, RecursionError) as error:
         raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
-    found_kind = content.get("kind") if content.__class__ is dict else None
-    if found_kind != kind if kind else found_kind not in kinds_of(table):
+    stored_kind = content.get("kind") if content.__class__ is dict else None
+    if stored_kind != kind if kind else stored_kind not in kinds_of(table):
         raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
-    validator = _validator_of(found_kind)
+    validator = _validator_of(stored_kind)
     if not validator.isinstance_python(content):
         raise _wrong_shape(table, id, validator, content)
     return content
@@ -118,7 +120,7 @@ def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]
 def decode_row(table: str, id: Any, content: Any) -> tuple[str, Json]:
     """Return the id of a row, in digits, and its decoded content."""
     digits = as_digits(id)
-    return digits, decode(table, digits, content)
+    return digits, decode_content(table, digits, content)
 
 
 @cache
@@ -207,7 +209,7 @@ def as_count(value: Any, table: str, id: str = "") -> int | None:
     raise damaged(table, id, "a number in it is not one")
 
 
-def as_number(value: Any, table: str, id: str = "") -> float | None:
+def require_number(value: Any, table: str, id: str = "") -> float | None:
     """Return a finite number, or None; raises `StoreError` for another value."""
     if value is None or value.__class__ is int:
         return None if value is None else value
@@ -216,7 +218,7 @@ def as_number(value: Any, table: str, id: str = "") -> float | None:
     raise damaged(table, id, "a number in it is not one")
 
 
-def as_text(value: Any, table: str, id: str = "") -> str:
+def require_text(value: Any, table: str, id: str = "") -> str:
     """Return a text; raises `StoreError` for another value."""
     if value.__class__ is str:
         return str(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from evalstore.results import Vote
-from evalstore.store.contents import as_number, as_text, as_time, as_word
+from evalstore.store.contents import as_time, as_word, require_number, require_text
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import EVENTS
@@ -82,10 +82,10 @@ class CostQueries(Database):
                     as_digits(evaluation),
                     as_digits(evaluator),
                     as_word(word),
-                    as_number(score, "evaluations", digits),
+                    require_number(score, "evaluations", digits),
                     evaluator in people,
                 )
-                cost = as_number(usd, "evaluations", digits)
+                cost = require_number(usd, "evaluations", digits)
                 judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
         return judgements
 
@@ -99,27 +99,34 @@ class CostQueries(Database):
             rows = select_each(connection, statement, evaluations)
             return dict(_judging_cost(as_digits(id), *row) for id, *row in rows)
 
+    def find_evaluators(self, evaluations: Iterable[str]) -> dict[str, tuple[str, bool]]:
+        """Return the evaluator of each of these evaluations, and whether it removes a label."""
+        statement = "SELECT id, evaluator, verdict = 'none' FROM evaluations WHERE id IN"
+        with self._reading() as connection:
+            rows = select_each(connection, statement, evaluations)
+            return {as_digits(id): (as_digits(maker), bool(none)) for id, maker, none in rows}
+
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """Return the sum of the known costs of these sessions, or judgements, in USD."""
         table = EVENTS[kind].name
         statement = f"SELECT sum(json_extract(content, '$.cost.usd')) FROM {table} WHERE id IN"
         with self._reading() as connection:
             sums = select_each(connection, statement, ids)
-            return sum((as_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
+            return sum((require_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
 
 
 def _judging_cost(id: str, started: Any, evaluator: bytes, usd: Any) -> tuple[str, JudgingCost]:
     return id, JudgingCost(
         as_time(started, "evaluations", id),
         as_digits(evaluator),
-        as_number(usd, "evaluations", id),
+        require_number(usd, "evaluations", id),
     )
 
 
 def _spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> tuple[str, Spent]:
     return id, Spent(
         as_time(started, "sessions", id),
-        as_text(model, "sessions", id),
-        as_number(usd, "sessions", id),
-        as_number(seconds, "sessions", id),
+        require_text(model, "sessions", id),
+        require_number(usd, "sessions", id),
+        require_number(seconds, "sessions", id),
     )

@@ -18,7 +18,7 @@ from evalstore.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store import migrations
 from evalstore.store.connection import Pool, is_on_read_only_media
-from evalstore.store.database_errors import explain, is_locked
+from evalstore.store.database_errors import explain_database_error, is_locked
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.schema_check import SCHEMA, UnexpectedObject, find_foreign
 from evalstore.store.table_columns import MIGRATION, TABLES, TableColumns
@@ -190,7 +190,7 @@ class Database:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise explain(error, self.path) from error
+            raise explain_database_error(error, self.path) from error
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

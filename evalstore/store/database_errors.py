@@ -60,7 +60,7 @@ def is_locked(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
-def explain(error: Exception, path: str) -> StoreError:
+def explain_database_error(error: Exception, path: str) -> StoreError:
     """Return the `StoreError` for an error of the database at a path."""
     text = str(error)[:_LONGEST]
     if is_locked(error):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from evalstore import hashing
 from evalstore.deserialize import restore_failure
 from evalstore.results import Failure
-from evalstore.store.contents import as_time, decode
+from evalstore.store.contents import as_time, decode_content
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 
@@ -62,9 +62,9 @@ class FailureQueries(Database):
         statement = "SELECT id, content FROM failures WHERE"
         subject = "question IS NULL AND json_extract(content, '$.subject') IN"
         with self._reading() as connection:
-            asked = select_each(connection, f"{statement} question IN", questions)
-            judged = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
-            failures = {_logged(*row) for row in chain(asked, judged)}
+            of_questions = select_each(connection, f"{statement} question IN", questions)
+            of_subjects = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
+            failures = {_logged(*row) for row in chain(of_questions, of_subjects)}
         return sorted(failures, key=lambda logged: (-logged.failure.at, logged.id))
 
     def count_failures(self) -> int:
@@ -75,7 +75,7 @@ class FailureQueries(Database):
 
 def _logged(id: Any, text: Any) -> LoggedFailure:
     digits = as_digits(id)
-    return LoggedFailure(digits, restore_failure(decode("failures", digits, text)))
+    return LoggedFailure(digits, restore_failure(decode_content("failures", digits, text)))
 
 
 def _decoded(id: Any, text: Any, at: object) -> Failure:

@@ -77,7 +77,7 @@ def restore_cell(path: str, case: Case, cell: Json) -> Result:
         score=cell.get("score"),
         sessions=tuple(cell.get("sessions", ())),
         evaluations=tuple(cell.get("evaluations", ())),
-        wanted=cell.get("wanted", 1),
+        required_answers=cell.get("wanted", 1),
     )
 
 

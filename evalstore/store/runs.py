@@ -55,7 +55,7 @@ class RunQueries(Database):
             yield from runs
             if len(runs) < min(batch, left):
                 return
-            batch, left, last = limit, left - len(runs), runs[-1]
+            batch, left, last = RUNS_SEARCHED, left - len(runs), runs[-1]
 
     def load_run(self, id: str) -> Run:
         """Return a run by its full id; raises `StoreError` when it is not there."""

@@ -28,7 +28,7 @@ from evalstore.store.search_texts import (
     iterate_links,
     list_named,
     load_searched,
-    text_of,
+    searchable_text,
 )
 from evalstore.store.search_words import fold_words, make_phrases
 from evalstore.store.store import Store
@@ -161,7 +161,7 @@ class SearchIndex:
 
     def _take(self, kind: Kind, contents: dict[str, Json]) -> None:
         about = {id: list_named(kind, content) for id, content in contents.items()}
-        texts = {id: fold_words(text_of(kind, content)) for id, content in contents.items()}
+        texts = {id: fold_words(searchable_text(kind, content)) for id, content in contents.items()}
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection as connection:
             documents = self._number(
@@ -210,14 +210,14 @@ class SearchIndex:
             return frozenset(as_digits(id) for (id,) in rows)
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
-        """Return the texts of these kinds that contain all words, as kind and id."""
+        """Return the texts of these kinds that contain all words, as kind and id, newest last."""
         phrases = list(make_phrases(words))
         if not phrases:
             return []
         with self._sound():
             rows = self._connection.execute(
                 "SELECT kind, id FROM documents WHERE number IN "
-                "(SELECT rowid FROM words WHERE words MATCH ?)",
+                "(SELECT rowid FROM words WHERE words MATCH ?) ORDER BY number",
                 (" AND ".join(phrases),),
             )
             listed = [(KINDS[kind], as_digits(id)) for kind, id in rows]

@@ -27,13 +27,16 @@ def load_searched(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Jso
 
 def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
     """Return the texts of those of these documents that the store has."""
-    return {id: text_of(kind, content) for id, content in load_searched(store, kind, ids).items()}
+    return {
+        id: searchable_text(kind, content)
+        for id, content in load_searched(store, kind, ids).items()
+    }
 
 
-def text_of(kind: Kind, content: Json) -> str:
+def searchable_text(kind: Kind, content: Json) -> str:
     """Return the searchable text of a content."""
     if kind == "answers":
-        return "\n\n".join(part for turn in content["turns"] for part in _said(turn))
+        return "\n\n".join(part for turn in content["turns"] for part in _texts_of_turn(turn))
     if kind == "feedback":
         return str(content.get("feedback", ""))
     if kind == "instructions":
@@ -42,7 +45,7 @@ def text_of(kind: Kind, content: Json) -> str:
     return "\n\n".join(_text_of_parts(message.get("content", ())) for message in messages)
 
 
-def _said(turn: Json) -> Iterator[str]:
+def _texts_of_turn(turn: Json) -> Iterator[str]:
     for name in ("text", "refusal"):
         if turn.get(name):
             yield str(turn[name])

@@ -49,7 +49,7 @@ def _is_of_word(character: str) -> bool:
     return kind[0] in "LMN" or kind in ("Co", "So")
 
 
-def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+def find_word_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Return the places of words in a text: sorted starts and ends, without overlaps."""
     folded, origins = _folded(text)
     spans: list[tuple[int, int]] = []

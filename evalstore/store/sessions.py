@@ -9,13 +9,13 @@ from evalstore import deserialize, hashing
 from evalstore.results import Evaluation, Failure, Sample, Session, Vote
 from evalstore.store.contents import (
     as_count,
-    as_number,
-    as_text,
     as_time,
     as_word,
-    decode,
+    decode_content,
     decode_row,
     require,
+    require_number,
+    require_text,
 )
 from evalstore.store.costs import PEOPLE
 from evalstore.store.database import append, select_each
@@ -111,7 +111,7 @@ class SessionQueries(NodeQueries):
                     evaluation,
                     evaluator,
                     as_word(verdict),
-                    as_number(score, "evaluations", id),
+                    require_number(score, "evaluations", id),
                     human,
                 )
                 by_subject.setdefault(as_digits(subject), []).append(vote)
@@ -142,7 +142,7 @@ class SessionQueries(NodeQueries):
         statement = "SELECT id, json_extract(content, '$.feedback') FROM evaluations WHERE id IN"
         with self._reading() as connection:
             rows = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
-        return {id: as_text(text, "evaluations", id) for id, text in rows if text is not None}
+        return {id: require_text(text, "evaluations", id) for id, text in rows if text is not None}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""
@@ -168,7 +168,9 @@ class SessionQueries(NodeQueries):
                     as_time(started, "evaluations", id),
                     id,
                     names[as_digits(person)],
-                    deserialize.restore_evaluation_result(decode("evaluations", id, content)),
+                    deserialize.restore_evaluation_result(
+                        decode_content("evaluations", id, content)
+                    ),
                 )
                 for bytes_, person, started, content in select_each(connection, statement, names)
                 for id in (as_digits(bytes_),)

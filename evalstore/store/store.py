@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evalstore.store.contents import decode, decode_row, missing
+from evalstore.store.contents import decode_content, decode_row, missing
 from evalstore.store.costs import CostQueries
 from evalstore.store.failures import FailureQueries
 from evalstore.store.ids import as_bytes, as_digits
@@ -50,7 +50,7 @@ class Store(VersionQueries, SessionQueries, RunQueries, FailureQueries, CostQuer
             row = connection.execute(query, (as_bytes(id),)).fetchone()
         if row is None:
             raise missing(kind, id)
-        return Stored(kind, id, decode(table, id, row[0], kind, shown=True))
+        return Stored(kind, id, decode_content(table, id, row[0], kind, shown=True))
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
         """Return ids of questions that have a session or a failure and start with these digits."""

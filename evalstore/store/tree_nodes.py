@@ -13,7 +13,7 @@ from evalstore.store.case_files import (
     iterate_result_parts,
     restore_case_files,
 )
-from evalstore.store.contents import decode, iterate_members, missing, require, verify
+from evalstore.store.contents import decode_content, iterate_members, missing, require, verify
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 from evalstore.store.table_columns import NODES, TableColumns
@@ -90,7 +90,7 @@ class NodeQueries(Database):
     ) -> Iterator[tuple[str, Json]]:
         name = table.name
         for id, content in self._find(table, ids):
-            yield id, decode(name, id, content, kind)
+            yield id, decode_content(name, id, content, kind)
 
     def _find(self, table: TableColumns, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
         statement = f"SELECT id, content FROM {table.name} WHERE id IN"

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
-from evalstore.store.contents import as_blob, decode, decode_row, missing
+from evalstore.store.contents import as_blob, decode_content, decode_row, missing
 from evalstore.store.database import ensure, select_each
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.table_columns import FILES, VERSIONS, TableColumns
@@ -56,7 +56,7 @@ class VersionQueries(NodeQueries):
                 row = connection.execute(query, (as_bytes(id),)).fetchone()
                 if row is None:
                     raise missing("file", id)
-                content = decode("files", id, row[0])
+                content = decode_content("files", id, row[0])
                 files[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
         return files
 

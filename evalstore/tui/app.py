@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
@@ -15,6 +14,7 @@ from evalstore.store.revisions import WORK
 from evalstore.tui.contrast import readable_variables
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.keys.registry import KeyRegistry
+from evalstore.tui.messages import MessageApp
 from evalstore.tui.run_control import BrowserRuns
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.base import STORE_CHECKS, Page
@@ -27,6 +27,7 @@ from evalstore.tui.screens.plan import PlanPage
 from evalstore.tui.screens.quit_confirmation import QuitConfirmation
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.screens.search import SearchPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.screens.test_history import TestHistoryPage
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
     from textual import events
     from textual.command import Provider
 
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import RunRequest
     from evalstore.tui.state.data_source import WorkspaceSource
+    from evalstore.tui.state.navigation import CaseNavigator
 
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store."""
@@ -59,7 +61,7 @@ def _place_commands() -> type[Provider]:
     return PlaceCommands
 
 
-class Browser(App[None]):
+class Browser(MessageApp):
     """Browses what a store holds, and follows it while others write to it."""
 
     TITLE = "evalstore"
@@ -97,7 +99,7 @@ class Browser(App[None]):
         revision: str | None = None,
         appearance: Appearance | None = None,
     ):
-        """With a revision its cases are shown first."""
+        """Show the cases of the revision first, if there is one."""
         # Without colours the terminal's own are used, and nothing is painted grey instead.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         # A picture that moves is seen torn where the terminal is slow, and keys wait for it.
@@ -222,14 +224,14 @@ class Browser(App[None]):
         open_palette(self)
 
     def action_help(self) -> None:
-        """Help on this screen; on itself it ends."""
+        """Open the help on this screen; in the help, close it."""
         if isinstance(self.screen, HelpPage):
             self.go_back()
             return
         self.push_screen(HelpPage(self.screen))
 
     def action_help_quit(self) -> None:
-        """Ctrl-C ends other programs; this one says what ends it."""
+        """Show the key that quits, as Ctrl-C does not."""
         self.notify(f"{self.key_of('quit')} quits", markup=False)
 
     # --- from screen to screen
@@ -265,9 +267,13 @@ class Browser(App[None]):
         """Open the pending work."""
         self.push_screen(StatusPage())
 
-    def show_answer(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
-        """Open the answer of a candidate to a case, among those that are listed."""
-        self.push_screen(AnswerPage(cases, listed, number, model))
+    def show_search(self, typed: str = "") -> None:
+        """Open the search in all stored texts."""
+        self.push_screen(SearchPage(typed))
+
+    def show_answer(self, navigator: CaseNavigator) -> None:
+        """Open an answer, at a place among cases."""
+        self.push_screen(AnswerPage(navigator))
 
     def show_test_history(self, file: str, row: str) -> None:
         """Open the runs at which a test changed."""
@@ -316,6 +322,7 @@ PAGES: Sequence[type[Page]] = (
     PlanPage,
     QuitConfirmation,
     RunPage,
+    SearchPage,
     StatsPage,
     TestHistoryPage,
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_appearance(location: Location, theme: str | None, keys: Sequence[str]) -> Appearance:
-    """Return the settings, and over them a person's own theme and keys (`ID=KEYS`).
+    """Read the settings, and over them a person's own theme and keys (`ID=KEYS`).
 
     Settings that cannot be read are left out here: the screens show what is wrong with them.
     Raises `EvalstoreError` when the theme or a key is unknown, or a key has two meanings.
@@ -45,7 +45,7 @@ def read_appearance(location: Location, theme: str | None, keys: Sequence[str]) 
 def find_problems(
     file: str, shared: BrowserSettings, own: BrowserSettings | None = None
 ) -> Iterator[Problem]:
-    """Unknown themes and actions, names that are not keys, and keys with two meanings."""
+    """Yield unknown themes and actions, names that are not keys, and keys with two meanings."""
     own = own or BrowserSettings()
     for theme, place in ((shared.theme, file), (own.theme, "--theme")):
         if theme is not None and theme not in BUILTIN_THEMES:

@@ -80,7 +80,7 @@ def _made_readable(
 
 
 def _parse(text: str) -> Color:
-    """Return a colour as themes write it: `#1e1e1e`, `auto 60%`, `ansi_default 50%`."""
+    """Parse a colour as themes write it: `#1e1e1e`, `auto 60%`, `ansi_default 50%`."""
     name, _, percent = text.partition(" ")
     alpha = float(percent.rstrip("%")) if percent else 100.0
     return (

@@ -58,7 +58,7 @@ def _at(editor: str, path: Path, line: int | None) -> list[str]:
 
 
 def edit(app: App[None], path: Path, line: int | None) -> bool:
-    """Let the user edit a file; whether it is another afterwards.
+    """Let the user edit a file; returns whether it has changed.
 
     Raises `EvalstoreError` when it cannot be edited here, and when the editor fails.
     """

@@ -62,7 +62,7 @@ class BrowserRuns:
                     line.refresh()
 
     def refuse_second(self) -> bool:
-        """Return whether another run cannot begin now; with a message."""
+        """Show a message if a run is in progress; returns whether there is one."""
         if self.is_running:
             key = self._key_of("page.run")
             text = f"A run is already in progress: {key} shows its progress."
@@ -116,7 +116,7 @@ class BrowserRuns:
     # --- leaving
 
     def may_leave(self) -> bool:
-        """Return whether the browser may end; during a run, ask the user, then await the run."""
+        """Return whether the browser may end; during a run the user is asked, then it stops."""
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
         questions = [page for page in self._app.screen_stack if isinstance(page, QuitConfirmation)]

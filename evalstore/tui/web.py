@@ -81,7 +81,7 @@ class Site(LocalSite):
         return web.FileResponse(Path(__file__).with_name("web.js"))
 
     async def websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """One browser: a process of its own, as long as the socket is open."""
+        """Connect one browser to a process of its own, as long as the socket is open."""
         from textual_serve.app_service import AppService
         from textual_serve.download_manager import DownloadManager
 
@@ -151,7 +151,7 @@ async def _pass_on(text: str, service: Any, websocket: web.WebSocketResponse) ->
 
 
 def _size(value: Any) -> int:
-    """Columns or lines, as the page sends them."""
+    """Convert a number of columns or lines that the page sends."""
     try:
         return max(1, min(int(value), _WIDEST))
     except (TypeError, ValueError, OverflowError):

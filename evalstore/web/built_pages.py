@@ -17,7 +17,7 @@ from evalstore.files.atomic_write import temporary_file
 from evalstore.html_report.page import ServedPage
 from evalstore.html_report.report import build_report
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.views.cases import stamp
+from evalstore.operations.views.cases import store_stamp
 from evalstore.operations.views.explained_case import find_case
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.store.revisions import WORK, resolve_run
@@ -73,7 +73,7 @@ class BuiltPages:
 
     def read_state(self) -> StoreState:
         """Return what has been stored so far; raises `StoreError`."""
-        text = repr(stamp(self._location))
+        text = repr(store_stamp(self._location))
         with open_store(self._location) as store:
             newest = next(store.find_recent_runs(limit=1), None)
         return StoreState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])

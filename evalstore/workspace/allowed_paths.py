@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from evalstore.errors import EvalstoreError, FileProblem, OutsideError
 from evalstore.files.access import Boundary, OutsideProblem
-from evalstore.files.user_lists import default_place, read_list, write_list
+from evalstore.files.user_lists import default_place, read_user_list, write_list
 
 _NAME = "allowed paths"
 
@@ -30,17 +30,17 @@ class AllowedPaths:
     """The allowed paths of all workspaces of this user; read once."""
 
     def __init__(self, file: Path | None = None) -> None:
-        """Raises `EvalstoreError` when the list is damaged, or when others can write to it."""
+        """Read the list; raises `EvalstoreError` if it is damaged or others can write to it."""
         self.file = file or list_file()
-        self._entries = dict.fromkeys(read_list(self.file, _NAME, _entry))
+        self._entries = dict.fromkeys(read_user_list(self.file, _NAME, _entry))
 
     @property
     def entries(self) -> list[AllowedPath]:
-        """All entries, in the order in which they were allowed."""
+        """Return all entries, in the order in which they were allowed."""
         return list(self._entries)
 
     def of(self, workspace: str) -> list[str]:
-        """The paths that a workspace, given by its real path, may use."""
+        """Return the paths that a workspace, named by its real path, may use."""
         return [entry.path for entry in self._entries if entry.workspace == workspace]
 
     def add(self, workspace: str, paths: Iterable[str]) -> None:
@@ -59,7 +59,7 @@ class AllowedPaths:
 
 
 def list_file() -> Path:
-    """The path of the list of this user."""
+    """Return the path of the list of this user."""
     trusted = default_place()
     return trusted.with_name(f"{trusted.name}-paths")
 
@@ -74,7 +74,7 @@ class WorkspaceBoundary(Boundary):
         allow_all: bool = False,
         tell: Callable[[str], None] = lambda _message: None,
     ) -> None:
-        """With `allow_all` every path is allowed, and `record` stores those that were used."""
+        """Allow every path if `allow_all`; `tell` reports those that are added."""
         self.root = os.path.realpath(root)
         self._tell = tell
         super().__init__(

@@ -44,7 +44,7 @@ class Programs(NamedTuple):
 def read_application(
     fields: Fields, kind: str, address: str | None, programs: Programs | None
 ) -> Application | None:
-    """The application of a model file; None for another model. Raises `FileProblem`.
+    """Read the application of a model file; None for another model. Raises `FileProblem`.
 
     `kind` is the type of the provider, `address` its base URL or the variable of its key.
     """
@@ -106,7 +106,7 @@ def read_application(
 def _read_function(
     fields: Fields, _programs: Programs
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The code, the path with the name of the function, and the paths of the files."""
+    """Read the function; returns its code, its path with its name, and the paths of the files."""
     text = fields.text("code") or ""
     path, colon, function = text.rpartition(":")
     if not colon:
@@ -124,7 +124,7 @@ def _read_function(
 def _read_command(
     fields: Fields, programs: Programs
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The command line, its words, and the paths of the files of the workspace among them."""
+    """Read the command line; returns it, its words, and the workspace's files among them."""
     line = fields.line("code")
     if isinstance(fields.value("code"), list):
         words = fields.texts("code")
@@ -175,7 +175,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _find_files(words: Iterable[str], programs: Programs) -> list[str]:
-    """The words that are paths of files of the workspace."""
+    """Find the words that are paths of files of the workspace."""
     paths = []
     for word in words:
         if not word or word.startswith("-"):
@@ -189,7 +189,7 @@ def _find_files(words: Iterable[str], programs: Programs) -> list[str]:
 
 
 def _require_plain(path: str, line: int) -> str:
-    """A path below the folder of the workspace, without `.` and `..`."""
+    """Return a path below the workspace's folder; raises `FileProblem` for another one."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\0" in path or path.endswith("/"):
         raise FileProblem(
@@ -201,7 +201,7 @@ def _require_plain(path: str, line: int) -> str:
 
 
 def _read_variables(fields: Fields) -> tuple[str, ...]:
-    """The names of the variables that the application is handed."""
+    """Read the names of the variables that the application is handed."""
     names = fields.names("env")
     for number, name in enumerate(names):
         line = fields.line("env", number)

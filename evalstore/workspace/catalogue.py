@@ -91,7 +91,7 @@ def read_catalogue(
 def read_texts(
     workspace: WorkspaceFolder, kind: str, problems: list[Problem], *suffixes: str
 ) -> Iterator[tuple[str, str]]:
-    """The files of a kind with their texts; unreadable ones are added to `problems`."""
+    """Yield the files of a kind with their texts; unreadable ones are added to `problems`."""
     for path in workspace.find_files(kind, *suffixes):
         try:
             yield path, normalise(workspace.read_bytes(path, LARGEST_TEXT))
@@ -109,21 +109,21 @@ def claim_id(id: str, path: str, seen: dict[str, str], kind: str, line: int) -> 
 
 
 def is_known_kind(name: str) -> bool:
-    """Whether this is a kind of provider that can be called without a provider file."""
+    """Return whether this is a kind of provider that can be called without a provider file."""
     from evalstore.providers.price_table import is_known_provider
 
     return is_known_provider(name)
 
 
 def is_listed_model(model: Model) -> bool:
-    """Whether litellm's table lists a model, or lists no model of its provider."""
+    """Return whether litellm's table lists a model, or lists no model of its provider."""
     from evalstore.providers.price_table import is_listed
 
     return is_listed(model.provider.type, model.code)
 
 
 def _script_problems(path: str, text: str, responses: Sequence[Any]) -> Iterator[Problem]:
-    """The problems of the answers of a scripted model."""
+    """Yield the problems of the answers of a scripted model."""
     from evalstore.providers.script import check_responses
 
     problems = check_responses(responses)

@@ -77,7 +77,7 @@ def read_definition_files(
 def _read_prompts(
     workspace: WorkspaceFolder, problems: list[Problem]
 ) -> Iterator[tuple[PromptFile, str]]:
-    """The prompts with their texts, the built-in one among them unless a file takes its id."""
+    """Yield the prompts with their texts, and the built-in one unless a file takes its id."""
     seen: dict[str, str] = {}
     folder = workspace.settings.paths["prompts"]
     for path, text in read_texts(workspace, "prompts", problems, ".md"):
@@ -98,7 +98,7 @@ def _read_prompts(
 def _read_definitions(
     workspace: WorkspaceFolder, kind: str, index: Index, files: DefinitionFiles
 ) -> Iterator[tuple[str, str]]:
-    """The ids of tools or schemas in the files, each with the id of its version."""
+    """Yield the ids of tools or schemas in the files, each with the id of its version."""
     seen: dict[str, str] = {}
     suffixes = (".yaml", ".yml", ".json") if kind == "schemas" else (".yaml", ".yml")
     for path, text in read_texts(workspace, kind, files.problems, *suffixes):

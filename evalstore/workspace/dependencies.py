@@ -22,7 +22,7 @@ class CurrentDependencies:
         self._ids: dict[str, Any] = {}
 
     def is_same(self, path: str, name: str, ids: Any) -> bool:
-        """Whether a dependency of a test file still has these ids."""
+        """Return whether a dependency of a test file still has these ids."""
         kind, _, rest = name.partition(":")
         try:
             if kind == "package":

@@ -46,7 +46,7 @@ class DigestSet:
 
 
 def count_distinct(values: Iterable[int]) -> int:
-    """The number of distinct values; each is a whole number of 64 bits."""
+    """Count the distinct values; each is a whole number of 64 bits."""
     rest = iter(values)
     few = list(islice(rest, _FEW))
     if len(few) < _FEW:

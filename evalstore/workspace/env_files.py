@@ -41,7 +41,7 @@ class EnvFile:
 
 
 def read_env_files(root: Path) -> dict[str, EnvFile]:
-    """The `.env` files of a workspace by name; raises `EvalstoreError` with the place."""
+    """Read the `.env` files of a workspace by name; raises `EvalstoreError` with the place."""
     files = {}
     for name in NAMES:
         data = _read_bytes(root, name)
@@ -51,7 +51,7 @@ def read_env_files(root: Path) -> dict[str, EnvFile]:
 
 
 def parse_env_file(data: bytes, name: str) -> EnvFile:
-    """The variables of a file; `name` is shown in errors. Raises `EvalstoreError`."""
+    """Parse the variables of a file; `name` is shown in errors. Raises `EvalstoreError`."""
     text = _decode(data, name)
     if text.count("\n") >= MOST_LINES:
         raise EvalstoreError(
@@ -84,7 +84,7 @@ def _decode(data: bytes, name: str) -> str:
 
 
 def _read_bytes(root: Path, name: str) -> bytes | None:
-    """The bytes of a regular file in the workspace; None when there is no file."""
+    """Read a regular file in the workspace; None when there is no file."""
     path = root / name
     try:
         # Without O_NONBLOCK opening a pipe would block.

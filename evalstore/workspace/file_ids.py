@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def default_id(path: str, folder: str | None = None) -> str:
-    """The default id of a file: its path below its folder, without the suffix.
+    """Return the default id of a file: its path below its folder, without the suffix.
 
     Without `folder` the first part of the path is the folder.
     """

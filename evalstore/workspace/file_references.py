@@ -22,7 +22,7 @@ from evalstore.files import media_types
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import read_dataset, resolve_path
 from evalstore.values import FileVersion
-from evalstore.workspace.index import Index, IndexEntry, Seen, is_settled, stamp
+from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
 from evalstore.workspace.private_files import PrivateFiles, is_private_name
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class References:
         self._known: dict[tuple[str, str], tuple[FileVersion, str]] = {}
 
     def identify(self, mentioned: str, file: str) -> str:
-        """The id of a file that `file` mentions; an unchanged file is not read."""
+        """Return the id of a file that `file` mentions; an unchanged file is not read."""
         key = (os.path.dirname(file), mentioned)
         if key not in self._ids:
             self._ids[key] = self._identify(mentioned, file)
@@ -64,13 +64,13 @@ class References:
         path, status = self._find(mentioned, file)
         key = self._key(path, mentioned)
         entry = self._index.files.get(key)
-        if entry and entry.settled and entry.stamp == stamp(status):
+        if entry and entry.settled and entry.stamp == file_stamp(status):
             self.seen.add(key)
             return entry.node
         return self.read(mentioned, file)[1]
 
     def read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
-        """The file and its id; the path is relative to the tests folder, else to `file`."""
+        """Read a file and its id; the path is relative to the tests folder, else to `file`."""
         key = (os.path.dirname(file), mentioned)
         if key not in self._known:
             self._known[key] = self._read(mentioned, file)
@@ -86,23 +86,23 @@ class References:
         version = FileVersion(media_types.media_type(mentioned, data), data)
         id = hashing.identify(hashing.describe_file(version))[0]
         key = self._key(path, mentioned)
-        now = stamp(status)
+        now = file_stamp(status)
         self.seen.add(key)
         self._index.put(key, IndexEntry(now, is_settled(now, read_at), "", id))
         return version, id
 
     def open_data(self, spec: DatasetSpec, file: str) -> tuple[Dataset, str]:
-        """The rows of a dataset of `file`, and the digest of the data."""
+        """Open a dataset of `file`; returns its rows and the digest of the data."""
         path, digest = self._find_data(spec, file)
         shown = os.path.relpath(path, self._root).replace(os.sep, "/")
         return read_dataset(spec, lambda: self._boundary.open(path, LARGEST_DATASET), shown), digest
 
     def identify_data(self, spec: DatasetSpec, file: str) -> str:
-        """The digest of the data of a dataset; an unchanged file is not read."""
+        """Return the digest of the data of a dataset; an unchanged file is not read."""
         return self._find_data(spec, file)[1]
 
     def _find_data(self, spec: DatasetSpec, file: str) -> tuple[str, str]:
-        """The path of a data file, which is relative to `file`, and its digest."""
+        """Find a data file, relative to `file`; returns its path and its digest."""
         read_at = time.time_ns()
         named = resolve_path(spec, self._roots)
         rooted = named != spec.path
@@ -122,7 +122,7 @@ class References:
             reason = getattr(error, "strerror", None) or str(error)
             hint = f"it leads to '{path}'" if rooted else "the path counts from the test file"
             raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
-        now = stamp(status)
+        now = file_stamp(status)
         self.looked[name] = (path, *now)
         if not S_ISREG(status.st_mode):
             raise spec.problem("path", f"'{spec.path}' is not a file")
@@ -148,19 +148,19 @@ class References:
         return path, entry.node
 
     def _root_folder(self, named: str) -> str:
-        """The real path of the folder of `datasetRoots` that a path begins with."""
+        """Return the real path of the folder of `datasetRoots` that a path begins with."""
         fitting = [
             root for root in self._roots.values() if named.startswith(f"{root.rstrip('/')}/")
         ]
         return os.path.realpath(os.path.join(self._root, max(fitting, key=len)))
 
     def locate(self, mentioned: str, file: str) -> str:
-        """The path of a mentioned file relative to the workspace; raises `FileProblem`."""
+        """Return the path of a mentioned file relative to the workspace; raises `FileProblem`."""
         path, _ = self._find(mentioned, file)
         return os.path.relpath(path, self._root).replace(os.sep, "/")
 
     def read_program(self, path: str) -> bytes:
-        """The bytes of a file that an application runs; the path counts from the workspace."""
+        """Read a file that an application runs; the path is relative to the workspace."""
         real, _ = self._find(path, "", bases=("",))
         try:
             return self._boundary.read(real, LARGEST_FILE)
@@ -168,7 +168,7 @@ class References:
             raise FileProblem(_of(path, problem), hint=problem.hint) from problem
 
     def _key(self, path: str, mentioned: str) -> str:
-        """The key in the index: the real path, and the suffix that decides the media type."""
+        """Return the key in the index: the real path, and the suffix, which sets the media type."""
         suffix = os.path.splitext(mentioned)[1]
         name = os.path.relpath(path, self._root).replace(os.sep, "/")
         return f"file:{name}" if name.endswith(suffix) else f"file:{name}:{suffix}"
@@ -186,7 +186,7 @@ class References:
                     outside = True
                     continue
                 status = os.stat(path)
-                self.looked[name] = (path, *stamp(status))
+                self.looked[name] = (path, *file_stamp(status))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except (OSError, ValueError) as error:
@@ -207,7 +207,7 @@ class References:
         )
 
     def _real_path(self, path: str) -> str:
-        """`os.path.realpath` with a cache for the folders."""
+        """Resolve a path as `os.path.realpath` does, with a cache for the folders."""
         folder, name = os.path.split(path)
         if name in ("", ".", "..") or os.path.islink(path):
             return os.path.realpath(path)

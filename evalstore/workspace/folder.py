@@ -63,7 +63,7 @@ class WorkspaceFolder:
         return settings, ignored_settings(value)
 
     def locate_store(self) -> Path:
-        """The path of the store; raises `OutsideError`."""
+        """Locate the store; raises `OutsideError`."""
         name = self.settings.store
         path = self.root / name
         place = f"{self.config.name}:{self._store_line}: the store '{name}'"
@@ -72,21 +72,21 @@ class WorkspaceFolder:
 
     @property
     def private(self) -> Path:
-        """The folder for files of this machine only."""
+        """Return the folder for files of this machine only."""
         return self.root / ".evalstore"
 
     def folder(self, kind: str) -> Path:
-        """The folder of tests, prompts, tools, schemas, models, providers or currencies."""
+        """Return the folder of tests, prompts, tools, schemas, models, providers or currencies."""
         return self.root / self.settings.paths[kind]
 
     def name_of(self, path: Path) -> str:
-        """A path relative to the workspace, with forward slashes."""
+        """Return a path relative to the workspace, with forward slashes."""
         return os.path.relpath(path, self.root).replace(os.sep, "/")
 
     # --- finding files
 
     def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
-        """The files of a kind with their stamps, sorted by path; hidden ones are ignored.
+        """Find the files of a kind with their stamps, sorted by path; hidden ones are ignored.
 
         Raises `OutsideError` when their folder is a link to a place outside of the workspace.
         """
@@ -102,7 +102,7 @@ class WorkspaceFolder:
         return dict(sorted(stamps.items()))
 
     def read_bytes(self, name: str, largest: int) -> bytes:
-        """The bytes of a file of the workspace; raises `FileProblem`."""
+        """Read a file of the workspace; raises `FileProblem`."""
         path = f"{self.root}{os.sep}{name}"
         try:
             status = os.stat(path)  # noqa: PTH116 - a text, as thousands are opened in a row

@@ -44,8 +44,8 @@ Stamp = tuple[int, int, int, int]
 """Size, modification time, change time (nanoseconds), inode."""
 
 
-def stamp(status: os.stat_result) -> Stamp:
-    """The size, times and inode of a file, which identify its state."""
+def file_stamp(status: os.stat_result) -> Stamp:
+    """Return the size, times and inode of a file, which identify its state."""
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -65,7 +65,7 @@ class IndexEntry:
 
 
 def is_settled(stamp: Stamp, read_at: int) -> bool:
-    """Whether any change of a file since it was read at that time changes its stamp."""
+    """Return whether any change of a file since it was read at that time changes its stamp."""
     return max(stamp[1], stamp[2]) + GRAIN < read_at
 
 
@@ -108,7 +108,7 @@ class Index:
         return index if index.is_sound(depends) else cls()
 
     def is_sound(self, depends: list[Any]) -> bool:
-        """Whether all values have the types that this program writes."""
+        """Return whether all values have the types that this program writes."""
         return (
             all(type(depend) is dict for depend in depends)
             and all(type(schema) is str for schema in self.schemas)
@@ -160,7 +160,7 @@ def walk(
 
     Those that are links are added to `links`, too.
     """
-    for under, files in scan(folder, prefix, suffixes, links):
+    for under, files in scan_files(folder, prefix, suffixes, links):
         for name, *stats in files:
             stamps[under + name] = (stats[0], stats[1], stats[2], stats[3])
 
@@ -169,10 +169,10 @@ Seen = tuple[str, int, int, int, int]
 """A name and the stamp of its file; all zero when it cannot be accessed."""
 
 
-def scan(
+def scan_files(
     folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
 ) -> Iterator[tuple[str, list[Seen]]]:
-    """The files of a folder and of all folders below it.
+    """Yield the files of a folder and of all folders below it.
 
     Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
     Folders are opened by descriptor, which is faster. The paths of files that are links are
@@ -201,7 +201,7 @@ def scan(
                         files.append((name, 0, 0, 0, 0))
                         continue
                     if S_ISREG(seen.st_mode):
-                        files.append((name, *stamp(seen)))
+                        files.append((name, *file_stamp(seen)))
                     elif not S_ISDIR(seen.st_mode):  # such as a pipe: reading it will tell
                         files.append((name, 0, 0, 0, 0))
                     if links is not None and entry.is_symlink():
@@ -214,7 +214,7 @@ def scan(
         _refuse_names(prefix, [*(file[0] for file in files), *folders])
     yield prefix, files
     for name in folders:
-        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
+        yield from scan_files(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
 
 
 def _refuse_names(prefix: str, names: list[str]) -> None:

@@ -23,7 +23,7 @@ _KEY_OF_SERVICE = re.compile(
 
 
 def read_key_variable(fields: Fields) -> str | None:
-    """The name of the variable with the key; a key itself is refused and not shown."""
+    """Read the name of the variable with the key; a key itself is refused and not shown."""
     name = fields.text("apiKeyEnvVar")
     if name is not None and (not _VARIABLE.fullmatch(name) or _KEY.match(name)):
         raise FileProblem(
@@ -35,7 +35,7 @@ def read_key_variable(fields: Fields) -> str | None:
 
 
 def looks_like_key(word: str) -> bool:
-    """Whether a word of a command line, or what follows a `=` in it, looks like a key."""
+    """Return whether a word of a command line, or what follows a `=` in it, looks like a key."""
     return any(_KEY_OF_SERVICE.match(part) for part in (word, word.rpartition("=")[2]))
 
 

@@ -168,7 +168,7 @@ class Model:
         }
 
     def version(self, part: Part) -> ModelVersion:
-        """The model version for this part: all settings that affect the answer."""
+        """Return the model version for this part: all settings that affect the answer."""
         options = self._effective(part)
         code = options.pop("providerModelCode", self.code)
         options.pop("temperature", None)
@@ -181,12 +181,12 @@ class Model:
         return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
 
     def temperature(self, part: Part, default: float | None) -> float | None:
-        """The temperature for this part; an override of the model file takes precedence."""
+        """Return the temperature for this part; an override of the model file takes precedence."""
         value = self._effective(part).get("temperature", default)
         return None if value is None else float(value)
 
     def lacks(self, needs: tuple[str, ...]) -> list[str]:
-        """The needed capabilities that the model file declares as missing."""
+        """Return the needed capabilities that the model file declares as missing."""
         return [need for need in needs if self.capabilities.get(need) is False]
 
 
@@ -195,7 +195,7 @@ def _mapping(value: Json) -> dict[str, Json]:
 
 
 def provider_options(version: ModelVersion) -> dict[str, Json]:
-    """The fields that a model version adds to the body of a request."""
+    """Return the fields that a model version adds to the body of a request."""
     options = dict(version.options or {})
     body: dict[str, Json] = dict(options.get("providerOptions") or {})
     thinking = options.get("thinking")
@@ -218,7 +218,7 @@ class Currency:
     rates: tuple[tuple[str, float], ...]
 
     def rate(self, day: str) -> float | None:
-        """The rate in force on a day (`YYYY-MM-DD`)."""
+        """Return the rate in force on a day (`YYYY-MM-DD`)."""
         return next((rate for start, rate in reversed(self.rates) if start <= day), None)
 
 
@@ -326,7 +326,7 @@ def read_model(
 
 
 def bare_model(id: str, known_kinds: Any) -> Model | None:
-    """The model of a litellm name such as `openai/gpt-4o-mini`; None for any other name."""
+    """Return the model of a litellm name such as `openai/gpt-4o-mini`; None for another name."""
     kind, slash, code = id.partition("/")
     if not slash or not code or kind == "scripted" or not known_kinds(kind):
         return None
@@ -336,7 +336,7 @@ def bare_model(id: str, known_kinds: Any) -> Model | None:
 def _provider_of_kind(
     kind: str, fields: Fields, providers: Mapping[str, ProviderFile], known_kinds: Any
 ) -> ProviderFile:
-    """A provider without a file, by its kind; raises `FileProblem` for an unknown one."""
+    """Create a provider without a file, by its kind; raises `FileProblem` for an unknown one."""
     if kind == RECORDED:
         return ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
     if not known_kinds(kind):

@@ -20,7 +20,7 @@ _Identity = tuple[int, int]
 
 
 def is_private_name(path: str) -> bool:
-    """Whether a relative path is private by its names, regardless of case.
+    """Return whether a relative path is private by its names, regardless of case.
 
     `.env`, `.env.production`, `.envrc` and `production.env` are, in any folder.
     """
@@ -48,7 +48,7 @@ class PrivateFiles:
         self._all: frozenset[_Identity] | None = None
 
     def holds(self, path: str, status: os.stat_result) -> bool:
-        """Whether a file, given by its real path and its status, is private.
+        """Return whether a file, named by its real path and its status, is private.
 
         It is private by its name, or when a file with a private name in one of its folders, or a
         hard link anywhere in the workspace, is the same file.
@@ -63,7 +63,7 @@ class PrivateFiles:
         return file in near or (status.st_nlink > 1 and file in self._find_all())
 
     def _find_near(self, folder: str) -> frozenset[_Identity] | None:
-        """The private files of a folder and of those above it; None for a private folder."""
+        """Find the private files of a folder and of those above it; None for a private folder."""
         inside = os.path.relpath(folder, self._root)
         if _is_private_folder(inside):
             return None
@@ -85,7 +85,7 @@ class PrivateFiles:
 
 
 def _identities(folder: str) -> Iterator[_Identity]:
-    """The files with private names in a folder."""
+    """Yield the files with private names in a folder."""
     names: list[str] = []
     with suppress(OSError):
         names = os.listdir(folder)

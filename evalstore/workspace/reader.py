@@ -25,6 +25,7 @@ from evalstore.workspace.dependencies import CurrentDependencies
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.index import Index, IndexEntry, Stamp, is_settled
+from evalstore.workspace.model_suggestions import suggest_model
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
@@ -68,7 +69,7 @@ class Reading:
 
     @property
     def errors(self) -> list[Problem]:
-        """The problems that prevent a run."""
+        """Return the problems that prevent a run."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
     def save_index(self, workspace: WorkspaceFolder) -> None:
@@ -213,7 +214,7 @@ class _Reader:
                 ):
                     message = f"there is no model '{participant.id}' for this {part}"
                     known = reading.models.keys() - {each.id for each in others}
-                    hint = suggest(participant.id, known, "models")
+                    hint = suggest_model(participant.id, known)
                 elif part == "evaluator" and participant.prompt not in prompts:
                     message = f"there is no evaluator prompt '{participant.prompt}'"
                     hint = suggest(participant.prompt, prompts, "evaluator prompts")
@@ -256,7 +257,7 @@ class _Reader:
         return document.line("id") if document else 1
 
     def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
-        """Whether a file with another stamp has the same bytes; if so its stamp is updated."""
+        """Return whether a file has the same bytes under another stamp, which then is updated."""
         if entry.stamp[0] != now[0]:
             return False
         read_at = time.time_ns()
@@ -293,12 +294,12 @@ class _Reader:
             if expansion.file is None:  # nothing can be stored
                 expansion = expand_test(test, self._library, keep)
         reading.problems += [
-            problem.at(path) for problem in (*collector.found, *collector.warnings)
+            problem.at(path) for problem in (*collector.problems, *collector.warnings)
         ]
         if expansion.problems:
             lines = text.split("\n")
             reading.problems += [problem.located(lines) for problem in expansion.problems]
-        if expansion.file is None or collector.found:
+        if expansion.file is None or collector.problems:
             return
         reading.contents |= expansion.contents
         node = expansion.node or build_case_tree(expansion.file, collect(reading.contents))

@@ -179,7 +179,7 @@ class Settings:
 
 
 def find_root(start: Path) -> Path:
-    """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
+    """Find the folder of the nearest `evalstore.yaml`, upwards from `start`."""
     for folder in (start, *start.parents):
         if (folder / FILE).is_file():
             return folder
@@ -195,11 +195,11 @@ SETTING_NAMES = tuple(
 
 
 def read_age(text: str) -> float | None:
-    """The seconds of an age such as `30d` or `1.5h`; None for any other text, and for zero."""
+    """Parse an age such as `30d` or `1.5h` to seconds; None for another text, and for zero."""
     match = _AGE.fullmatch(text.strip())
     return float(match[1]) * _SECONDS[match[2]] or None if match else None
 
 
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Settings of the format that this version ignores, with the reason."""
+    """Return settings of the format that this version ignores, with the reason."""
     return [(name, LATER_SETTINGS[name]) for name in names if name in LATER_SETTINGS]

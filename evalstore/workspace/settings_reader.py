@@ -167,7 +167,7 @@ def _queries(fields: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
         description = entry.text("description")
         if description is None:
             if "description" not in entry.values:
-                collector.found.append(FileProblem("a query has no 'description'", entry.line()))
+                collector.problems.append(FileProblem("a query has no 'description'", entry.line()))
             continue
         queries.append(
             AnalysisQuery(
@@ -187,7 +187,7 @@ def _queries(fields: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
 
 
 def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
-    """Models by their names, or as mappings with an `id`."""
+    """Read models, which are listed by their names, or as mappings with an `id`."""
     value = query.value(name)
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return tuple(QueryModel(id) for id in query.names(name))
@@ -198,7 +198,7 @@ def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
             chosen.append(QueryModel(id, entry.number("temperature", 0, 2)))
         elif "id" not in entry.values and query.collector:
             problem = FileProblem(f"an entry of '{name}' has no 'id'", entry.line())
-            query.collector.found.append(problem)
+            query.collector.problems.append(problem)
     return tuple(chosen)
 
 
@@ -206,14 +206,14 @@ _TWICE = "a model can be listed again with another temperature"
 
 
 def _name(participant: Participant, before: Iterable[Participant], default: Any) -> str:
-    """The id, with the temperature if the model is listed before."""
+    """Return the id, with the temperature if the model is listed before."""
     if all(other.id != participant.id for other in before):
         return participant.id
     return f"{participant.id}@{_place(participant, default)[1]:.9g}"
 
 
 def _place(participant: Participant, default: Any) -> tuple[str, Any, str]:
-    """The values that must not be equal in two entries of a list."""
+    """Return the values that must not be equal in two entries of a list."""
     return (
         participant.id,
         default if participant.temperature is None else participant.temperature,
@@ -283,7 +283,7 @@ def _browser(fields: Fields) -> BrowserSettings:
 
 
 def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, BrowserSettings]:
-    """The name of the settings file, and its settings of the browser.
+    """Return the name of the settings file, and its settings of the browser.
 
     Unreadable settings count as empty here; other commands report their problems.
     """

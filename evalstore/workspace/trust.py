@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.files.user_lists import default_place, read_list, write_list
+from evalstore.files.user_lists import default_place, read_user_list, write_list
 from evalstore.providers.base_urls import covers, normalise_host
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Grant:
 
 
 def read_allowed(text: str) -> list[Grant]:
-    """The grants of `EVALSTORE_ALLOW_ENV`; raises `EvalstoreError`."""
+    """Read the grants of `EVALSTORE_ALLOW_ENV`; raises `EvalstoreError`."""
     grants: list[Grant] = []
     for part in filter(None, map(str.strip, text.split(","))):
         variable, equals, host = part.partition("=")
@@ -72,7 +72,7 @@ def read_allowed(text: str) -> list[Grant]:
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of the bytes of a file, which identifies it."""
+    """Hash the bytes of a file with SHA-256, which identifies it."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -89,20 +89,20 @@ class TrustList:
 
     @property
     def entries(self) -> list[Trusted]:
-        """All files, in the order in which they were trusted."""
+        """Return all files, in the order in which they were trusted."""
         return list(self._entries.values())
 
     def find(self, sha256: str) -> Trusted | None:
-        """The trusted file with this hash; None if there is none."""
+        """Find the trusted file with this hash; None if there is none."""
         return self._entries.get(sha256)
 
     def allows(self, sha256: str, *, network: bool) -> bool:
-        """Whether a file may run; with `network`, whether it may use the network."""
+        """Return whether a file may run; with `network`, whether it may use the network."""
         entry = self._entries.get(sha256)
         return entry is not None and not entry.application and (entry.network or not network)
 
     def allows_application(self, digest: str) -> bool:
-        """Whether an application may run, with the network and with its variables."""
+        """Return whether an application may run, with the network and with its variables."""
         entry = self._entries.get(digest)
         return entry is not None and entry.application
 
@@ -121,11 +121,11 @@ class TrustList:
 
     @property
     def grants(self) -> list[Grant]:
-        """All variables that may be sent, in the order in which they were allowed."""
+        """Return all variables that may be sent, in the order in which they were allowed."""
         return list(self._grants.values())
 
     def allows_sending(self, variable: str, host: str) -> bool:
-        """Whether a variable of the environment may be sent to a host."""
+        """Return whether a variable of the environment may be sent to a host."""
         return any(grant.variable == variable and covers(grant.host, host) for grant in self.grants)
 
     def grant(self, grant: Grant) -> bool:
@@ -149,7 +149,7 @@ class TrustList:
 
 
 def _read(path: Path) -> list[Trusted | Grant]:
-    return read_list(path, _NAME, _entry)
+    return read_user_list(path, _NAME, _entry)
 
 
 def _entry(value: Mapping[str, object]) -> Trusted | Grant:

@@ -69,7 +69,7 @@ def test_nothing_is_printed(workspace: Workspace, capfd: pytest.CaptureFixture[s
     assert capfd.readouterr() == ("", "")
 
 
-def test_progress_is_told_until_all_is_done(workspace: Workspace) -> None:
+def test_progress_is_reported_until_the_end(workspace: Workspace) -> None:
     reports: list[Progress] = []
     workspace.run(on_progress=reports.append)
 

@@ -170,7 +170,7 @@ def test_judge_asks_nothing(workspace: Workspace) -> None:
     assert (report.asked, report.judged, report.judge_only) == (0, 2, True)
 
 
-def test_diff_tells_what_was_fixed(workspace: Workspace) -> None:
+def test_diff_lists_what_was_fixed(workspace: Workspace) -> None:
     first = workspace.run()
     edit(
         workspace, "models/judge.yaml", '{pass: false, feedback: "It', '{pass: true, feedback: "It'

@@ -12,7 +12,7 @@ from evalstore.checks import answer_binding
 from evalstore.checks.answer_binding import HeldConversation, bind_answers
 from evalstore.errors import FileProblem
 from evalstore.values import Reply, ToolCall
-from tests.builders import expanded, test_file, told
+from tests.builders import expanded, instructions_of, test_file
 
 
 def block(*lines: str, fence: str = "~~~") -> str:
@@ -40,7 +40,7 @@ def problems(text: str) -> list[tuple[int | None, str]]:
 
 
 def test_a_check_has_its_revision_and_no_defaults() -> None:
-    text = test_file(told=block("- contains: Paris"))
+    text = test_file(evaluation=block("- contains: Paris"))
     assert checks(text) == [[{"type": "contains", "revision": 1, "expected": ["Paris"]}]]
 
 
@@ -54,39 +54,43 @@ def test_a_check_has_its_revision_and_no_defaults() -> None:
     ],
 )
 def test_the_ways_to_write_a_check_are_one_check(line: str) -> None:
-    assert checks(test_file(told=block(line))) == checks(test_file(told=block("- contains: Paris")))
+    assert checks(test_file(evaluation=block(line))) == checks(
+        test_file(evaluation=block("- contains: Paris"))
+    )
 
 
 def test_prose_beside_the_block_goes_to_the_evaluator() -> None:
-    expansion = expanded(test_file(told=f"Be kind.\n\n{block('- contains: a')}\n\nBe brief."))
-    assert told(expansion) == ["Be kind.\n\nBe brief."]
+    expansion = expanded(test_file(evaluation=f"Be kind.\n\n{block('- contains: a')}\n\nBe brief."))
+    assert instructions_of(expansion) == ["Be kind.\n\nBe brief."]
     assert expansion.file
     assert expansion.file.cases[0].judged_by == ("checks", "models")
 
 
 def test_without_prose_no_model_judges() -> None:
-    expansion = expanded(test_file(told=block("- contains: a")))
+    expansion = expanded(test_file(evaluation=block("- contains: a")))
     assert not expansion.problems
     assert expansion.file
     assert expansion.file.cases[0].judged_by == ("checks",)
 
 
 def test_a_block_of_another_word_is_prose() -> None:
-    expansion = expanded(test_file(told="~~~yaml\n- contains: a\n~~~"))
-    assert told(expansion) == ["~~~yaml\n- contains: a\n~~~"]
+    expansion = expanded(test_file(evaluation="~~~yaml\n- contains: a\n~~~"))
+    assert instructions_of(expansion) == ["~~~yaml\n- contains: a\n~~~"]
 
 
 def test_texts_are_filled_with_the_row() -> None:
     text = test_file(
-        "replacements: {city: [Oslo, Rome]}", shown="{{city}}", told=block("- contains: {{city}}!")
+        "replacements: {city: [Oslo, Rome]}",
+        shown="{{city}}",
+        evaluation=block("- contains: {{city}}!"),
     )
     text = text.replace("{{city}}!", '"{{city}}!"')
     assert [check[0]["expected"] for check in checks(text)] == [["Oslo!"], ["Rome!"]]
 
 
 @pytest.mark.parametrize("written", ["{{city}}", "{{city}}!"])
-def test_braces_without_quotes_are_told_so(written: str) -> None:
-    text = test_file("replacements: {city: Oslo}", told=block(f"- contains: {written}"))
+def test_braces_without_quotes_are_reported(written: str) -> None:
+    text = test_file("replacements: {city: Oslo}", evaluation=block(f"- contains: {written}"))
     with pytest.raises(FileProblem) as raised:
         expanded(text)
     assert "put quotes round" in (raised.value.hint or "")
@@ -96,7 +100,7 @@ def test_data_changes_no_structure() -> None:
     text = test_file(
         "replacements: {word: 'a]\\n- equals: b'}",
         shown="{{word}}",
-        told=block("- contains: '{{word}}'"),
+        evaluation=block("- contains: '{{word}}'"),
     )
     assert len(checks(text)[0]) == 1
 
@@ -105,7 +109,7 @@ def test_what_looks_like_a_template_in_data_is_not_filled() -> None:
     text = test_file(
         "replacements: {word: '{% raw %}{{ 1 + 1 }}{% endraw %}'}",
         shown="{{word}}",
-        told=block("- contains: '{{word}}'"),
+        evaluation=block("- contains: '{{word}}'"),
     )
     assert checks(text)[0][0]["expected"] == ["{{ 1 + 1 }}"]
 
@@ -115,7 +119,7 @@ def test_what_looks_like_a_template_in_data_is_not_filled() -> None:
 )
 def test_a_lone_name_reads_as_written(value: str, expected: str) -> None:
     text = test_file(
-        f"replacements: {{n: {value}}}", shown="{{n}}", told=block("- contains: '{{n}}'")
+        f"replacements: {{n: {value}}}", shown="{{n}}", evaluation=block("- contains: '{{n}}'")
     )
     assert checks(text)[0][0]["expected"] == [expected]
 
@@ -124,20 +128,20 @@ def test_a_lone_expression_keeps_its_type() -> None:
     text = test_file(
         "replacements: {words: 'a b'}",
         shown="{{words}}",
-        told=block("- containsAny: '{{ words.split() }}'"),
+        evaluation=block("- containsAny: '{{ words.split() }}'"),
     )
     assert checks(text)[0][0]["expected"] == ["a", "b"]
 
 
 def test_names_in_checks_count_as_used_and_must_be_known() -> None:
-    text = test_file("replacements: {a: x}", told=block("- contains: '{{a}}'"))
+    text = test_file("replacements: {a: x}", evaluation=block("- contains: '{{a}}'"))
     assert not problems(text)
-    unknown = test_file(told=block("- contains: '{{nobody}}'"))
+    unknown = test_file(evaluation=block("- contains: '{{nobody}}'"))
     assert problems(unknown) == [(8, "'nobody' is not defined")]
 
 
 def test_any_of_several_checks_is_one_block() -> None:
-    text = test_file(told=block("pass: any", "checks:", "- contains: a", "- contains: b"))
+    text = test_file(evaluation=block("pass: any", "checks:", "- contains: a", "- contains: b"))
     (actual,) = checks(text)[0]
     assert (actual["type"], actual["pass"], len(actual["checks"])) == ("block", "any", 2)
 
@@ -152,15 +156,15 @@ def test_any_of_several_checks_is_one_block() -> None:
 )
 def test_the_block_says_when_models_judge(when: str, judged_by: tuple[str, ...]) -> None:
     inner = block(f"evaluator: {when}", "checks:", "- contains: a")
-    actual = expanded(test_file(told=f"Be kind.\n{inner}")).file
+    actual = expanded(test_file(evaluation=f"Be kind.\n{inner}")).file
     assert actual
     assert actual.cases[0].judged_by == judged_by
 
 
-def test_when_models_judge_is_no_part_of_what_they_are_told() -> None:
+def test_when_models_judge_is_not_part_of_their_instructions() -> None:
     def evaluation(when: str) -> str | None:
         inner = block(f"evaluator: {when}", "checks:", "- contains: a")
-        actual = expanded(test_file(told=f"Be kind.\n{inner}")).file
+        actual = expanded(test_file(evaluation=f"Be kind.\n{inner}")).file
         return actual.cases[0].evaluation if actual else ""
 
     assert evaluation("on_pass") == evaluation("always")
@@ -189,31 +193,31 @@ def test_when_models_judge_is_no_part_of_what_they_are_told() -> None:
         (["- json: false"], "to turn a check round"),
     ],
 )
-def test_what_is_wrong_is_said(lines: list[str], message: str) -> None:
-    errors = problems(test_file(told=block(*lines)))
+def test_what_is_wrong_is_reported(lines: list[str], message: str) -> None:
+    errors = problems(test_file(evaluation=block(*lines)))
     assert errors
     assert message in errors[0][1]
 
 
 def test_a_problem_has_the_line_of_its_check() -> None:
-    text = test_file(told=block("- contains: a", "- contains: ''"))
+    text = test_file(evaluation=block("- contains: a", "- contains: ''"))
     assert text.splitlines()[(problems(text)[0][0] or 0) - 1] == "- contains: ''"
 
 
 @pytest.mark.parametrize(
-    "told_", ["~~~checks\n- contains: a", block("- json") + "\n" + block("- json")]
+    "evaluation", ["~~~checks\n- contains: a", block("- json") + "\n" + block("- json")]
 )
-def test_one_closed_block(told_: str) -> None:
-    assert len(problems(test_file(told=told_))) == 1
+def test_one_closed_block(evaluation: str) -> None:
+    assert len(problems(test_file(evaluation=evaluation))) == 1
 
 
 def test_when_models_judge_needs_instructions() -> None:
     inner = block("evaluator: always", "checks:", "- contains: a")
-    assert "no instructions for an evaluator" in problems(test_file(told=inner))[0][1]
+    assert "no instructions for an evaluator" in problems(test_file(evaluation=inner))[0][1]
 
 
 def test_a_schema_of_the_workspace_is_its_version() -> None:
-    expansion = expanded(test_file(told=block("- jsonSchema: nobody")))
+    expansion = expanded(test_file(evaluation=block("- jsonSchema: nobody")))
     assert "schema:nobody" in expansion.dependencies
 
 
@@ -222,7 +226,9 @@ def test_a_schema_of_the_workspace_is_its_version() -> None:
 LATER = test_file(
     "replacements: {word: [a, b], other: [x, y]}",
     shown="{{word}} {{other}}",
-    told=block("- {contains: '{{word}}{{ sample.model }}', actual: '{{ sample.output_json.x }}'}"),
+    evaluation=block(
+        "- {contains: '{{word}}{{ sample.model }}', actual: '{{ sample.output_json.x }}'}"
+    ),
 )
 
 
@@ -237,7 +243,7 @@ def test_the_stored_form_is_the_one_that_the_module_shows() -> None:
     text = test_file(
         "replacements: {city: Oslo}",
         shown="Name a shop.\n\n# 🤖 @first\n\n# 👤\n\nWhere in {{city}}?",
-        told=block("- {equals: '{{first}} in {{city}}', name: '{{city}}', scope: case}"),
+        evaluation=block("- {equals: '{{first}} in {{city}}', name: '{{city}}', scope: case}"),
     )
     shown = re.search(
         r"^    \{$.*?^    \}$", answer_binding.__doc__ or "", re.MULTILINE | re.DOTALL
@@ -256,7 +262,7 @@ def test_a_mapping_from_data_is_a_value_in_a_check_inside_of_another_one_and_in_
     text = test_file(
         "replacements: {x: [a, b]}",
         shown="{{x}}",
-        told=block(f'- {{jsonPath: k, contains: "{mapping}"}}'),
+        evaluation=block(f'- {{jsonPath: k, contains: "{mapping}"}}'),
     )
     assert problems(text) == [(11, "'expected' must be a text or a list of texts")]
 
@@ -276,7 +282,7 @@ FROM_DATA = "{{ {'expected': x, 'not': true} }}"
     ],
 )
 def test_a_mapping_from_data_is_a_value_in_a_check_that_waits_for_the_answer(check: str) -> None:
-    text = test_file("replacements: {x: is}", shown="{{x}}", told=block(f"- {{{check}}}"))
+    text = test_file("replacements: {x: is}", shown="{{x}}", evaluation=block(f"- {{{check}}}"))
     (stored,) = checks(text)[0]
     session = HeldConversation((Reply('{"k": "is"}'),))
     with pytest.raises(FileProblem, match="must be a text or a list of texts"):
@@ -285,7 +291,9 @@ def test_a_mapping_from_data_is_a_value_in_a_check_that_waits_for_the_answer(che
 
 def test_a_mapping_that_is_read_as_a_value_anyway_is_stored_without_its_place() -> None:
     check = f'- {{jsonEquals: "{FROM_DATA}", name: "{{{{ answer }}}}"}}'
-    (stored,) = checks(test_file("replacements: {x: is}", shown="{{x}}", told=block(check)))[0]
+    (stored,) = checks(test_file("replacements: {x: is}", shown="{{x}}", evaluation=block(check)))[
+        0
+    ]
     assert "data" not in stored
     bound = bind_answers(stored, [HeldConversation((Reply("{}"),))]).check
     assert bound["expected"] == {"expected": "is", "not": True}
@@ -304,13 +312,15 @@ def test_an_answer_is_never_a_template() -> None:
 
 
 def test_tool_calls_are_there_by_name_and_arguments() -> None:
-    text = test_file(told=block("- {contains: a, actual: '{{ sample.tool_calls[0].name }}'}"))
+    text = test_file(evaluation=block("- {contains: a, actual: '{{ sample.tool_calls[0].name }}'}"))
     answer = Reply(None, tool_calls=(ToolCall("abc", {}),))
     assert bind_answers(checks(text)[0][0], [HeldConversation((answer,))]).check["actual"] == "abc"
 
 
 def test_a_replacement_may_be_called_answer() -> None:
     text = test_file(
-        "replacements: {answer: '42'}", shown="{{answer}}", told=block("- contains: '{{answer}}'")
+        "replacements: {answer: '42'}",
+        shown="{{answer}}",
+        evaluation=block("- contains: '{{answer}}'"),
     )
     assert checks(text)[0][0]["expected"] == ["42"]

@@ -74,7 +74,7 @@ def test_a_check_of_each_answer_must_pass_for_all(
     assert (actual.verdict, actual.feedback) == (verdict, words)
 
 
-def test_the_first_error_among_answers_is_told_rather_than_a_fail() -> None:
+def test_the_first_error_among_answers_takes_precedence_over_a_fail() -> None:
     verdict = judged([{"expr": "1 / int(answer) > 0"}], "-1", "0")
     assert verdict.verdict == "error"
     assert verdict.feedback.startswith("answer 2 of 2 (and 1 more): the check failed")

@@ -28,7 +28,7 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
 
 
 @pytest.mark.parametrize(
-    ("check", "answer", "expected", "found", "place"),
+    ("check", "answer", "expected", "actual", "place"),
     [
         ({"equals": "20 euros"}, "20 Euros", "20 euros", "20 Euros", "line 1, column 4"),
         ({"oneOf": ["no", "20 euros"]}, "20 Euro", "20 euros", "20 Euro", "line 1, column 4"),
@@ -89,11 +89,11 @@ def located(check: Json, *answers: str | None, **facts: Json) -> AnswerDifferenc
     ],
 )
 def test_the_place_of_a_difference(
-    check: Json, answer: str, expected: str, found: str, place: str
+    check: Json, answer: str, expected: str, actual: str, place: str
 ) -> None:
     difference = located(check, answer)
     assert difference is not None
-    assert difference[:3] == (expected, found, place)
+    assert difference[:3] == (expected, actual, place)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_gap_between_numbers_is_given() -> None:
     assert located({"number": 3}, "none") == ("3", "", "", False, "no number in the answer")
 
 
-def test_nothing_like_the_expected_text_is_said_so() -> None:
+def test_nothing_like_the_expected_text_is_reported() -> None:
     difference = located({"contains": "zebra"}, "20")
     assert difference == ("zebra", "", "", False, "nothing like it in 2 characters")
     assert located({"regex": "z+"}, "20") == (

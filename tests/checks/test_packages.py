@@ -27,7 +27,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def with_check(check: str) -> str:
-    return test_file(told=f"~~~checks\n- {check}\n~~~")
+    return test_file(evaluation=f"~~~checks\n- {check}\n~~~")
 
 
 @pytest.mark.parametrize(

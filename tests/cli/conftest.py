@@ -51,6 +51,23 @@ How is {{city}}?
 
 The answer must be warm.
 """
+GROUP = """\
+---
+replacements:
+  city: [Oslo, Rome]
+---
+
+# 👤
+
+How is {{city}}?
+
+---
+
+~~~checks
+- {allEqual: , scope: group}
+~~~
+"""
+"""Two rows that are judged together."""
 WEATHER_WORKSPACE = {
     "evalstore.yaml": SETTINGS,
     "models/one.yaml": ONE,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 
 from evalstore.cli import bash_completion, completions
 from tests.cli.test_run import edit
@@ -39,11 +40,11 @@ def test_it_wants_a_shell_it_knows(evalstore: Evalstore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "names"),
     [("evalstore st", {"status", "stats"}), ("evalstore run --keep", {"--keep-going"})],
 )
 def test_the_script_is_answered(
-    monkeypatch: pytest.MonkeyPatch, words: str, found: set[str]
+    monkeypatch: pytest.MonkeyPatch, words: str, names: set[str]
 ) -> None:
     monkeypatch.setenv("_EVALSTORE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
@@ -51,11 +52,11 @@ def test_the_script_is_answered(
     done = subprocess.run(
         [sys.executable, "-m", "evalstore"], capture_output=True, text=True, check=False
     )
-    assert set(done.stdout.split()) == found
+    assert set(done.stdout.split()) == names
 
 
 SCRIPT = """\
-eval "$({program} completion bash)"
+{functions}
 COMP_LINE={line}
 COMP_POINT=${{#COMP_LINE}}
 COMP_WORDS=({words})
@@ -71,11 +72,17 @@ def words_of_readline(line: str) -> list[str]:
     return [*words, ""] if line.endswith(" ") and line.count("'") % 2 == 0 else words
 
 
-def completed(line: str, folder: Path) -> list[str]:
+PROGRAM = Path(sys.executable).with_name("evalstore")
+PRINTED = f'eval "$({PROGRAM} completion bash)"'
+"""How a user loads the script: the program prints it."""
+
+
+def completed(line: str, folder: Path, functions: str = bash_completion.SCRIPT) -> list[str]:
     """What bash offers at the end of a line."""
-    program = Path(sys.executable).with_name("evalstore")
     words = " ".join(map(shlex.quote, words_of_readline(line)))
-    script = SCRIPT.format(program=program, line=shlex.quote(line), words=words)
+    script = SCRIPT.format(
+        functions=functions, program=PROGRAM, line=shlex.quote(line), words=words
+    )
     done = subprocess.run(
         ["bash", "--norc", "-c", script], capture_output=True, text=True, check=False, cwd=folder
     )
@@ -115,7 +122,7 @@ def test_bash_completes_names_of_the_workspace(
 )
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_completion_uses_the_workspace_that_the_line_names(workspace: Path, line: str) -> None:
-    assert completed(line, workspace.parent) == ["tests/weather.md"]
+    assert completed(line, workspace.parent, PRINTED) == ["tests/weather.md"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -127,6 +134,19 @@ def test_completion_uses_the_store_that_the_line_names(
     assert names == ["@", "@~1", "@work", "tests/weather.md"]
     [run] = set(completed("evalstore show --store=other.db ", workspace)) - set(names)
     assert re.fullmatch("[0-9a-f]{8}", run)
+
+
+def test_completion_expands_the_home_of_the_user(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that the shell hands over are as they were typed."""
+    monkeypatch.setenv("HOME", str(workspace.parent))
+    monkeypatch.setenv("COMP_WORDS", "evalstore run -C ~/w --store ~/o.db -c ~/x.yaml")
+    context = typer.Context(typer.main.get_command(typer.Typer(callback=print)))
+    location = completions._location(context)
+    assert location.directory == workspace
+    assert location.config == workspace.parent / "x.yaml"
+    assert location.store == str(workspace.parent / "o.db")
 
 
 TRAPS = r"""['t*', 'x$(touch run)', 'y\$(touch run)', 'z`touch run`', "q'r", 'plain']"""
@@ -170,8 +190,7 @@ printf '%s\n' "${words[@]}"
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_no_name_is_evaluated_by_zsh(workspace: Path) -> None:
     edit(workspace / "tests/weather.md", "[Oslo, Rome]", TRAPS)
-    program = Path(sys.executable).with_name("evalstore")
-    words = ("evalstore run tests/weather.md::", program)
+    words = ("evalstore run tests/weather.md::", PROGRAM)
     done = subprocess.run(
         ["bash", "--norc", "-c", EVALUATED_BY_ZSH, "bash", *words],
         capture_output=True,

@@ -33,8 +33,8 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "    tests/weather.md [city=Oslo]  fail -> pass  <short> -> <short>\n"
         "        scripted/one: It is cold there.\n"
         "scripted/two: 1 better, 1 equal\n"
-        "pass rate 50.0% -> 100.0% (2 cases in 1 file, paired)\n"
-        "+50.0 points; one file moved: nothing follows for the others\n"
+        "pass rate 50.0% -> 100.0% (2 cases in 1 file, judged on both sides)\n"
+        "+50.0 points; the pass rate of one file changed: too few for a significance test\n"
     )
     value = ("--model", "scripted/one", "--vs", "scripted/two")
     hint = '(use "evalstore show ID" to read an answer)\n'
@@ -73,7 +73,7 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         (["--vs", "b"], "'--vs' needs one '--model'"),
         (["--model", "a", "--model", "c", "--vs", "b"], "'--vs' needs one '--model'"),
@@ -82,11 +82,11 @@ def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
         (["--model", "scripted/one", "--vs", "b"], "'b' is not a candidate of run <short>"),
     ],
 )
-def test_what_cannot_be_compared_is_told(
-    two: Path, evalstore: Evalstore, given: list[str], message: str
+def test_what_cannot_be_compared_is_reported(
+    two: Path, evalstore: Evalstore, arguments: list[str], message: str
 ) -> None:
     assert evalstore("run").exit_code == 1
-    output = evalstore("diff", *given)
+    output = evalstore("diff", *arguments)
     assert output.exit_code == 2
     assert output.stderr.startswith(f"error: {message}\nhint: ")
 
@@ -113,25 +113,25 @@ STORED = [
 ]
 
 
-@pytest.mark.parametrize("given", STORED, ids=" ".join)
+@pytest.mark.parametrize("command", STORED, ids=" ".join)
 def test_stored_runs_are_compared_whatever_the_files_have_become(
-    twice: Path, evalstore: Evalstore, given: tuple[str, ...]
+    twice: Path, evalstore: Evalstore, command: tuple[str, ...]
 ) -> None:
-    before = evalstore(*given)
+    before = evalstore(*command)
     assert before.exit_code == 0
     (twice / "tests/weather.md").write_text("# 👤\n\n{{nobody}}\n\n---\n\nE\n")
     assert evalstore("diff").exit_code == 2
-    assert evalstore(*given) == before
+    assert evalstore(*command) == before
     (twice / "tests/weather.md").unlink()
-    assert evalstore(*given) == before
+    assert evalstore(*command) == before
 
 
-@pytest.mark.parametrize("given", [*STORED, ("ls", "runs")], ids=" ".join)
+@pytest.mark.parametrize("command", [*STORED, ("ls", "runs")], ids=" ".join)
 def test_no_test_file_is_read_for_stored_runs(
-    twice: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+    twice: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     monkeypatch.delattr("evalstore.workspace.reader._Reader.read_tests")
-    assert evalstore(*given).exit_code == 0
+    assert evalstore(*command).exit_code == 0
 
 
 def test_a_path_that_neither_run_knows_is_an_error(twice: Path, evalstore: Evalstore) -> None:

@@ -35,9 +35,9 @@ def server() -> Iterator[endpoint.Endpoint]:
     with endpoint.running() as server:
 
         def reply(body: dict[str, Any]) -> str | endpoint.Answer:
-            given = server.received[-1].headers.get("authorization")
-            if given != f"Bearer {KEY}":
-                return endpoint.failure(401, f"wrong key: {given}", "invalid_api_key")
+            header = server.received[-1].headers.get("authorization")
+            if header != f"Bearer {KEY}":
+                return endpoint.failure(401, f"wrong key: {header}", "invalid_api_key")
             return "Yes." if body["model"] == "m" else endpoint.FAULTS["404"]
 
         server.reply = reply
@@ -128,7 +128,7 @@ def test_without_pings_nothing_is_asked(
     assert server.received == []
 
 
-def test_a_missing_key_is_told_by_its_name(
+def test_a_missing_key_is_reported_by_its_name(
     project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DESK_KEY")
@@ -289,13 +289,13 @@ def test_broken_files_end_with_2_and_models_are_asked_all_the_same(
     assert len(server.received) == 1
 
 
-def test_a_name_that_is_no_model_is_an_error(project: Path, evalstore: Evalstore) -> None:
+def test_a_name_that_is_not_a_model_is_an_error(project: Path, evalstore: Evalstore) -> None:
     ran = evalstore("doctor", "-m", "on")
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr == "error: there is no model 'on' (-m)\nhint: did you mean 'one'?\n"
 
 
-def test_the_store_is_told_and_stays_as_it_is(project: Path, evalstore: Evalstore) -> None:
+def test_the_store_is_named_and_unchanged(project: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     before = contents(project)
     output = next(line for line in lines(evalstore("doctor").stdout) if "  store  " in line)
@@ -348,7 +348,7 @@ def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
     assert re.search(r"fail +store .*version \d{4}, read-only", ran.stdout)
 
 
-def test_a_store_that_is_no_database_ends_with_6(project: Path, evalstore: Evalstore) -> None:
+def test_a_store_that_is_not_a_database_ends_with_6(project: Path, evalstore: Evalstore) -> None:
     tree(project, {".evalstore/store.db": b"this is not a database, and long enough to see" * 9})
     ran = evalstore("doctor", "--no-ping")
     assert ran.exit_code == 6
@@ -369,11 +369,11 @@ def test_a_script_has_nobody_to_ask(workspace: Path, evalstore: Evalstore) -> No
 
 
 @pytest.mark.parametrize(
-    ("found", "within"),
+    ("version", "within"),
     [("1.102", True), ("1.105.9", True), ("1.101.9", False), ("1.106.0", False), ("2.0", False)],
 )
-def test_versions_are_compared_by_their_numbers(found: str, within: bool) -> None:
-    assert is_within(found, ">=1.102,<1.106") is within
+def test_versions_are_compared_by_their_numbers(version: str, within: bool) -> None:
+    assert is_within(version, ">=1.102,<1.106") is within
 
 
 def test_the_bounds_are_those_of_the_package() -> None:
@@ -444,7 +444,7 @@ def test_a_refused_call_without_a_key_names_the_field_that_is_missing(
 
 
 @pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENROUTER_API_BASE"])
-def test_addresses_without_an_effect_are_said(
+def test_addresses_without_an_effect_are_reported(
     project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     assert name not in evalstore("doctor", "--no-ping").stdout

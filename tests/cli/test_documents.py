@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -115,3 +116,11 @@ def test_init_has_its_shape(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     jsonschema.Draft202012Validator(schema_of(["init"])).validate(documents("init"))
+
+
+def test_references_are_valid_addresses() -> None:
+    """A validator that checks formats refuses a reference with a space."""
+    text = json.dumps(SCHEMA)
+    references = re.findall(r'"\$ref": "([^"]*)"', text)
+    assert references
+    assert [name for name in references if not re.fullmatch(r"#/\$defs/[A-Za-z]+", name)] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 from evalstore.display import columns_of
 from evalstore.operations.views import result_history
+from evalstore.store import Store
 from tests.builders import tree
-from tests.cli.conftest import JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
+from tests.cli.conftest import GROUP, JUDGE, ONE, WEATHER, Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
 from tests.cli.test_run import edit
 
@@ -57,17 +59,6 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "fail  by checks  <when>  <short>\n"
         "    fail  contains: '10 euros' is not in 'You pay 20 euros today.\n"
         "    Thank you.'\n"
-        "\n"
-        "user:\n"
-        "    You pay 20 euros today.\n"
-        "    Thank you.\n"
-        "answer:\n"
-        "    You pay 20 euros today.\n"
-        "    Thank you.\n"
-        "checks:\n"
-        "    - contains: 10 euros\n"
-        "      # fail: '10 euros' is not in 'You pay 20 euros today.\n"
-        "      # Thank you.'\n"
         "where it differs:\n"
         "    contains  at line 1, column 9\n"
         "      expected  [-10-] euros\n"
@@ -82,6 +73,17 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
         "    this version: judged once\n"
+        "\n"
+        "user:\n"
+        "    You pay 20 euros today.\n"
+        "    Thank you.\n"
+        "answer:\n"
+        "    You pay 20 euros today.\n"
+        "    Thank you.\n"
+        "checks:\n"
+        "    - contains: 10 euros\n"
+        "      # fail: '10 euros' is not in 'You pay 20 euros today.\n"
+        "      # Thank you.'\n"
         "\n"
         "$0, 1 in + 1 out tokens, temperature 0, finish reason stop, <when>\n"
         "session <short>, question <short>, test <short>, model <short>, instructions <short>\n",
@@ -101,7 +103,7 @@ def test_a_run_ends_with_the_command_that_shows_the_first_failure(
     assert "\nfail  tests/weather.md [city=Oslo in the snow]  scripted/one\n" in shown
 
 
-def test_the_author_and_the_commit_of_the_first_failing_run_are_told(
+def test_the_author_and_the_commit_of_the_first_failing_run_are_reported(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write()
@@ -160,7 +162,7 @@ HARSH = {
             ],
             id="model",
         ),
-        pytest.param(HOT, ["  evaluator scripted/judge: temperature 0 -> 0.5"], id="judge"),
+        pytest.param(HOT, ["  evaluator temperature 0 -> 0.5"], id="judge"),
     ],
 )
 def test_what_changed_when_the_case_began_to_fail(
@@ -195,7 +197,7 @@ Hi
 """
 
 
-def test_another_number_of_repetitions_is_told(echo: Echo, evalstore: Evalstore) -> None:
+def test_another_number_of_repetitions_is_reported(echo: Echo, evalstore: Evalstore) -> None:
     tree(Path(), {"tests/t.md": REPEATED})
     evalstore("run", "-q")
     edit(Path("tests/t.md"), "repetitions: 3", "repetitions: 2")
@@ -215,7 +217,7 @@ def flipping(echo: Echo, *words: str) -> None:
     echo.reply = lambda _text: next(answers)
 
 
-def test_another_answer_to_the_same_question_is_told_with_the_flip_rate(
+def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write("How?", "warm")
@@ -263,14 +265,21 @@ def test_attempts_count_one_by_one(echo: Echo, evalstore: Evalstore, documents: 
     write("How?", "warm")
     edit(Path("tests/t.md"), "# 👤", "---\nattempts: 3\n---\n\n# 👤")
     flipping(echo, "cold", "warm", "cold")
-    evalstore("run", "-q")
+    ran = evalstore("run", "-q")
+    assert "fail       tests/t.md  scripted/one  <short>  2 of 3 attempts fail\n" in ran.stdout
+    assert section(evalstore("show", "tests/t.md").stdout, "attempts") == [
+        "2 of 3 attempts fail",
+        "  fail  <short>  (shown above)",
+        "  pass  <short>",
+        "  fail  <short>",
+    ]
     shown = documents("show", "tests/t.md")
     assert shown["history"]["verdicts"] == ["fail", "pass", "fail"]
     assert (shown["history"]["judged"], shown["history"]["passed"]) == (3, 1)
     assert shown["answer"] == "cold"
 
 
-def test_a_label_is_told_and_makes_no_other_sample(echo: Echo, evalstore: Evalstore) -> None:
+def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Evalstore) -> None:
     write("20 euros")
     evalstore("run", "-q")
     evalstore("label", "tests/t.md", "pass", "--as", "Ada")
@@ -338,24 +347,6 @@ def test_a_run_is_named_before_the_case(echo: Echo, evalstore: Evalstore) -> Non
 # --- groups and several system prompts
 
 
-GROUP = """\
----
-replacements:
-  city: [Oslo, Rome]
----
-
-# 👤
-
-How is {{city}}?
-
----
-
-~~~checks
-- {allEqual: , scope: group}
-~~~
-"""
-
-
 def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
     echo: Echo, evalstore: Evalstore
 ) -> None:
@@ -364,7 +355,8 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
     evalstore("run", "-q")
     shown = evalstore("show", "tests/t.md").stdout
     start = shown.index("\n") + 1
-    assert shown[start : shown.index("history:")] == (
+    page = re.sub(r"history:\n(    .*\n)+", "", shown[start:])
+    assert page[: page.index("\n$0")] == (
         "fail  tests/t.md  scripted/one\n"
         "fail  by checks  <when>  <short>  2 judged together\n"
         "    fail  allEqual: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"
@@ -377,8 +369,7 @@ def test_the_page_of_a_group_shows_every_member_and_what_was_expected(
         "  How is Rome?\n"
         "    2  <short>  Warm.\n"
         "checks:\n"
-        "    - allEqual:\n"
-        "        scope: group\n"
+        "    - allEqual: {scope: group}\n"
         "      # fail: expected equal answers: answer 1 is 'Cold.', answer 2 is 'Warm.'\n"
     )
 
@@ -578,3 +569,55 @@ def test_the_document_of_a_case_follows_the_schema(
     document["history"]["flips"] = "often"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema_of(["show"])).validate(document)
+
+
+def test_a_candidate_of_now_is_preferred_to_one_that_was_removed(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    """Without `-m`; the results of the removed one are listed, and shown when it is named."""
+    write("How?", "warm")
+    model = Path("models/one.yaml").read_text()
+    tree(Path(), {"models/old.yaml": model.replace("scripted/one", "scripted/old")})
+    edit(Path("evalstore.yaml"), "[scripted/one]", "[scripted/old, scripted/one]")
+    evalstore("run", "-q")
+    assert documents("show", "tests/t.md")["model"] == "scripted/old"
+    edit(Path("evalstore.yaml"), "[scripted/old, scripted/one]", "[scripted/one]")
+    assert documents("show", "tests/t.md")["model"] == "scripted/one"
+    shown = evalstore("show", "tests/t.md").stdout
+    assert section(shown, "other results of this case") == [
+        "fail  scripted/old  <short>  (no longer a candidate)"
+    ]
+    old = evalstore("show", "tests/t.md", "-m", "scripted/old").stdout
+    assert "\nfail  tests/t.md  scripted/old  (no longer a candidate)\n" in old
+    assert documents("show", "@:tests/t.md::")["model"] == "scripted/old"
+
+
+def test_a_comment_of_a_check_is_one_on_each_line(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a terminal is narrow, so that the checks can be copied."""
+    write("How long?", "a rather long sentence that nobody has written in any answer")
+    evalstore("run", "-q")
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = evalstore("show", "tests/t.md").stdout
+    checks = shown.partition("\nchecks:\n")[2].partition("\nwhere it")[0].splitlines()
+    first = next(number for number, line in enumerate(checks) if "# fail" in line)
+    assert len(checks) > first + 1
+    assert all(line.startswith("      # ") for line in checks[first:])
+
+
+def test_the_document_of_a_session_reads_it_once(
+    echo: Echo, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write()
+    session = documents("run")["cases"][0]["session"]
+    read = Store.find_sessions
+    asked: list[list[str]] = []
+
+    def counted(store: Store, ids: Iterable[str]) -> Any:
+        asked.append(list(ids))
+        return read(store, asked[-1])
+
+    monkeypatch.setattr(Store, "find_sessions", counted)
+    documents("show", session)
+    assert asked.count([session]) == 1

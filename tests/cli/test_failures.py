@@ -19,6 +19,7 @@ responses:
   - {when: Oslo, error: {status: 401, message: bad key}}
   - {answer: Warm., usage: {inputTokens: 10, outputTokens: 2}}
 """
+VERDICT = "answer: {pass: false, feedback: It is cold there.}"
 KEY_HINT = (
     "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
     "without that field none is sent to a 'baseURL'"
@@ -45,11 +46,11 @@ def test_no_failures(workspace: Path, evalstore: Evalstore) -> None:
 def test_a_failure_is_listed_with_its_place_and_a_hint(failing: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     head = "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  status 401, 1 try"
-    said = "the server answered 401: bad key"
+    message = "the server answered 401: bad key"
     hint = f"hint: status 401: {KEY_HINT}\n"
-    assert evalstore("log", "--failures") == Ran(0, f"{head}\n    {said}\n", hint)
-    assert evalstore("log", "--failures", "--oneline") == Ran(0, f"{head}  {said}\n", hint)
-    assert evalstore("log", "--failures", "tests/weather.md").stdout == f"{head}\n    {said}\n"
+    assert evalstore("log", "--failures") == Ran(0, f"{head}\n    {message}\n", hint)
+    assert evalstore("log", "--failures", "--oneline") == Ran(0, f"{head}  {message}\n", hint)
+    assert evalstore("log", "--failures", "tests/weather.md").stdout == f"{head}\n    {message}\n"
 
 
 def test_failures_are_newest_first_and_a_limit_says_what_it_cut(
@@ -214,3 +215,27 @@ def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
         + "hint: unsupported: add a line such as "
         + line % "'the answer'",
     )
+
+
+def test_a_failure_that_a_later_call_has_mended_says_so(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run")
+    edit(failing / "models/one.yaml", "error: {status: 401, message: bad key}", "answer: Cold.")
+    judge = (failing / "models/judge.yaml").read_text()
+    edit(failing / "models/judge.yaml", VERDICT, "error: {status: 401, message: no}")
+    evalstore("run")
+    messages = [times(line) for line in evalstore("log", "--failures").stdout.splitlines()]
+    assert [line.endswith("since)") for line in messages[::2]] == [False, True]
+    (failing / "models/judge.yaml").write_text(judge)
+    evalstore("run")
+    ran = evalstore("log", "--failures")
+    lines = ran.stdout.splitlines()[::2]
+    assert lines == [
+        "<short>  <when>  scripted/judge (as evaluator)  tests/weather.md [city=Oslo]"
+        "  status 401, 1 try  (judged since)",
+        "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]"
+        "  status 401, 1 try  (answered since)",
+    ]
+    assert ran.stderr == ""
+    assert [entry["resolved"] for entry in documents("log", "--failures")["failures"]] == [True] * 2

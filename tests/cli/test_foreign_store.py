@@ -12,7 +12,7 @@ from evalstore.errors import NO, OK, STORE_UNUSABLE
 from tests.builders import test_file, tree
 from tests.cli.conftest import Echo, Evalstore
 
-TEST = test_file(shown="Hello", told="~~~checks\n- notEmpty\n~~~")
+TEST = test_file(shown="Hello", evaluation="~~~checks\n- notEmpty\n~~~")
 TRIGGER = "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM runs; END"
 ABORTS = "CREATE TRIGGER t BEFORE INSERT ON nodes BEGIN SELECT RAISE(ABORT, 'pay me'); END"
 

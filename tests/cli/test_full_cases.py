@@ -21,14 +21,14 @@ UNNAMED = (
 )
 
 
-def fills(found: Any) -> list[list[list[str | None]]]:
+def fills(document: Any) -> list[list[list[str | None]]]:
     """The names of the filled turns, by case and conversation."""
     return [
         [
             [message["fill"] for message in messages if "fill" in message]
             for messages in case["messages"]
         ]
-        for case in found["cases"]
+        for case in document["cases"]
     ]
 
 

@@ -177,8 +177,8 @@ Run `<short>` is complete: 2 asked, 2 judged, 0 reused, compared with `<short>`.
 #### Is it noise?
 
 - 1 broke, 1 unchanged
-- pass rate 50.0% -> 0.0% (2 cases in 1 file, paired)
-- -50.0 points; one file moved: nothing follows for the others
+- pass rate 50.0% -> 0.0% (2 cases in 1 file, judged on both sides)
+- -50.0 points; the pass rate of one file changed: too few for a significance test
 
 #### Cost
 

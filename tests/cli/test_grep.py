@@ -142,3 +142,14 @@ def test_the_document_has_its_shape(workspace: Path, documents: Any) -> None:
     for pattern in ("oslo", "cold", "warm", "nothing"):
         document = documents("grep", pattern)
         jsonschema.Draft202012Validator(schema_of(["grep"])).validate(document)
+
+
+def test_options_of_other_greps(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
+    """Case is ignored anyway; `-k` selects cases as elsewhere, `-l` names files."""
+    documents("run")
+    assert evalstore("grep", "-i", "COLD") == evalstore("grep", "cold")
+    assert evalstore("grep", "-l", "warm") == Ran(0, "tests/weather.md\n", "")
+    rows = {hit["row"] for hit in documents("grep", "warm", "-k", "rome and not oslo")["hits"]}
+    assert rows == {"city=Rome"}
+    assert evalstore("grep", "warm", "-k", "nowhere") == Ran(1, "", "")
+    assert evalstore("grep", "warm", "-k", "and").exit_code == 2

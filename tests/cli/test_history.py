@@ -44,7 +44,8 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
         "    1 pass, 1 fail\n"
-        "    edit: message 1 line 1: How is Oslo? -> Tell me how is Oslo?\n"
+        "    edit: message 1 line 1 in [city=Oslo] and 1 other row: "
+        "How is Oslo? -> Tell me how is Oslo?\n"
         "\n"
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
@@ -78,8 +79,8 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "  <short>\n"
         "        now: It is cold there.\n"
         "1 broke, 1 unchanged\n"
-        "pass rate 100.0% -> 50.0% (2 cases in 1 file, paired)\n"
-        "-50.0 points; one file moved: nothing follows for the others\n"
+        "pass rate 100.0% -> 50.0% (2 cases in 1 file, judged on both sides)\n"
+        "-50.0 points; the pass rate of one file changed: too few for a significance test\n"
     )
     hint = '(use "evalstore show ID" to read an answer)\n'
     assert evalstore("diff", "@~1", "@") == Ran(0, expected, hint)
@@ -95,7 +96,7 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
     assert evalstore("diff").stdout == (
         "Edited:\n"
         "    tests/weather.md\n"
-        "        message 1 line 1: How is Oslo? -> What of Oslo?\n"
+        "        message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
         "        was: It is cold there.\n"
@@ -124,12 +125,12 @@ def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: An
 def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     evalstore("run", "tests/weather.md::city=Oslo")
-    about = "note: run <short> was about tests/weather.md::city=Oslo (1 case): "
+    about = "note: run <short> covered only tests/weather.md::city=Oslo (1 case); "
     assert evalstore("diff") == Ran(
         0,
-        f"{about}1 other as in the last run before it that judged them\n"
+        f"{about}1 other is taken from the last earlier run that judged them\n"
         "2 unchanged\n"
-        "pass rate 50.0% -> 50.0% (2 cases in 1 file, paired)\n",
+        "pass rate 50.0% -> 50.0% (2 cases in 1 file, judged on both sides)\n",
         "",
     )
     assert evalstore("diff", "@~1", "@").stdout.startswith(f"{about}only those are compared\n1 ")
@@ -146,8 +147,8 @@ def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_j
     echo.failing = None
     evalstore("run")
     assert evalstore("diff", "@~1", "@").stdout.startswith(
-        "note: run <short> did not judge all cases: "
-        "1 other as in the last run before it that judged them\n"
+        "note: run <short> did not judge all cases; "
+        "1 other is taken from the last earlier run that judged them\n"
     )
     assert "\n1 broke, 0 unchanged\n" in evalstore("diff", "@~1", "@").stdout
     assert "note" not in evalstore("diff", "@~2", "@").stdout
@@ -215,16 +216,19 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
         "\n$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop, scripted/one, <when>\n"
         "session <short>, question <short>, test <short>, model <short>\n"
     )
-    page = head.format("fail") + judged + talk + messages + since + foot
+    page = head.format("fail") + judged + since + talk + messages + foot
     assert evalstore("show", session) == Ran(0, page, "")
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
     why_not = "judged before the instructions or checks were edited"
-    earlier = f"fail  by scripted/judge  ({why_not})  <when>  <short>\n  It is cold there.\n"
-    assert shown.startswith(
-        head.format("pass") + "pass  by scripted/judge  <when>  <short>\n" + earlier + talk
+    earlier = (
+        f"    fail  by scripted/judge  ({why_not})  <when>  <short>\n      It is cold there.\n"
     )
+    assert shown.startswith(
+        head.format("pass") + "pass  by scripted/judge  <when>  <short>\nhistory:\n"
+    )
+    assert f"\nverdicts by other instructions, checks or evaluators:\n{earlier}\n$0.0300" in shown
     messages = "instructions before an edit (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout
@@ -326,14 +330,15 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     output = evalstore("diff")
     assert output.stderr == '(use "evalstore show ID" to read an answer)\n'
     assert output.stdout.startswith(
-        "note: run <short> was about tests/other.md (1 case): "
-        "2 others as in the last run before it that judged them\n"
+        "note: run <short> covered only tests/other.md (1 case); "
+        "2 others are taken from the last earlier run that judged them\n"
         "Edited:\n"
         "    tests/weather.md\n"
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Changed (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass (run <short>) -> pending"
+        "  (evaluation changed)"
         "  <short>\n"
     )
     evalstore("run")

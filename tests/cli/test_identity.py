@@ -9,7 +9,8 @@ import pytest
 
 from evalstore.operations.views.test_history import versions_of
 from evalstore.planning.options import Location
-from tests.cli.conftest import WEATHER, Evalstore
+from tests.builders import tree
+from tests.cli.conftest import WEATHER, Echo, Evalstore
 from tests.cli.test_run import edit
 
 IDENTIFIED = WEATHER.replace("tags:", "id: weather-test\ntags:")
@@ -29,7 +30,7 @@ def moved(workspace: Path, documents: Any) -> Path:
 EDIT = "instructions changed: line 1: The answer must be warm. -> The answer must be short."
 
 
-def test_status_tells_the_rename_and_the_edit(moved: Path, documents: Any) -> None:
+def test_status_reports_the_rename_and_the_edit(moved: Path, documents: Any) -> None:
     document = documents("status")
     assert [tuple(change.values()) for change in document["changes"]] == [
         (".M", "tests/climate.md", 0, 2, f"was tests/weather.md; {EDIT}")
@@ -135,3 +136,77 @@ def test_a_file_that_takes_the_path_of_another_is_another(workspace: Path, docum
     assert {item["file"] for item in document["gone"]} == {"tests/weather.md"}
     assert (len(document["gone"]), document["new"], document["unchanged"]) == (2, [], 2)
     assert [change["code"] for change in documents("status")["changes"]] == ["D ", "R "]
+
+
+# --- rows with an id
+
+QUIZ = """\
+---
+{}
+---
+
+# 👤
+
+{{{{ question }}}}
+
+---
+
+~~~checks
+- contains: fine
+~~~
+"""
+SOURCES = {
+    "dataset": (
+        "dataset: data/q.csv",
+        "tests/data/q.csv",
+        "nr,question\n1,Waht is fine?\n2,Who is fine?\n",
+    ),
+    "replacements": (
+        "replacements:\n  - {{{}question: Waht is fine?}}\n  - {{{}question: Who is fine?}}",
+        "",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_row_with_an_id_keeps_its_history_when_its_text_is_edited(
+    echo: Echo, evalstore: Evalstore, documents: Any, source: str
+) -> None:
+    """Also when the rows get their ids after the first run."""
+    front, data, rows = SOURCES[source]
+    plain, with_ids = front.format("", ""), front.format("nr: 1, ", "nr: 2, ") + "\nrowId: nr"
+    tree(Path.cwd(), {"tests/q.md": QUIZ.format(plain), **({data: rows} if data else {})})
+    documents("run")
+    Path("tests/q.md").write_text(QUIZ.format(with_ids))
+    assert documents("status")["ask"] == 0
+    documents("run")
+    edit(Path(data or "tests/q.md"), "Waht", "What")
+    status = documents("status")
+    assert [change["code"] for change in status["changes"]] == ["M."]
+    assert [item["reason"] for item in status["items"] if item["kind"] == "ask"] == [
+        "test changed: message 1 line 1: Waht is fine? -> What is fine?"
+    ]
+    documents("run")
+    compared = documents("diff", "@~1", "@")
+    assert (compared["new"], compared["gone"], compared["unchanged"]) == ([], [], 1)
+    assert [pair["row"] for pair in compared["changed"]] == ["nr=1"]
+    assert evalstore("run", "tests/q.md::nr=2").exit_code == 0
+
+
+def test_an_edited_row_without_an_id_is_a_new_one_and_that_is_said(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    """The hint names the field; a row that was only added or removed gets none."""
+    tree(Path.cwd(), {"tests/q.md": QUIZ.format(SOURCES["replacements"][0].format("", ""))})
+    hint = "(an edited row counts as a new one, unless the field 'rowId' of its file names it)\n"
+    evalstore("run")
+    edit(Path("tests/q.md"), "Waht", "What")
+    status = evalstore("status")
+    assert "M.  tests/q.md  1 case new, 1 case removed" in status.stdout
+    assert status.stderr == hint
+    evalstore("run")
+    assert hint in evalstore("diff", "@~1", "@").stderr
+    assert hint not in evalstore("diff", "@~1", "@", "--stat").stderr
+    edit(Path("tests/q.md"), "  - {question: Who is fine?}\n", "")
+    assert evalstore("status").stderr == ""

@@ -15,7 +15,7 @@ from tests.cli.test_documents import schema_of
 from tests.importers.langbite import library as langbite_library
 
 
-def test_an_unknown_format_is_told_with_the_nearest_one(
+def test_an_unknown_format_is_reported_with_the_nearest_one(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     ran = evalstore("import", "prompfoo", ".")
@@ -139,8 +139,10 @@ def test_what_cannot_be_imported_is_an_error(
 
 def test_imported_tests_run(samples: Path, documents: Any) -> None:
     documents("import", "openai-evals", "source/capitals.jsonl")
-    one = "responses:\n  - {when: Norway, answer: 'Oslo, of course'}\n  - {answer: 'It is Rome'}\n"
-    (samples / "models/one.yaml").write_text(f"id: scripted/one\nprovider: scripted\n{one}")
+    responses = (
+        "responses:\n  - {when: Norway, answer: 'Oslo, of course'}\n  - {answer: 'It is Rome'}\n"
+    )
+    (samples / "models/one.yaml").write_text(f"id: scripted/one\nprovider: scripted\n{responses}")
     document = documents("run", "tests/capitals")
     assert [case["verdict"] for case in document["cases"]] == ["pass", "fail"]
 
@@ -163,10 +165,10 @@ def judging(workspace: Path, answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"), [("It is right.\nA", "pass"), ("B", "fail"), ("Hm?", "fail")]
+    ("reply", "verdict"), [("It is right.\nA", "pass"), ("B", "fail"), ("Hm?", "fail")]
 )
 def test_a_model_grades_as_in_openai_evals(
-    workspace: Path, documents: Any, said: str, verdict: str
+    workspace: Path, documents: Any, reply: str, verdict: str
 ) -> None:
     spec = (
         "fact:\n  prompt: 'Question: {input} Expert: {ideal} Answer: {completion}'\n"
@@ -181,16 +183,16 @@ def test_a_model_grades_as_in_openai_evals(
     }
     tree(workspace, files)
     documents("import", "openai-evals", "source")
-    judging(workspace, said)
+    judging(workspace, reply)
     (case,) = documents("run", "tests/source")["cases"]
     assert (case["model"], case["verdict"]) == ("recorded", verdict)
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"), [("SCORE: 4", "pass"), ("SCORE: 2", "fail"), ("4", "undecided")]
+    ("reply", "verdict"), [("SCORE: 4", "pass"), ("SCORE: 2", "fail"), ("4", "undecided")]
 )
 def test_a_model_grades_as_in_nemo(
-    workspace: Path, documents: Any, said: str, verdict: str
+    workspace: Path, documents: Any, reply: str, verdict: str
 ) -> None:
     content = "Rate 1 to 5. Q: {{item.q}} A: {{sample.output_text}}"
     metric = {
@@ -207,7 +209,7 @@ def test_a_model_grades_as_in_nemo(
     }
     tree(workspace, {"source/job.json": json.dumps({"tasks": {"t": task}})})
     documents("import", "nemo", "source")
-    judging(workspace, said)
+    judging(workspace, reply)
     (case,) = documents("run", "tests/source")["cases"]
     assert (case["model"], case["verdict"]) == ("scripted/one", verdict)
 
@@ -223,7 +225,7 @@ def test_a_rubric_of_promptfoo_is_judged(workspace: Path, documents: Any) -> Non
     assert [case["verdict"] for case in document["cases"]] == ["pass", "fail"]
 
 
-def test_recorded_answers_to_a_test_that_is_not_there_are_told(
+def test_recorded_answers_to_a_test_that_is_not_there_are_reported(
     samples: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from evalstore.importers import evalsone
@@ -236,7 +238,7 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_told(
 
 
 @pytest.mark.parametrize(
-    ("given", "message", "hint"),
+    ("argument", "message", "hint"),
     [
         (
             "source/capitals.jsonl",
@@ -253,10 +255,10 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_told(
     ],
 )
 def test_a_format_that_is_missing_is_named(
-    samples: Path, evalstore: Evalstore, given: str, message: str, hint: str
+    samples: Path, evalstore: Evalstore, argument: str, message: str, hint: str
 ) -> None:
     tree(samples, {"other/promptfooconfig.yaml": ""})
-    assert evalstore("import", given) == Ran(2, "", f"error: {message}\nhint: {hint}\n")
+    assert evalstore("import", argument) == Ran(2, "", f"error: {message}\nhint: {hint}\n")
 
 
 @pytest.mark.parametrize(
@@ -347,7 +349,7 @@ def test_two_imports_do_not_share_ids(
     assert evalstore("check").stderr == ""
 
 
-def test_settings_that_nothing_looks_at_yet_are_told(workspace: Path, documents: Any) -> None:
+def test_settings_that_nothing_looks_at_yet_are_reported(workspace: Path, documents: Any) -> None:
     tree(
         workspace,
         {

@@ -42,7 +42,7 @@ def test_an_edited_file_is_kept_beside_one_that_follows(imported: Path, document
     assert "Mine." in (imported / TEST).read_text()
 
 
-def test_an_edit_that_was_undone_is_no_edit(imported: Path, documents: Any) -> None:
+def test_an_edit_that_was_undone_is_not_an_edit(imported: Path, documents: Any) -> None:
     written = (imported / DATA).read_bytes()
     tree(imported, {DATA: "{}\n"})
     assert documents(*IMPORT)["kept"] == [DATA]
@@ -88,7 +88,7 @@ def test_a_link_in_the_place_of_a_file_is_kept(imported: Path, documents: Any) -
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"format": 2, "files": {}}', '{"format": 1, "files": []}']
 )
-def test_a_record_that_cannot_be_read_is_told(
+def test_a_record_that_cannot_be_read_is_reported(
     imported: Path, evalstore: Evalstore, text: str
 ) -> None:
     tree(imported, {RECORD: text})

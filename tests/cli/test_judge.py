@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import tree
+from tests.cli import conftest
 from tests.cli.conftest import WEATHER, Evalstore
 
 PROMPT = """\
@@ -24,13 +25,7 @@ tags: [_evaluator]
 
 {{{{_actualResponse}}}}
 """
-JUDGE = """\
-id: scripted/judge
-provider: scripted
-responses:
-  - {when: 'Be strict.*Cold', answer: {pass: false, feedback: It is cold there.}}
-  - {answer: {pass: true, feedback: ""}}
-"""
+JUDGE = conftest.JUDGE.replace("must be warm", "Be strict")
 TWO = """\
 candidates: [scripted/one]
 evaluators:

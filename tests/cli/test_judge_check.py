@@ -73,7 +73,7 @@ def test_a_server_without_json_mode_is_asked_for_text(
     assert (vote["verdict"], vote["score"]) == ("pass", 0.9)
 
 
-def test_a_judge_that_names_no_choice_is_told_so_and_asked_once_more(
+def test_a_judge_that_names_no_choice_is_asked_once_more_with_the_reason(
     server: endpoint.Endpoint, tmp_path: Path
 ) -> None:
     server.reply = lambda body: "Yes" if len(body["messages"]) > 2 else "It depends."
@@ -156,7 +156,7 @@ def test_an_edit_of_how_models_judge_judges_again_and_asks_nothing(
     assert judged(folder, capsys) == (0, 0)
 
 
-def test_status_tells_what_the_prompt_says_now(
+def test_status_shows_the_edited_line_of_the_prompt(
     server: endpoint.Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = judge_workspaces.judged_by(server, tmp_path, CHOICE)

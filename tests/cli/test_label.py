@@ -249,7 +249,7 @@ def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> N
         (("abcd1234",), "there is no test file", "weather"),
     ],
 )
-def test_what_cannot_be_labelled_is_told(
+def test_what_cannot_be_labelled_is_reported(
     ran: Any, evalstore: Evalstore, command: tuple[str, ...], message: str, hint: str
 ) -> None:
     output = evalstore("label", *command, "pass")

@@ -27,8 +27,8 @@ def ran(workspace: Path, evalstore: Evalstore) -> Path:
     return workspace
 
 
-def prompts(found: Any) -> list[str | None]:
-    return [label["prompt"] for label in found["labels"]]
+def prompts(document: Any) -> list[str | None]:
+    return [label["prompt"] for label in document["labels"]]
 
 
 def test_several_system_prompts_are_not_labelled_together(ran: Path, evalstore: Evalstore) -> None:
@@ -64,7 +64,7 @@ def test_a_system_prompt_is_named_by_its_id(ran: Path, documents: Any) -> None:
     assert prompts(document) == [id]
 
 
-def test_a_system_prompt_that_is_not_there_is_told(ran: Path, evalstore: Evalstore) -> None:
+def test_a_system_prompt_that_is_not_there_is_reported(ran: Path, evalstore: Evalstore) -> None:
     shown = evalstore("label", "tests/late.md (brave)", "pass")
     assert (shown.exit_code, shown.stdout) == (2, "")
     assert shown.stderr == (
@@ -73,7 +73,7 @@ def test_a_system_prompt_that_is_not_there_is_told(ran: Path, evalstore: Evalsto
     )
 
 
-def test_all_that_is_named_is_labelled_when_it_is_said(ran: Path, documents: Any) -> None:
+def test_all_named_cases_are_labelled_with_the_option_all(ran: Path, documents: Any) -> None:
     document = documents("label", "tests/late.md", "pass", "--all", "--as", "Ada")
     assert len(set(prompts(document))) == 3
     document = documents("label", "tests", "pass", "--all", "--as", "Ada")
@@ -99,7 +99,9 @@ def test_a_row_and_a_system_prompt_can_be_named_as_they_are_printed(
     assert (shown.exit_code, shown.stdout) == (0, line)
 
 
-def test_several_cases_are_told_how_to_be_labelled(ran: Path, evalstore: Evalstore) -> None:
+def test_the_error_for_several_cases_says_how_to_label_them(
+    ran: Path, evalstore: Evalstore
+) -> None:
     assert evalstore("label", "tests/weather.md", "pass").stderr == (
         "error: 'tests/weather.md' has 2 cases\n"
         "hint: name one, or add --all: "
@@ -137,7 +139,7 @@ def test_the_hint_of_a_row_that_is_not_there_helps(
     ],
     ids=" ".join,
 )
-def test_a_choice_that_is_not_there_is_told_plainly(
+def test_a_choice_that_is_not_there_is_reported_plainly(
     workspace: Path, evalstore: Evalstore, command: tuple[str, ...]
 ) -> None:
     shown = evalstore(*command)

@@ -74,6 +74,8 @@ def as_lines(rows: Iterable[Json]) -> str:
         pytest.param("attempts: 2\nid: x\ntags: [a]\n", ROWS, id="settings"),
         pytest.param("replacements: {n: [1, 2]}\n", ROWS[:90], id="replacements"),
         pytest.param("", [*ROWS, {"country": "x"}], id="a row lacks a value"),
+        pytest.param("rowId: nr\n", [{"nr": n, **row} for n, row in enumerate(ROWS)], id="ids"),
+        pytest.param("rowId: nr\n", [*({"nr": 1, **row} for row in ROWS), ROWS[0]], id="no id"),
         pytest.param("", [*ROWS[:40], {"capital": "x"}, *ROWS], id="an early row lacks a value"),
         pytest.param("", [*ROWS[:5], 7, *ROWS], id="a row is none"),
     ],
@@ -183,7 +185,7 @@ def test_a_row_needs_little_memory_until_it_is_stored(monkeypatch: pytest.Monkey
     assert min(peaks[2:]) - peaks[1] < 2_000 * 400
 
 
-def test_the_problems_of_all_rows_are_told_when_a_line_is_broken(
+def test_the_problems_of_all_rows_are_reported_when_a_line_is_broken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     test = parse_test("tests/rows.md", FILES["tests/rows.md"])
@@ -321,7 +323,7 @@ def without_ids(report: Json) -> Json:
     return {**report, "cases": [{**case, "session": "", "sessions": 0} for case in report["cases"]]}
 
 
-def test_a_case_that_nobody_answers_is_told_however_few_are_taken(
+def test_a_case_that_nobody_answers_is_reported_however_few_are_taken(
     place: Path, evalstore: Evalstore
 ) -> None:
     tree(place, {**RECORDED, "tests/data.jsonl": answers(3), "tests/z.md": HELLO})

@@ -248,16 +248,16 @@ def test_doctor_and_check_use_the_same_words(
     )
     document = json.loads(evalstore("doctor", "--no-ping", "--json").stdout)
     checked = evalstore("check").stderr
-    told = [
+    messages = [
         (model["model"], problem["message"], problem["hint"])
         for model in document["models"]
         for problem in model["problems"]
     ]
-    assert {message for _, message, _ in told} == {
+    assert {message for _, message, _ in messages} == {
         "OPENAI_API_KEY is not set",
         "TOGETHERAI_API_KEY is not set",
         "its price is not known",
     }
-    for model, message, hint in told:
+    for model, message, hint in messages:
         assert f"model '{model}': {message}" in checked
         assert f"hint: {hint}\n" in checked

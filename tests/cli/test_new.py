@@ -145,7 +145,7 @@ def test_what_cannot_be_written_is_an_error(
 def test_the_fields_of_the_template_can_be_used() -> None:
     used = re.sub(r"^# (?=\w+: )", "", TEMPLATE, flags=re.MULTILINE)
     test, collector = read_test("tests/a.md", used)
-    assert collector.found == []
+    assert collector.problems == []
     assert collector.warnings == []
     assert (test.attempts, test.threshold, test.options.temperature) == (3, 0.8, 0.5)
     names = re.findall(r"^# (\w+): ", TEMPLATE, flags=re.MULTILINE)

@@ -17,11 +17,11 @@ from evalstore.operations.run import run
 from evalstore.operations.views.answer import session_of
 from evalstore.operations.views.cases import cases
 from evalstore.operations.views.interactive_run import ALL, RunEnd, plan
-from evalstore.operations.views.run_text import summarise
+from evalstore.operations.views.run_text import summarise_report
 from evalstore.operations.views.styled_text import StyledLine
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
-from evalstore.tui.render.answer import answer_lines, verdict_lines
+from evalstore.tui.render.answer import answer_lines, closing_lines, verdict_lines
 from evalstore.tui.render.comparison import comparison_lines
 from evalstore.tui.render.pair import pair_lines
 from evalstore.tui.render.run import plan_lines, result_lines
@@ -37,7 +37,7 @@ def _in_browser(row: int) -> list[str]:
     result = cases(Location(Path.cwd()), None).rows[row].results[0]
     assert result
     view = session_of(Location(Path.cwd()), result.sessions[0], result)
-    lines = [*verdict_lines(view, result, ""), *answer_lines(view, {})]
+    lines = [*verdict_lines(view, result, ""), *answer_lines(view, {}), *closing_lines(view)]
     return normalise("\n".join("".join(span.text for span in line.spans) for line in lines)).split(
         "\n"
     )
@@ -69,7 +69,9 @@ def test_both_say_the_same_of_a_judgement_and_of_what_an_answer_took(
     page = _in_browser(0)
     messages = [line for line in page if " by scripted/judge" in line]
     assert [line[2:] for line in messages] == [
-        line for line in evalstore("show", session).stdout.splitlines() if " by scripted" in line
+        line.strip()
+        for line in evalstore("show", session).stdout.splitlines()
+        if " by scripted" in line
     ]
     assert len(messages) == 2
     assert page[-2] in evalstore("show", session).stdout.splitlines()
@@ -107,7 +109,7 @@ def test_a_run_is_summed_up_in_the_same_lines(
     report = run(Location(workspace), SelectionOptions(), options, ProgressListener())
     print_report(report, None)
     printed = _printed(capsys)
-    shown = _texts(result_lines(RunEnd(summarise(report), (), (), (), ())))
+    shown = _texts(result_lines(RunEnd(summarise_report(report), (), (), (), ())))
     assert [line for line in shown if line not in printed] == [f"{report.seconds:.1f} s"]
     assert len(shown) == (3 if max_cost is None else 4)
 

@@ -22,7 +22,9 @@ def test_the_first_estimate_of_the_example_is_an_upper_bound_of_the_same_size(
     assert cost <= likely <= 3 * cost
 
 
-def test_a_guess_is_said_until_answers_are_known(workspace: Path, evalstore: Evalstore) -> None:
+def test_an_estimate_is_marked_until_answers_are_known(
+    workspace: Path, evalstore: Evalstore
+) -> None:
     assert "up to $0.8400 (at 40 tokens an answer); " in evalstore("status").stdout
     evalstore("run")
     test = workspace / "tests/weather.md"

@@ -53,7 +53,7 @@ TWO = f"# ▶ first ×2\n\n# 👤\n\nHi\n\n# ▶ second\n\n# 👤\n\nHo\n{CHECK}
         ),
     ],
 )
-def test_the_number_of_conversations_is_told(
+def test_the_number_of_conversations_is_reported(
     echo: Echo,
     documents: Any,
     text: str,
@@ -73,17 +73,19 @@ def test_the_number_of_conversations_is_told(
     ]
     assert {item["reason"] for item in document["items"] if item["kind"] == "judge"} == {reason}
     documents("run")
-    assert said(documents("log", "tests/t.md")["runs"][0]["edits"]) == edits
+    assert printed_edits(documents("log", "tests/t.md")["runs"][0]["edits"]) == edits
     compared = documents("diff", "@~1", "@")
-    assert [said(item["edits"]) for item in compared["edits"]] == [edits]
+    assert [printed_edits(item["edits"]) for item in compared["edits"]] == [edits]
     assert [item["reason"] for item in compared["changed"]] == [pair]
 
 
-def said(edits: list[dict[str, str | None]]) -> list[str]:
+def printed_edits(edits: list[dict[str, str | None]]) -> list[str]:
     """Edits as they are printed."""
     return [
-        f"{one['what']}: {one['was']} -> {one['now']}" if one["was"] else str(one["what"])
-        for one in edits
+        f"{change['what']}: {change['was']} -> {change['now']}"
+        if change["was"]
+        else str(change["what"])
+        for change in edits
     ]
 
 

@@ -13,7 +13,8 @@ from tests.cli.test_run import edit
 
 TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
 NOTE = (
-    "1 of 2 passes had failed before being asked again (after an edit or --refresh); "
+    "1 of 2 passes had failed before being asked again "
+    "(after an edit, by --refresh or for more attempts); "
     "asked again after a pass: 0. Chance alone turns some failures into passes."
 )
 
@@ -32,7 +33,7 @@ def rerolls(documents: Any, *arguments: str) -> tuple[int, int, int, int]:
     return actual["fails"], actual["passes"], actual["passedAfterFail"], actual["runs"]
 
 
-def said(evalstore: Evalstore, *arguments: str) -> str:
+def printed_words(evalstore: Evalstore, *arguments: str) -> str:
     return " ".join(evalstore("stats", *arguments).stdout.split())
 
 
@@ -41,13 +42,13 @@ def test_failures_that_were_asked_again_after_an_edit_are_counted(
 ) -> None:
     documents("run")
     assert rerolls(documents) == (0, 0, 0, 0)
-    assert "asked again" not in said(evalstore)
+    assert "asked again" not in printed_words(evalstore)
     for name in "ab":
         edit(Path.cwd() / f"tests/{name}.md", "?", ", please?")
     answers["Question a, please"] = "fine"
     documents("run")
     assert rerolls(documents) == (2, 0, 1, 1)
-    assert said(evalstore).endswith(NOTE)
+    assert printed_words(evalstore).endswith(NOTE)
     # The failures stay counted when runs follow that ask nothing, or are about a selection.
     documents("run")
     documents("run", "tests/b.md")
@@ -67,7 +68,7 @@ def test_a_refresh_asks_passes_again_as_well_and_ends_it(
     assert rerolls(documents) == (1, 0, 1, 1)
     documents("run", "--refresh")
     assert rerolls(documents) == (1, 2, 0, 2)
-    assert "asked again" not in said(evalstore)
+    assert "asked again" not in printed_words(evalstore)
 
 
 def test_an_answer_that_is_only_judged_again_was_not_asked_again(
@@ -90,3 +91,19 @@ def test_only_what_a_query_selects_is_counted(answers: dict[str, str], documents
     documents("run")
     assert rerolls(documents) == (1, 0, 1, 1)
     assert rerolls(documents, "--query", "tagged") == (0, 0, 0, 1)
+
+
+def test_further_attempts_ask_again_as_well(
+    echo: Any, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(Path.cwd(), {"tests/a.md": TEST.format("a")})
+    words = iter(("bad", "fine", "fine"))
+    echo.reply = lambda _text: next(words)
+    documents("run")
+    documents("run", "-r", "3", "-j", "1")
+    assert rerolls(documents) == (1, 0, 1, 1)
+    documents("run", "-r", "3")
+    assert rerolls(documents) == (1, 0, 1, 2)
+    assert printed_words(evalstore).endswith(NOTE.replace("1 of 2", "1 of 1"))
+    documents("run")  # the first answer alone counts again
+    assert rerolls(documents) == (0, 0, 0, 3)

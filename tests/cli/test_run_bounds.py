@@ -113,7 +113,7 @@ def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
     assert "stopped at the first failure" in evalstore("run", "-x", "--refresh").stdout
 
 
-def test_an_attempt_that_fails_is_no_failure_yet(many: Path, evalstore: Evalstore) -> None:
+def test_an_attempt_that_fails_is_not_a_failure_yet(many: Path, evalstore: Evalstore) -> None:
     (many / "models/one.yaml").write_text(
         "id: one\nprovider: scripted\nresponses: [{answer: No way, times: 1}, {answer: Yes}]\n"
     )

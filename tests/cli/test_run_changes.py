@@ -80,10 +80,17 @@ def test_all_lists_the_failures_that_are_as_before_behind_the_new_ones(history: 
 
 
 def test_a_run_that_changes_nothing_counts_the_failures(history: Evalstore) -> None:
-    assert history("run").stdout.startswith("2 failures as before (--all lists them)\n\n2 pass")
+    assert history("run").stdout.startswith(
+        "2 failures as before (--all lists them)\n"
+        "    tests/c.md  scripted/one\n    tests/d.md  scripted/one\n\n2 pass"
+    )
     write_case("c", "yes")
     history("run")
-    assert history("run").stdout.startswith("1 failure as before (--all lists it)\n\n3 pass")
+    ran = history("run")
+    assert ran.stdout.startswith(
+        "1 failure as before (--all lists it)\n    tests/d.md  scripted/one\n\n3 pass"
+    )
+    assert '(use "evalstore show tests/d.md' in ran.stderr
 
 
 def test_a_failure_that_was_judged_again_is_shown_with_its_new_feedback(history: Evalstore) -> None:
@@ -168,7 +175,7 @@ def test_a_first_run_has_nothing_to_compare_with(echo: Echo, documents: Any) -> 
 def test_an_earlier_run_that_cannot_be_read_is_a_warning(history: Evalstore) -> None:
     check_for("b", "never")
     damaged = mock.patch(
-        "evalstore.operations.run.find_changes", side_effect=StoreError("it is damaged")
+        "evalstore.operations.run.find_verdict_changes", side_effect=StoreError("it is damaged")
     )
     with damaged:
         ran = history("run")
@@ -218,7 +225,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
 def test_an_answer_with_the_same_text_is_not_a_change(history: Evalstore) -> None:
     assert "since the last run" not in history("run", "--refresh").stdout
     assert history("diff", "@~1", "@").stdout == (
-        "4 unchanged\npass rate 50.0% -> 50.0% (4 cases in 4 files, paired)\n"
+        "4 unchanged\npass rate 50.0% -> 50.0% (4 cases in 4 files, judged on both sides)\n"
     )
 
 
@@ -236,7 +243,7 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
     assert compared.endswith(
         "1 changed, 3 unchanged\n"
         "1 case is now pending and not in the pass rates\n"
-        "pass rate 33.3% -> 33.3% (3 cases in 3 files, paired)\n"
+        "pass rate 33.3% -> 33.3% (3 cases in 3 files, judged on both sides)\n"
     )
     assert "since the last run" not in history("run").stdout
     assert documents("run")["since"]["pending"] == 0

@@ -23,8 +23,8 @@ def with_checks(lines: str, *, prose: bool = True) -> str:
     return text + BLOCK.format(lines)
 
 
-def verdicts(found: Any) -> dict[str, str]:
-    return {case["row"]: case["verdict"] for case in found["cases"]}
+def verdicts(document: Any) -> dict[str, str]:
+    return {case["row"]: case["verdict"] for case in document["cases"]}
 
 
 def test_checks_judge_without_a_model(workspace: Path, documents: Any) -> None:

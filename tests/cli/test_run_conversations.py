@@ -163,7 +163,9 @@ def test_a_call_that_fails_in_the_middle_leaves_the_question_open(
         (TALK.replace("@capital", "\n\nOslo"), "the conversation ends with a fixed answer"),
     ],
 )
-def test_what_is_wrong_is_said(talk: Path, evalstore: Evalstore, text: str, message: str) -> None:
+def test_what_is_wrong_is_reported(
+    talk: Path, evalstore: Evalstore, text: str, message: str
+) -> None:
     tree(talk, {"tests/talk.md": text.format("- contains: Oslo")})
     ran = evalstore("check")
     assert ran.exit_code != 0

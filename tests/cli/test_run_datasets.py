@@ -43,8 +43,8 @@ def with_check(check: str) -> str:
     return TEST.replace('- equals: "{{ ideal }}"', check)
 
 
-def verdicts(found: Any) -> list[tuple[str, str]]:
-    return [(case["row"], case["verdict"]) for case in found["cases"]]
+def verdicts(document: Any) -> list[tuple[str, str]]:
+    return [(case["row"], case["verdict"]) for case in document["cases"]]
 
 
 # --- data that can be read ----------------------------------------------------------------
@@ -127,9 +127,7 @@ def test_a_whole_row_with_a_column_called_like_a_method_can_be_asked_and_shown(
         assert f"Repeat {row}" in shown.stdout
 
 
-def test_a_column_called_as_the_answer_must_be_told_from_it(
-    echo: Echo, evalstore: Evalstore
-) -> None:
+def test_a_column_named_like_the_answer_is_ambiguous(echo: Echo, evalstore: Evalstore) -> None:
     write(lines({"q": "a", "answer": "a"}), test=TEST.replace("{{ ideal }}", "{{ answer }}"))
     output = evalstore("check").stderr
     assert "tests/t.md:12: 'answer' is a column of the dataset and a name of the answer" in output
@@ -159,7 +157,7 @@ def test_a_column_called_as_the_answer_must_be_told_from_it(
     ],
     ids=lambda value: value if isinstance(value, str) and "data" in value else "",
 )
-def test_what_is_wrong_in_the_data_is_said_with_its_place(
+def test_what_is_wrong_in_the_data_is_reported_with_its_place(
     echo: Echo, evalstore: Evalstore, data: str | bytes, place: str, message: str
 ) -> None:
     write(data)
@@ -181,7 +179,7 @@ def test_what_is_wrong_in_the_data_is_said_with_its_place(
         ("hf://org/set", "nothing is downloaded, and no folder is known for 'hf://'"),
     ],
 )
-def test_a_data_file_that_cannot_be_used_is_told_at_the_field(
+def test_a_data_file_that_cannot_be_used_is_reported_at_the_field(
     echo: Echo, evalstore: Evalstore, path: str, message: str
 ) -> None:
     write(ROW, to="../out.jsonl", test=TEST.replace("data/q.jsonl", path))
@@ -190,7 +188,7 @@ def test_a_data_file_that_cannot_be_used_is_told_at_the_field(
     assert f"error: tests/t.md:2: {message}" in evalstore("check").stderr
 
 
-def test_a_table_with_another_delimiter_is_told_where_a_column_is_missing(
+def test_a_table_with_another_delimiter_is_reported_where_a_column_is_missing(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     test = TEST.replace("q.jsonl", "q.csv")
@@ -213,7 +211,7 @@ def test_a_link_inside_of_the_workspace_is_followed(echo: Echo, documents: Any) 
 @pytest.mark.parametrize(
     ("row", "place"), [({"q": "b"}, "tests/t.md:12"), ({"ideal": "b"}, "tests/t.md:7")]
 )
-def test_a_value_that_a_row_lacks_is_told_with_both_places(
+def test_a_value_that_a_row_lacks_is_reported_with_both_places(
     echo: Echo, evalstore: Evalstore, row: dict[str, str], place: str
 ) -> None:
     write(ROW + lines(row))
@@ -318,7 +316,7 @@ def test_an_object_of_the_data_is_what_is_compared(echo: Echo, documents: Any) -
     assert verdicts(documents("run")) == [("", "pass")]
 
 
-def test_a_pattern_of_the_data_that_is_none_is_told_with_its_row(
+def test_an_invalid_pattern_of_the_data_is_reported_with_its_row(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write(lines({"q": "a", "ideal": "("}), test=TEST.replace("equals", "regex"))
@@ -344,7 +342,7 @@ def test_a_check_that_raises_is_the_verdict_error(echo: Echo, documents: Any) ->
     assert "division by zero" in case["feedback"]
 
 
-def test_wrong_expressions_are_told_at_their_lines(echo: Echo, evalstore: Evalstore) -> None:
+def test_wrong_expressions_are_reported_at_their_lines(echo: Echo, evalstore: Evalstore) -> None:
     write(ROW, test=with_check('- expr: answer == item.ideal\n- expr: "1 +"'))
     output = evalstore("check").stderr
     assert "error: tests/t.md:12: the expression" in output
@@ -411,7 +409,7 @@ def test_a_row_can_give_all_messages(
         ([{"role": "assistant", "content": "a"}], "'messages' ends with a fixed answer"),
     ],
 )
-def test_messages_of_a_wrong_shape_are_told_with_their_row(
+def test_messages_of_a_wrong_shape_are_reported_with_their_row(
     echo: Echo, evalstore: Evalstore, messages: Any, message: str
 ) -> None:
     write(lines({"m": messages, "ideal": "a"}), test=GIVEN)

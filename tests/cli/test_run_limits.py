@@ -159,8 +159,8 @@ def test_a_process_that_ends_before_the_file_is_loaded(
 def test_a_file_whose_process_never_starts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[object] = []
 
-    def refuse(*given: object, **_named: object) -> None:
-        tries.append(given)
+    def refuse(*arguments: object, **_named: object) -> None:
+        tries.append(arguments)
         raise BlockingIOError(errno.EAGAIN, "no")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
@@ -188,7 +188,7 @@ def test_no_file_handles_are_left() -> None:
     assert "could not be run: no process can be started" in ran.stdout, ran.stderr
 
 
-def test_a_process_that_the_system_ends_is_no_verdict() -> None:
+def test_a_process_that_the_system_ends_is_not_a_verdict() -> None:
     source = "import os\ndef judge(given):\n    os.kill(os.getpid(), 9)\n"
     with pytest.raises(NotRunError, match="the system ended its process"):
         judge("judge", source=source)
@@ -210,7 +210,7 @@ def test_a_process_that_the_system_ends_later_is_followed_by_another(tmp_path: P
     together.close()
 
 
-def test_a_full_disk_is_no_verdict() -> None:
+def test_a_full_disk_is_not_a_verdict() -> None:
     source = "def judge(given):\n    raise OSError(28, 'No space left on device')\n"
     with pytest.raises(NotRunError, match="No space left on device"):
         judge("judge", source=source)
@@ -254,7 +254,7 @@ def test_the_program_says_what_it_lacks(
     [OSError(errno.EMFILE, "x"), MemoryError(), RuntimeError("can't start new thread")],
     ids=["files", "memory", "threads"],
 )
-def test_what_the_system_does_not_give_is_no_bug(
+def test_what_the_system_does_not_give_is_not_a_bug(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_given: object, **_named: object) -> None:

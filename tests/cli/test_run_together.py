@@ -44,12 +44,12 @@ def write_rows(rows: list[dict[str, Any]]) -> None:
     tree(Path(), {"tests/q.jsonl": "".join(json.dumps(row) + "\n" for row in rows)})
 
 
-def verdicts(found: Any) -> dict[str, str]:
-    return {case["row"]: case["verdict"] for case in found["cases"]}
+def verdicts(document: Any) -> dict[str, str]:
+    return {case["row"]: case["verdict"] for case in document["cases"]}
 
 
-def did(found: Any) -> tuple[int, int]:
-    return found["asked"], found["judged"]
+def did(document: Any) -> tuple[int, int]:
+    return document["asked"], document["judged"]
 
 
 # --- runs and repetitions -----------------------------------------------------------------
@@ -156,14 +156,14 @@ def test_a_call_that_fails_in_the_middle_of_a_case_is_all_that_is_repeated(
         ("# ▶ x\n\n# ▶ y", "there is no user message"),
     ],
 )
-def test_odd_runs_are_told_at_their_line(
+def test_odd_runs_are_reported_at_their_line(
     echo: Echo, evalstore: Evalstore, marker: str, message: str
 ) -> None:
     write([{"q": "a"}], f"Be brief.\n\n{marker}\n\n{ONE}", "- contains: a")
     assert f"error: tests/t.md:7: {message}" in evalstore("check").stderr
 
 
-def test_two_runs_of_one_name_are_told(echo: Echo, evalstore: Evalstore) -> None:
+def test_two_runs_of_one_name_are_reported(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], f"# ▶ x\n\n{ONE}\n# ▶ x x2\n\n{ONE}", "- contains: a")
     assert "error: tests/t.md:11: two runs are called 'x'" in evalstore("check").stderr
 
@@ -221,7 +221,7 @@ def test_a_new_row_asks_one_question_and_judges_its_group_again(echo: Echo, docu
     assert verdicts(document) == {"all of x": "fail", "all of y": "fail"}
 
 
-def test_a_group_without_a_name_is_told_from_all_rows(echo: Echo, documents: Any) -> None:
+def test_a_group_without_a_name_differs_from_all_rows(echo: Echo, documents: Any) -> None:
     rows: list[dict[str, Any]] = [{"q": "a", "g": ""}, {"q": "b", "g": None}]
     write(rows, ONE, ALL_EQUAL % "group", 'group: "{{ g }}"')
     assert list(verdicts(documents("run"))) == ["all of ''", "all of null"]
@@ -239,7 +239,7 @@ def test_a_group_without_a_name_is_told_from_all_rows(echo: Echo, documents: Any
         ("{monotonic: increasing, by: [], scope: group}", "'by' must be a list with a number"),
     ],
 )
-def test_wrong_checks_of_groups_are_told_once(
+def test_wrong_checks_of_groups_are_reported_once(
     echo: Echo, evalstore: Evalstore, check: str, message: str
 ) -> None:
     write([{"q": str(number), "g": "x"} for number in range(30)], ONE, f"- {check}")
@@ -248,7 +248,7 @@ def test_wrong_checks_of_groups_are_told_once(
     assert message in output
 
 
-def test_what_several_rows_lack_is_told_once(echo: Echo, evalstore: Evalstore) -> None:
+def test_what_several_rows_lack_is_reported_once(echo: Echo, evalstore: Evalstore) -> None:
     rows: list[dict[str, Any]] = [{"q": "a"}, {"x": 1}, {"x": 2}]
     write(rows, ONE, "- contains: a")
     output = evalstore("check").stderr
@@ -284,7 +284,7 @@ def test_a_row_without_an_answer_is_asked(echo: Echo, documents: Any, row: Any) 
     assert echo.asked == ["b"]
 
 
-def test_recorded_answers_to_one_question_are_told_apart(echo: Echo, documents: Any) -> None:
+def test_recorded_answers_to_one_question_are_distinguished(echo: Echo, documents: Any) -> None:
     rows = [{"q": "a", "c": "b"}, {"q": "a", "c": "c"}]
     write(rows, ONE, "- equals: b", 'answer: "{{ c }}"')
     assert verdicts(documents("run")) == {"c=b": "pass", "c=c": "fail"}
@@ -366,14 +366,14 @@ def test_recorded_can_be_named_as_the_candidate(echo: Echo, documents: Any) -> N
     assert (verdicts(document), echo.asked) == ({"q=a": "pass"}, [])
 
 
-def test_recorded_is_no_model(echo: Echo, evalstore: Evalstore) -> None:
+def test_recorded_is_not_a_model(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], ONE, "- contains: a")
     assert "there is no model 'recorded'" in evalstore("run", "-J", "recorded").stderr
     tree(Path(), {"models/recorded.yaml": "provider: scripted\nresponses: [{answer: a}]\n"})
     assert "the id 'recorded' is reserved for recorded answers" in evalstore("check").stderr
 
 
-def test_a_session_knows_what_is_said_of_it_and_others(
+def test_a_session_lists_judgements_of_it_and_of_several(
     workspace: Path, evalstore: Any, documents: Any
 ) -> None:
     (workspace / "tests").mkdir(exist_ok=True)

@@ -23,18 +23,18 @@ def server() -> Iterator[endpoint.Endpoint]:
     with endpoint.running() as server:
 
         def reply(body: dict[str, Any]) -> endpoint.Answer:
-            said = server.received[-1].headers["authorization"]
-            key = said.removeprefix("Bearer ")
+            header = server.received[-1].headers["authorization"]
+            key = header.removeprefix("Bearer ")
             if "verdict" in json.dumps(body):
-                verdict = {"reasoning": said, "feedback": said, "pass": True}
+                verdict = {"reasoning": header, "feedback": header, "pass": True}
                 return endpoint.completion({"content": json.dumps(verdict)}, model=key)
             place = endpoint.echo(body)
-            call = {"name": "look", "arguments": json.dumps({"at": [said], key: 1})}
-            named = {"name": key, "arguments": said}
+            call = {"name": "look", "arguments": json.dumps({"at": [header], key: 1})}
+            named = {"name": key, "arguments": header}
             answers = {
-                "refused": endpoint.failure(401, f"wrong key {said}", key),
-                "broken": endpoint.Answer(body=f"<html>{said}</html>".encode()),
-                "text": endpoint.completion({"content": f"I was sent {said}"}),
+                "refused": endpoint.failure(401, f"wrong key {header}", key),
+                "broken": endpoint.Answer(body=f"<html>{header}</html>".encode()),
+                "text": endpoint.completion({"content": f"I was sent {header}"}),
                 "tool": endpoint.completion(
                     {"tool_calls": [{"id": "1", "type": "function", "function": call}]}
                 ),
@@ -42,7 +42,7 @@ def server() -> Iterator[endpoint.Endpoint]:
                     {"tool_calls": [{"id": "1", "type": "function", "function": named}]}
                 ),
                 "model": endpoint.completion({"content": "Hi"}, model=key, id=key),
-                "refusal": endpoint.completion({"content": None, "refusal": f"no {said}"}),
+                "refusal": endpoint.completion({"content": None, "refusal": f"no {header}"}),
             }
             if place == "header":
                 return endpoint.Answer(200, endpoint.ANSWERED.body, {"x-request-id": key})

@@ -88,9 +88,9 @@ def test_statistics_say_what_they_are_about(
 
 def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: Any) -> None:
     (note,) = documents("diff")["notes"]
-    assert f"was about {ONE} (1 case): 1 other as in the last run before it" in note
+    assert f"covered only {ONE} (1 case); 1 other is taken from the last earlier run" in note
     (note,) = documents("diff", "@~1", "@")["notes"]
-    assert f"was about {ONE} (1 case): only those are compared" in note
+    assert f"covered only {ONE} (1 case); only those are compared" in note
     assert documents("diff", "@~1", "@~1")["notes"] == []
 
 
@@ -99,7 +99,7 @@ def test_every_argument_that_a_run_keeps_is_known() -> None:
 
 
 @pytest.mark.parametrize("field", ARGUMENTS)
-def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) -> None:
+def test_every_argument_that_a_run_keeps_is_shown_as_written(field: str) -> None:
     value, expected = ARGUMENTS[field]
     selection = SelectionOptions(**{field: value})
     output = describe_selection(fields_to_json(selection, defaults=False))

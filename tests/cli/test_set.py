@@ -64,7 +64,7 @@ def test_the_last_one_counts_and_an_empty_file_is_fine() -> None:
         ("a..b=4", "--set 'a..b=4' is not of the form KEY=VALUE", "as in --set concurrency=4"),
     ],
 )
-def test_a_wrong_override_is_told_by_its_name(
+def test_a_wrong_override_is_reported_by_its_name(
     override: str, message: str, hint: str | None
 ) -> None:
     with pytest.raises(EvalstoreError) as caught:

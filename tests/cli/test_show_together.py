@@ -12,6 +12,7 @@ from evalstore.operations.views.shown_item import show_to_people
 from evalstore.operations.views.verdict_explanation import VerdictExplanation
 from evalstore.planning.options import Location
 from tests.builders import tree
+from tests.cli import conftest
 from tests.cli.conftest import Evalstore
 
 RUNS = """\
@@ -33,22 +34,7 @@ How is Rome?
 - {expr: 'north[0] == south[0]', scope: case, name: steady}
 ~~~
 """
-GROUP = """\
----
-replacements:
-  city: [Oslo, Rome, Cairo, Delhi, Lima]
----
-
-# 👤
-
-How is {{city}}?
-
----
-
-~~~checks
-- {allEqual: , scope: group}
-~~~
-"""
+GROUP = conftest.GROUP.replace("Rome", "Rome, Cairo, Delhi, Lima")
 TURNS = """\
 # 👤
 
@@ -125,7 +111,7 @@ def test_a_check_is_shown_as_its_author_has_written_it(written: Path, evalstore:
     assert "instructions: The answer must be warm, unlike [answer 1]\n" in shown
 
 
-def test_an_edit_of_a_check_of_a_turn_is_told_in_the_words_of_its_author(
+def test_an_edit_of_a_check_of_a_turn_is_shown_as_written(
     written: Path, evalstore: Evalstore
 ) -> None:
     write(written, TURNS)
@@ -134,7 +120,7 @@ def test_an_edit_of_a_check_of_a_turn_is_told_in_the_words_of_its_author(
     assert "check 1 changed: contains: Cold -> Cool\n" in evalstore("status").stdout
 
 
-def test_another_number_of_runs_is_told_without_the_places_of_answers(
+def test_another_number_of_runs_is_reported_without_the_places_of_answers(
     written: Path, evalstore: Evalstore
 ) -> None:
     write(written, RUNS)
@@ -184,5 +170,5 @@ def test_the_json_of_a_session_lists_the_judgements_of_its_page(
     listed = documents("show", session)["related"]["evaluations"]
     assert len(listed) == 2
     assert {judgement["id"] for judgement in listed} == {
-        opinion.id for opinion in page.answer.opinions
+        opinion.id for opinion in page.answer.judgements
     }

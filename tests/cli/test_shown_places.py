@@ -73,7 +73,7 @@ def test_every_failure_that_is_listed_has_its_reason(
 ) -> None:
     words = [f"down{number}" for number in range(pending)]
     words += [f"up{number}" for number in range(failing)]
-    tree(Path(), {"tests/t.md": NUMBERED % ", ".join(sorted(words, key=lambda one: one[::-1]))})
+    tree(Path(), {"tests/t.md": NUMBERED % ", ".join(sorted(words, key=lambda word: word[::-1]))})
     echo.failing = "down"
     shown = evalstore("run").stdout
     listed = re.findall(r"^fail +.*\n(.*)$", shown, re.MULTILINE)
@@ -118,7 +118,7 @@ def test_a_verdict_of_another_case_is_not_one_of_earlier_instructions(
         result = actual[row]
         assert result
         view = session_of(where, result.sessions[0], result)
-        assert [(opinion.verdict, opinion.why_not) for opinion in view.opinions] == [
+        assert [(opinion.verdict, opinion.why_not) for opinion in view.judgements] == [
             (result.verdict, ""),
             *([(("pass", "judged in another case"))] if row == "all rows" else []),
         ]

@@ -29,11 +29,13 @@ OPTIONAL = {
         f"{name}.{field}"
         for name in ("run", "judge")
         for field in (
-            *("since.changed", "since.olderAnswers", "since.pending"),
+            *("since.changed", "since.olderAnswers", "since.pending", "regressions"),
             *("spending[].knownCost", "spending[].unpriced"),
         )
     ),
     "ls cases --full.cases[].messages[][].name",
+    "show.history.pending",
+    "log --failures.failures[].resolved",
     *("trust.variables", "trust.paths"),
     *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
 }
@@ -206,6 +208,7 @@ def test_every_field_is_printed(
     show("log", "--failures", "tests/weather.md")
     edit(workspace / "models/judge.yaml", BROKEN_JUDGE, "responses:\n")
     show("judge")
+    show("log", "--failures", "tests/weather.md")
     edit(workspace / "tests/weather.md", "must be warm and short", "must be warm")
     tree(workspace, {"tests/new.md": "# 👤\n\nHi\n\n---\n\nE\n"})
     show("run", "--yes")
@@ -218,6 +221,11 @@ def test_every_field_is_printed(
     for text in ("Warm", "zebra"):
         tree(workspace, {"tests/failing.md": FAILING.format(text)})
         documents("run", "--yes", "tests/failing.md")
+    show("show", "tests/failing.md")
+    for name in ("run", "judge"):
+        show(name, "tests/failing.md", "--fail-on", "regression")
+    tree(workspace, {"tests/failing.md": FAILING.format("zebras").replace("Hi", "Hello")})
+    documents("judge", "tests/failing.md")
     show("show", "tests/failing.md")
     show("stats", "--by", "model,prompt,tag,file")
     show("report")

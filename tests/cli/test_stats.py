@@ -74,14 +74,14 @@ def two(workspace: Path) -> Path:
     return workspace
 
 
-def test_candidates_are_told_apart(two: Path, evalstore: Evalstore) -> None:
+def test_candidates_are_distinguished(two: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     assert evalstore("stats").stdout.splitlines() == TABLE.splitlines()
     assert evalstore("stats").stderr == ""
 
 
-def named(found: Any) -> dict[str, Any]:
-    return {group["name"]: group for group in found["groups"]}
+def named(document: Any) -> dict[str, Any]:
+    return {group["name"]: group for group in document["groups"]}
 
 
 def test_groups_count_what_belongs_to_them(two: Path, documents: Any) -> None:
@@ -119,7 +119,7 @@ def test_costs_are_converted_at_the_rate_of_their_day(two: Path, documents: Any)
     assert document["total"]["cost"]["candidates"]["total"] == pytest.approx(0.18 / 1.5)
 
 
-def test_a_day_without_a_rate_is_told(two: Path, evalstore: Evalstore) -> None:
+def test_a_day_without_a_rate_is_reported(two: Path, evalstore: Evalstore) -> None:
     edit(two / "currencies/eur.yaml", "2020", "2099")
     evalstore("run")
     output = evalstore("stats", "--currency", "EUR")
@@ -148,7 +148,7 @@ def test_a_query_selects(
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "message"),
+    ("arguments", "code", "message"),
     [
         (["--by", "modl"], 2, "results cannot be grouped by 'modl'\nhint: did you mean 'model'?"),
         (["--currency", "EU"], 2, "there is no currency 'EU'\nhint: did you mean 'EUR'?"),
@@ -170,11 +170,11 @@ def test_a_query_selects(
         (["@~3"], 2, "there is no run '@~3'\nhint: "),
     ],
 )
-def test_what_there_is_not_is_told(
-    two: Path, evalstore: Evalstore, given: list[str], code: int, message: str
+def test_unknown_names_are_reported(
+    two: Path, evalstore: Evalstore, arguments: list[str], code: int, message: str
 ) -> None:
     evalstore("run")
-    output = evalstore("stats", *given)
+    output = evalstore("stats", *arguments)
     assert output.exit_code == code
     assert output.stderr.startswith(f"error: {message}" if message else "")
 
@@ -207,7 +207,7 @@ def test_undecided_verdicts_stay_in_the_rate_and_the_table_shows_its_bounds(
     assert total["best"]["rate"] == 1
 
 
-def test_what_has_no_price_is_said(
+def test_what_has_no_price_is_reported(
     two: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evalstore("run")
@@ -225,5 +225,5 @@ def test_what_has_no_price_is_said(
     shown = evalstore("stats")
     assert "unknown" in shown.stdout
     assert shown.stderr == (
-        "note: the price of 10 sessions and judgements is unknown; costs are without them\n"
+        "note: the price of 10 sessions and judgements is unknown; the costs do not include them\n"
     )

@@ -222,11 +222,42 @@ def test_prices_of_a_call_are_shown_and_unknown_capabilities_explained(
 
 
 def test_special_tags_are_not_groups_of_the_table(
-    workspace: Path, evalstore: Evalstore, documents: Any
+    workspace: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In a terminal, where a note says so; a file or a pipe has all groups."""
     edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather, _tools_only]")
     evalstore("run")
-    assert "_tools_only" not in evalstore("stats", "--by", "tag").stdout
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert "_tools_only" in evalstore("stats", "--by", "tag").stdout
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = evalstore("stats", "--by", "tag")
+    assert "_tools_only" not in shown.stdout
+    assert "(1 special tag left out; --wide shows all)\n" in shown.stderr
     assert "_tools_only" in evalstore("--wide", "stats", "--by", "tag").stdout
     assert "_tools_only" in evalstore("stats", "--by", "tag", "-o", "csv").stdout
     assert len(documents("stats", "--by", "tag")["groups"]) == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_names_that_begin_alike_can_be_distinguished_in_every_list(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """The rows of one file begin with its path and the name of the same column."""
+    file = "tests/opening-hours-of-the-shop-and-of-its-workshop.md"
+    rows = [f"Which of the opening hours is on {day}?" for day in ("May 1", "May 2", "a Sunday")]
+    front = "---\nreplacements:\n  question:\n" + "".join(f"    - {row}\n" for row in rows)
+    tree(
+        Path.cwd(),
+        {file: f"{front}---\n# 👤\n\n{{{{question}}}}\n\n---\n\n~~~checks\n- contains: no\n~~~\n"},
+    )
+    monkeypatch.setenv("COLUMNS", str(width))
+    planned = evalstore("status", "--explain").stdout
+    shown = {"run": evalstore("run").stdout, "status": planned, "show": evalstore("show").stdout}
+    shown["again"] = evalstore("run").stdout
+    shown["ls"] = evalstore("ls", "cases").stdout
+    for command, text in shown.items():
+        for ending in ("May 1?", "May 2?", "Sunday?"):
+            assert ending in text, command
+    run = [line for line in shown["run"].splitlines() if line.startswith("fail ")]
+    assert len(run) == 3
+    assert max(map(columns_of, run)) <= width

@@ -112,7 +112,7 @@ def test_a_changed_file_needs_trusting_again(coded: Path, documents: Any) -> Non
     assert (document["judged"], document["verdicts"]["pending"]) == (0, 2)
 
 
-def test_a_file_that_was_edited_is_said_to_have_changed(coded: Path, evalstore: Evalstore) -> None:
+def test_an_edited_file_is_reported_as_changed(coded: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     assert f"{FILE} is not trusted on this machine" in evalstore("status").stdout
     evalstore("trust", FILE)

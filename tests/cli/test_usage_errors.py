@@ -95,6 +95,21 @@ NEAREST = {
         "there is no model 'scripted/jugde' (candidates)",
         "did you mean 'scripted/one'?",
     ),
+    "run -m gpt-4o-mini": (
+        2,
+        "there is no model 'gpt-4o-mini' (candidates)",
+        "did you mean 'openai/gpt-4o-mini'?",
+    ),
+    "run -m one": (
+        2,
+        "there is no model 'one' (candidates)",
+        "did you mean 'scripted/one'?",
+    ),
+    "judge -J juge": (
+        2,
+        "there is no model 'juge' (evaluators)",
+        "did you mean 'scripted/judge'?",
+    ),
     "judge -J scripted/ones": (
         2,
         "there is no model 'scripted/ones' (evaluators)",

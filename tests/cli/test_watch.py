@@ -202,7 +202,7 @@ def test_an_edited_question_is_asked_again(play: Play, warmly: Callable[[], None
     assert counts(played.documents[1]) == (2, 2)
 
 
-def test_an_edit_that_is_taken_back_is_told_from_what_is_stored(
+def test_an_edit_that_is_undone_is_recognised_from_the_store(
     weather: Path, play: Play, leniently: Callable[[], None]
 ) -> None:
     played = play(leniently, editing(weather, "may be cold", "must be warm"))
@@ -239,7 +239,7 @@ def test_an_edit_outside_of_the_selection_is_nothing_to_do(
     assert "nothing to do" in play(leniently, command="run tests/other.md").rounds[1]
 
 
-def test_another_way_to_count_votes_is_told_though_nothing_is_to_be_done(
+def test_another_way_to_count_votes_is_reported_though_nothing_is_to_be_done(
     workspace: Path, play: Play
 ) -> None:
     settings = workspace / "evalstore.yaml"
@@ -258,7 +258,7 @@ def test_files_that_tests_mention_are_watched(workspace: Path, weather: Path, pl
     assert "2 answers to ask" in played.rounds[1]
 
 
-def test_errors_in_files_are_all_told_and_watched_until_they_are_gone(
+def test_all_errors_in_files_are_reported_and_watched_until_they_are_gone(
     workspace: Path, play: Play
 ) -> None:
     item, two = workspace / "tests/one.md", workspace / "tests/two.md"
@@ -378,7 +378,7 @@ def test_an_edited_key_is_used_at_once(workspace: Path, watch: Watch) -> None:
 # --- choosing
 
 
-def test_an_empty_selection_is_said_in_a_line(weather: Path, play: Play) -> None:
+def test_an_empty_selection_is_reported_in_one_line(weather: Path, play: Play) -> None:
     played = play(weather.touch, command="run --json --lf")
     assert played.rounds[0] == "nothing is selected: there is no run yet\n"
     assert played.exit_code == 5
@@ -396,7 +396,7 @@ def test_lf_follows_what_fails_until_nothing_does(
     assert played.exit_code == 0
 
 
-def test_what_needs_the_network_is_left_and_not_said_to_be_stored(
+def test_what_needs_the_network_is_left_and_not_reported_as_stored(
     workspace: Path, play: Play
 ) -> None:
     played = play(command="run --json --offline -m openai/gpt-4o-mini")
@@ -524,7 +524,7 @@ def test_a_bug_ends_the_watch_aloud(
         raise RuntimeError("all is lost")
 
     def break_it() -> None:
-        monkeypatch.setattr("evalstore.judging.reply_formats.read_opinion", fail)
+        monkeypatch.setattr("evalstore.judging.reply_formats.read_verdict", fail)
         leniently()
 
     played = play(break_it)
@@ -592,7 +592,7 @@ def test_on_a_terminal_it_shows_the_new_verdict_until_ctrl_c(
     assert "ended with 0" in screen
 
 
-def test_what_was_typed_before_a_question_is_no_answer_and_ctrl_c_is_none_either(
+def test_what_was_typed_before_a_question_is_not_an_answer_nor_is_ctrl_c(
     workspace: Path, terminal: Callable[..., Terminal], warmly: Callable[[], None]
 ) -> None:
     settings = workspace / "evalstore.yaml"
@@ -647,7 +647,7 @@ def test_all_files_of_a_change_are_named(workspace: Path, look: Look) -> None:
 @pytest.mark.parametrize(
     "name", ["tests/.weather.md.swp", "tests/weather.md~", "tests/4913", ".evalstore/store.db"]
 )
-def test_what_editors_and_runs_leave_behind_is_no_change(
+def test_what_editors_and_runs_leave_behind_is_not_a_change(
     workspace: Path, look: Look, name: str
 ) -> None:
     file_watcher = look(lambda: tree(workspace, {name: "x"}), nothing)

@@ -88,7 +88,7 @@ def test_evaluators_for_other_tests_leave_this_one_pending(
     assert "none of the evaluators is meant for it" in run.stderr
 
 
-def test_a_workspace_that_only_models_can_judge_is_told_before_anything_is_asked(
+def test_a_workspace_that_only_models_can_judge_is_reported_before_anything_is_asked(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     tree(workspace, {"evalstore.yaml": "candidates: [scripted/one]\n"})

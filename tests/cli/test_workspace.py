@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import pytest
 
+from evalstore.cli.main import main
 from evalstore.planning.options import Kind
 from tests.builders import HELLO, tree
-from tests.cli.conftest import Evalstore, Ran
+from tests.cli.conftest import WEATHER_WORKSPACE, Evalstore, Ran
 from tests.cli.test_run import edit
 from tests.importers.ai_tester.test_project import PROJECT
 
@@ -228,57 +232,81 @@ def test_no_command_prints_help(evalstore: Evalstore) -> None:
     assert "Usage: evalstore" in evalstore().stdout + evalstore().stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["run", "--help"]])
-def test_help_loads_nothing_slow(arguments: list[str]) -> None:
-    probe = (
-        "import sys; from evalstore.cli.main import main; main(sys.argv[1:]);"
-        f"print([name for name in {SLOW} if name in sys.modules], file=sys.stderr)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
-    )
-    assert ran.stderr.strip() == "[]"
+PROBE = """
+import gc, sys
+from evalstore.__main__ import run
+begun = []
+gc.callbacks.append(lambda phase, _: phase == "start" and begun.append(phase))
+code = run()
+print((code, len(begun), set(sys.modules)), file=sys.stderr)
+"""
+
+
+class CommandProcess(NamedTuple):
+    """What a command did in a process of its own."""
+
+    exit_code: int
+    collections: int
+    """How often it looked for garbage."""
+    modules: frozenset[str]
+    """What it has loaded."""
+
+
+Probe = Callable[..., CommandProcess]
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Probe:
+    """Start a command in a workspace with two runs; each command is started once."""
+    folder = tree(tmp_path_factory.mktemp("probed"), WEATHER_WORKSPACE)
+
+    @cache
+    def start(*arguments: str) -> CommandProcess:
+        if not (folder / ".evalstore").exists():
+            for _ in range(2):
+                assert main(["-C", str(folder), "run", "-q"]) == 1
+        ran = subprocess.run(
+            [sys.executable, "-c", PROBE, *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        exit_code, collections, modules = ast.literal_eval(ran.stderr.splitlines()[-1])
+        return CommandProcess(exit_code, collections, frozenset(modules))
+
+    return start
+
+
+@pytest.mark.parametrize("arguments", ["--help", "version", "run --help"])
+def test_help_loads_nothing_slow(probe: Probe, arguments: str) -> None:
+    assert probe(*arguments.split()).modules & set(SLOW) == set()
+
+
+@pytest.mark.parametrize("arguments", ["log", "log tests/weather.md", "grep warm"])
+def test_reading_the_store_alone_does_not_load_the_planner(probe: Probe, arguments: str) -> None:
+    assert "evalstore.planning.planner" not in probe(*arguments.split()).modules
 
 
 @pytest.mark.parametrize(
-    "arguments", [["log"], ["log", "tests/weather.md"], ["grep", "warm"]], ids=" ".join
+    "arguments", ["log", "log tests/weather.md", "show @", "diff @~1 @", "stats"]
 )
-def test_reading_the_store_alone_does_not_load_the_planner(
-    workspace: Path, evalstore: Evalstore, arguments: list[str]
+def test_reading_the_store_loads_nothing_slow(probe: Probe, arguments: str) -> None:
+    process = probe(*arguments.split())
+    assert process.exit_code == 0
+    slow = {*SLOW, "asyncio", "ssl"} - {"yaml", "jinja2", "jsonschema"}
+    assert process.modules & slow == set()
+
+
+@pytest.mark.parametrize("arguments", ["--help", "status", "log", "show @", "stats", "run"])
+def test_a_short_command_looks_for_no_garbage(probe: Probe, arguments: str) -> None:
+    """It would find nothing, and take a tenth of the time of the command."""
+    assert probe(*arguments.split()).collections == 0
+
+
+def test_every_problem_of_one_file_is_reported_at_once(
+    workspace: Path, evalstore: Evalstore
 ) -> None:
-    evalstore("run")
-    probe = (
-        "import sys; from evalstore.cli.main import main; main(sys.argv[1:]);"
-        "print('evalstore.planning.planner' in sys.modules, file=sys.stderr)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
-    )
-    assert ran.stderr.endswith("False\n")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["log"], ["log", "tests/weather.md"], ["show", "@"], ["diff", "@~1", "@"], ["stats"]],
-    ids=" ".join,
-)
-def test_reading_the_store_loads_nothing_slow(
-    workspace: Path, evalstore: Evalstore, arguments: list[str]
-) -> None:
-    for _ in range(2):
-        evalstore("run")
-    probe = (
-        "import sys; from evalstore.cli.main import main; assert main(sys.argv[1:]) == 0;"
-        f"slow = {{*{SLOW}, 'asyncio', 'ssl'}} - {{'yaml', 'jinja2', 'jsonschema'}};"
-        "print(sorted(slow & sys.modules.keys()), file=sys.stderr)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
-    )
-    assert ran.stderr.splitlines()[-1] == "[]"
-
-
-def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: Evalstore) -> None:
     (workspace / "tests/weather.md").write_text(
         "---\ntag: [x]\navailableTools: [order]\nattempts: three\nreplacements: {unused: 1}\n---\n"
         "# 👤\n\nHow is {{city}}?\n\n---\n\nE\n"
@@ -298,7 +326,7 @@ def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: E
     )
 
 
-def test_every_problem_of_the_settings_is_told_at_once(
+def test_every_problem_of_the_settings_is_reported_at_once(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     (workspace / "evalstore.yaml").write_text("candidates: 5\nattempts: x\n")
@@ -333,9 +361,7 @@ def test_a_file_without_a_cut_has_one_problem(workspace: Path, evalstore: Evalst
     )
 
 
-def test_of_checks_that_cannot_be_read_nothing_else_is_said(
-    workspace: Path, evalstore: Evalstore
-) -> None:
+def test_unreadable_checks_are_reported_once(workspace: Path, evalstore: Evalstore) -> None:
     wrong = "~~~checks\n- contans: '{{ sample.output_text }} {{city}}'\n~~~"
     edit(workspace / "tests/weather.md", "The answer must be warm.", wrong)
     assert evalstore("check").stderr == (
@@ -467,22 +493,3 @@ def test_alone_it_prints_its_help(evalstore: Evalstore, arguments: tuple[str, ..
     ran = evalstore(*arguments)
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert ran.stdout == evalstore("--help").stdout
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["status"], ["log"], ["show", "@"], ["stats"], ["run"]], ids=" ".join
-)
-def test_a_short_command_looks_for_no_garbage(
-    workspace: Path, evalstore: Evalstore, arguments: list[str]
-) -> None:
-    """It would find nothing, and take a tenth of the time of the command."""
-    evalstore("run")
-    probe = (
-        "import gc, sys; from evalstore.__main__ import run; begun = [];"
-        "gc.callbacks.append(lambda phase, _: phase == 'start' and begun.append(phase));"
-        "run(); print(len(begun), file=sys.stderr)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
-    )
-    assert ran.stderr.splitlines()[-1] == "0"

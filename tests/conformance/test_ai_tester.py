@@ -82,8 +82,3 @@ def test_a_project_comes_to_what_ai_tester_sends(case: dict[str, Any], tmp_path:
     ]
     output = [expected(content) for content in case["expect"]["instructions"]]
     assert list(instructions(reading)) == output
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
-    assert len(ids) == len(set(ids))

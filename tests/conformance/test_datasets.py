@@ -47,8 +47,3 @@ def test_templates_find_the_columns(case: dict[str, Any]) -> None:
     pairs = zip(case["templates"], items, strict=True)
     filled = [run(template, 1, {"item": item}) for template, item in pairs]
     assert filled == case["filled"]
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for part in ("reading", "names", "left out") for item in FACTS[part]]
-    assert len(ids) == len(set(ids))

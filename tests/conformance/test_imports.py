@@ -22,9 +22,9 @@ def cases(part: str) -> pytest.MarkDecorator:
 
 def registry(kind: str, rows_: str, **args: Any) -> dict[str, str]:
     """A registry with one eval."""
-    given = json.dumps({"samples_jsonl": "s.jsonl", **args})
+    arguments = json.dumps({"samples_jsonl": "s.jsonl", **args})
     return {
-        "evals/e.yaml": f"e.dev.v0:\n  class: evals:{kind}\n  args: {given}\n",
+        "evals/e.yaml": f"e.dev.v0:\n  class: evals:{kind}\n  args: {arguments}\n",
         "data/s.jsonl": rows_,
     }
 
@@ -93,8 +93,3 @@ def test_a_metric_of_nemo(case: dict[str, Any], tmp_path: Path) -> None:
         assert made.checked("tests/t.md", reply).score == pytest.approx(case["score"], abs=1e-6)
     else:
         assert made.verdict("tests/t.md", reply) == case["expect"]
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for part, listed in FACTS.items() if part != "about" for item in listed]
-    assert len(ids) == len(set(ids))

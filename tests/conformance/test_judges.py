@@ -55,8 +55,3 @@ def test_a_judge_is_asked_and_its_reply_becomes_a_vote(
     assert [{name: vote.get(name) for name in case["expect"]} for vote in votes] == [
         case["expect"]
     ] * len(case["rows"])
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for part in ("replies", "runs", "left out") for item in FACTS[part]]
-    assert len(ids) == len(set(ids))

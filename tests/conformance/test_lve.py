@@ -11,7 +11,7 @@ import pytest
 from evalstore.importers.errors import NotTakenError
 from evalstore.importers.lve.format_strings import fill, names_of, parse, template
 from evalstore.importers.lve.instances import model_arguments, read_instance, split_arguments
-from evalstore.importers.lve.prompts import LveTurn, read_file, read_list, turn_names
+from evalstore.importers.lve.prompts import LveTurn, read_prompt_file, read_prompt_list, turn_names
 from tests.importers import judged
 from tests.importers.judged import content, expansion, only, verdict
 from tests.importers.lve.repository import (
@@ -49,19 +49,19 @@ def as_message(turn: LveTurn) -> dict[str, Any]:
 
 @cases("prompt_file")
 def test_a_prompt_file_comes_to_its_messages(case: Case) -> None:
-    turns = read_file(case["input"]["text"]).turns
+    turns = read_prompt_file(case["input"]["text"]).turns
     assert [as_message(turn) for turn in turns] == case["expected"]["messages"]
 
 
 @cases("prompt_file", left=True)
-def test_what_is_no_prompt_file_is_told(case: Case) -> None:
+def test_an_invalid_prompt_file_is_reported(case: Case) -> None:
     with pytest.raises(NotTakenError, match=case["expected"]["left"]):
-        read_file(case["input"]["text"])
+        read_prompt_file(case["input"]["text"])
 
 
 @cases("fill_prompt")
 def test_a_filled_template_is_the_filled_prompt(case: Case) -> None:
-    params, turns = case["input"]["params"], read_list(case["input"]["messages"]).turns
+    params, turns = case["input"]["params"], read_prompt_list(case["input"]["messages"]).turns
     names = names_of(params)
     values = {names[name]: value for name, value in params.items()}
     pieces = [parse(turn.content or "", params) for turn in turns]
@@ -73,7 +73,7 @@ def test_a_filled_template_is_the_filled_prompt(case: Case) -> None:
 
 
 @cases("fill_prompt", left=True)
-def test_what_cannot_be_filled_is_told(case: Case, tmp_path: Path) -> None:
+def test_what_cannot_be_filled_is_reported(case: Case, tmp_path: Path) -> None:
     params = case["input"]["params"]
     test = definition(prompt=case["input"]["messages"], prompt_parameters=list(params))
     assert case["expected"]["left"] in reasons(imported(tmp_path, test, instance(params)))
@@ -122,14 +122,14 @@ def sent(content: str | list[dict[str, str]]) -> Any:
 
 @cases("conversation")
 def test_the_answers_of_a_conversation_have_their_names(case: Case) -> None:
-    names = turn_names(read_list(case["input"]["messages"]).turns)
+    names = turn_names(read_prompt_list(case["input"]["messages"]).turns)
     answers = dict(zip(names, case["input"]["answers"], strict=True))
     response = case["expected"]["response"]
     assert answers == (response if isinstance(response, dict) else {names[0]: response})
 
 
 @cases("conversation", left=True)
-def test_what_is_no_conversation_is_told(case: Case, tmp_path: Path) -> None:
+def test_an_invalid_conversation_is_reported(case: Case, tmp_path: Path) -> None:
     result = imported(tmp_path, definition(prompt=case["input"]["messages"]))
     assert case["expected"]["left"] in reasons(result)
 
@@ -191,7 +191,7 @@ def test_the_same_numbers_are_taken_of_an_answer(
 
 
 @cases("checker", left=True)
-def test_a_checker_that_cannot_judge_is_told(case: Case, tmp_path: Path) -> None:
+def test_a_checker_that_cannot_judge_is_reported(case: Case, tmp_path: Path) -> None:
     actual, _ = checker_test(case, tmp_path)
     assert case["expected"]["left"] in reasons(actual)
 
@@ -232,7 +232,7 @@ def test_a_definition_comes_to_its_messages(case: Case, tmp_path: Path) -> None:
 
 
 @cases("test_json", left=True)
-def test_a_wrong_definition_is_told(case: Case, tmp_path: Path) -> None:
+def test_a_wrong_definition_is_reported(case: Case, tmp_path: Path) -> None:
     result = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
     assert case["expected"]["left"] in reasons(result)
 
@@ -254,20 +254,20 @@ def test_an_instance_comes_to_its_answers_and_its_verdict(case: Case) -> None:
 
 
 @cases("instance", left=True)
-def test_what_is_no_instance_is_told(case: Case) -> None:
+def test_an_invalid_instance_is_reported(case: Case) -> None:
     with pytest.raises(NotTakenError, match=case["expected"]["left"]):
         read_instance(1, json.dumps(case["input"]["record"]))
 
 
 @cases("custom_checker")
 def test_each_checker_keeps_its_own_file(case: Case, tmp_path: Path) -> None:
-    for number, one in enumerate(case["input"]["lves"]):
-        test = definition(checker_args={"checker_name": one["checker_name"]})
-        files = {"checker/checker.py": one["checker.py"]}
+    for number, lve in enumerate(case["input"]["lves"]):
+        test = definition(checker_args={"checker_name": lve["checker_name"]})
+        files = {"checker/checker.py": lve["checker.py"]}
         actual = texts(imported(tmp_path / str(number), test, files=files))
-        check = f"python: {{file: acme--m1/checker.py, class: {one['checker_name']}}}"
+        check = f"python: {{file: acme--m1/checker.py, class: {lve['checker_name']}}}"
         assert check in actual["tests/trust/colours/acme--m1.md"]
-        assert actual["tests/trust/colours/acme--m1/checker.py"] == one["checker.py"]
+        assert actual["tests/trust/colours/acme--m1/checker.py"] == lve["checker.py"]
 
 
 @needs_python
@@ -289,7 +289,7 @@ def test_each_checker_judges_by_its_own_file(
 
 
 @cases("custom_checker", left=True)
-def test_a_class_that_is_called_like_one_of_lve_is_told(case: Case, tmp_path: Path) -> None:
+def test_a_class_that_is_called_like_one_of_lve_is_reported(case: Case, tmp_path: Path) -> None:
     (item,) = case["input"]["lves"]
     test = definition(checker_args={"checker_name": item["checker_name"]})
     result = imported(tmp_path, test, files={"checker/checker.py": item["checker.py"]})
@@ -305,18 +305,8 @@ def test_a_run_comes_to_the_same_verdict(case: Case, tmp_path: Path) -> None:
 
 
 @cases("run", left=True)
-def test_a_test_that_could_not_run_is_told(case: Case, tmp_path: Path) -> None:
+def test_a_test_that_could_not_run_is_reported(case: Case, tmp_path: Path) -> None:
     value = case["input"]
     files = {f"checker/{name}": text for name, text in value.get("checker", {}).items()}
     result = imported(tmp_path, value["test"], instance(value["args"]), files=files)
     assert case["expected"]["left"] in reasons(result)
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
-    assert len(ids) == len(set(ids))
-
-
-def test_every_kind_has_a_test() -> None:
-    source = Path(__file__).read_text("utf-8")
-    assert [one["kind"] for one in FACTS["cases"] if f'cases("{one["kind"]}"' not in source] == []

@@ -69,9 +69,9 @@ def workers() -> Iterator[Workers]:
 
 
 def judge(
-    workers: Workers, name: str, given: Any, args: Any = None, source: bytes = READERS
+    workers: Workers, name: str, answers: Any, args: Any = None, source: bytes = READERS
 ) -> Any:
-    request = {"name": name, "isClass": True, "args": args or {}, "given": {"item": {}, **given}}
+    request = {"name": name, "isClass": True, "args": args or {}, "given": {"item": {}, **answers}}
     return workers.call(Code(source, "checker.py", 1024), request, 20)
 
 

@@ -43,8 +43,3 @@ def test_a_text_is_normalized_as_in_the_original(case: dict[str, Any]) -> None:
 def test_what_the_original_cannot_run_is_a_problem(case: dict[str, Any]) -> None:
     with pytest.raises(FileProblem):
         read_check(case["check"])
-
-
-def test_every_id_is_used_once() -> None:
-    ids = [item["id"] for item in [*FACTS["cases"], *FACTS["left out"]]]
-    assert len(ids) == len(set(ids))

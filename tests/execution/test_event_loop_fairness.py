@@ -13,11 +13,11 @@ def rounds_of(count: int, cancelled: frozenset[int] = frozenset()) -> dict[int, 
     async def main() -> dict[int, int]:
         bursts, passed, now = BurstLimit(), dict[int, int](), 0
 
-        async def one(number: int) -> None:
+        async def pass_the_limit(number: int) -> None:
             await bursts.wait()
             passed[number] = now
 
-        tasks = [asyncio.create_task(one(number)) for number in range(count)]
+        tasks = [asyncio.create_task(pass_the_limit(number)) for number in range(count)]
         while not all(task.done() for task in tasks):
             await asyncio.sleep(0)
             now += 1

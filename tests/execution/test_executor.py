@@ -532,7 +532,7 @@ def test_a_failing_judge_leaves_the_judgement_missing(lab: Lab) -> None:
     assert lab.is_done()
 
 
-def test_an_answer_that_is_no_json_where_a_schema_asks_is_a_failure_that_costs(lab: Lab) -> None:
+def test_an_answer_that_is_not_json_where_a_schema_asks_is_a_failure_that_costs(lab: Lab) -> None:
     lab.act = always("Sorry")
     lab.price = Price("costs", per_call=0.5)
     lab.add(schema={"type": "object"})
@@ -996,7 +996,7 @@ def test_answers_that_are_judged_together_are_judged_by_one_of_the_runs(lab: Lab
     assert lab.is_done()
 
 
-def test_a_run_that_was_told_of_work_elsewhere_says_so(lab: Lab) -> None:
+def test_a_run_reports_that_work_is_done_elsewhere(lab: Lab) -> None:
     lab.add("Only one")
     executor = lab.executor()
     other = Leases(lab.store)

@@ -161,7 +161,7 @@ def test_judgements_in_flight_together_step_down_together(server: endpoint.Endpo
     assert sorted(forms(server)) == ["json_object"] * 8 + ["json_schema"] * 8
 
 
-def test_an_error_that_is_no_refusal_is_tried_again_in_the_same_form(
+def test_an_error_that_is_not_a_refusal_is_tried_again_in_the_same_form(
     server: endpoint.Endpoint,
 ) -> None:
     server.reply = refusing()
@@ -177,7 +177,7 @@ def test_a_refusal_without_a_form_to_refuse_is_a_failure(server: endpoint.Endpoi
     assert forms(server) == ["json_schema", "json_object", "text", "text"]
 
 
-def test_a_judge_is_told_why_it_could_not_be_read(server: endpoint.Endpoint) -> None:
+def test_a_judge_is_asked_again_with_the_reason(server: endpoint.Endpoint) -> None:
     server.reply = lambda body: GOOD if len(body["messages"]) > 1 else '{"pass": "yes"}'
     panel = Panel(server.url)
     assert panel.run("Judge.") == [PASS]
@@ -222,7 +222,7 @@ def test_a_server_whose_judge_says_nothing_is_asked_in_the_same_form(
     assert forms(server) == ["json_schema"] * 2
 
 
-def test_a_pass_without_the_code_is_no_pass(server: endpoint.Endpoint) -> None:
+def test_a_pass_without_the_code_is_not_a_pass(server: endpoint.Endpoint) -> None:
     server.reply = lambda _body: GOOD
     (opinion,) = Panel(server.url, structured=False).run("Judge.")
     assert opinion.verdict == "undecided"

@@ -6,7 +6,7 @@ from collections import Counter
 
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
-from evalstore.execution.work_sharing import Item, key_of
+from evalstore.execution.work_sharing import Item, lease_key_of
 from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.results import Sample, Session
@@ -37,10 +37,10 @@ def session(number: int) -> Session:
 def test_a_key_is_finished_when_nothing_of_it_is_outstanding() -> None:
     progress = PlanProgress(Plan(), ExecutionCounts(), Counter())
     progress.begin("key", 2)
-    assert progress.is_asked("key")
-    assert not progress.finish_one("key")
-    assert progress.finish_one("key")
-    assert not progress.is_asked("key")
+    assert progress.has_outstanding("key")
+    assert not progress.finish_call("key")
+    assert progress.finish_call("key")
+    assert not progress.has_outstanding("key")
 
 
 def test_what_has_failed_in_this_run_is_not_tried_again() -> None:
@@ -57,12 +57,12 @@ def test_a_judgement_is_queued_once() -> None:
     progress = PlanProgress(plan, ExecutionCounts(), Counter())
     assert list(progress.take_open(plan.judgements)) == plan.judgements
     assert list(progress.take_open(plan.judgements)) == []
-    assert not progress.queue(key_of(plan.judgements[0]))
+    assert not progress.queue(lease_key_of(plan.judgements[0]))
 
 
 def test_a_judgement_that_has_failed_in_this_run_is_not_queued() -> None:
     plan = make_plan(1, stored=1)
-    progress = PlanProgress(plan, ExecutionCounts(), Counter([key_of(plan.judgements[0])]))
+    progress = PlanProgress(plan, ExecutionCounts(), Counter([lease_key_of(plan.judgements[0])]))
     assert list(progress.take_open(plan.judgements)) == []
 
 
@@ -76,7 +76,7 @@ def test_a_cell_that_wants_fewer_answers_judges_the_oldest() -> None:
     progress.add_answer("sooner", session(10))
     most, fewer = plan.cells
     assert progress.single_cells(question) == [most, fewer]
-    assert progress.cells_wanting_all(question) == [most]
+    assert progress.cells_requiring_all(question) == [most]
     assert progress.take_oldest(question) == [(fewer, "sooner", session(10))]
 
 
@@ -89,10 +89,10 @@ def test_a_group_is_due_when_no_answer_of_it_is_outstanding() -> None:
     for number, question in enumerate(cell.questions):
         progress.begin(question, 1)
         outcome.sessions[question] = [Sample(number, f"new{number}", None)]
-    progress.finish_one(first)
+    progress.finish_call(first)
     progress.add_answered(first)
     assert progress.take_answered() == {}
-    progress.finish_one(second)
+    progress.finish_call(second)
     progress.add_answered(second)
     assert progress.has_answered
     assert progress.take_answered() == {("new0", "new1"): [cell]}

@@ -301,7 +301,7 @@ def test_the_schema_and_the_tools_are_shown_as_json(bench: Bench) -> None:
     ("name", "word"),
     [("_systemPrompt", "system prompt"), ("_schema", "schema"), ("_tools", "tools")],
 )
-def test_what_the_candidate_was_not_given_is_said(bench: Bench, name: str, word: str) -> None:
+def test_what_the_candidate_was_not_given_is_reported(bench: Bench, name: str, word: str) -> None:
     assert bench.show(name, user("Hi")).text == f"[no {word} {NONCE}]"
 
 
@@ -388,7 +388,7 @@ def test_an_answer_as_it_is_read(answer: Reply, shown: str) -> None:
         Reply(None, finish_reason="content_filter"),
     ],
 )
-def test_an_answer_cannot_pretend_what_is_said_about_it(answer: Reply) -> None:
+def test_an_answer_cannot_imitate_its_judgements(answer: Reply) -> None:
     honest = show_answer(answer, NONCE)
     assert f"[{NONCE}: The" in honest
     forged = show_answer(Reply(show_answer(answer, "f" * 16)), NONCE)

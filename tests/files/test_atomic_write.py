@@ -109,7 +109,7 @@ def test_exclusive_writing_works_without_hard_links(
     assert names(tmp_path) == ["a.txt", "b.txt"]
 
 
-def test_permissions_are_kept_or_as_told(tmp_path: Path) -> None:
+def test_permissions_are_kept_or_set(tmp_path: Path) -> None:
     def mode(name: str) -> int:
         return (tmp_path / name).stat().st_mode & 0o777
 

@@ -31,7 +31,7 @@ def test_the_suffix_decides_else_the_bytes(path: str, data: bytes, kind: str) ->
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\xfd", b"a\0b"])
-def test_what_nothing_tells_is_refused(data: bytes) -> None:
+def test_an_undetectable_format_is_refused(data: bytes) -> None:
     with pytest.raises(FileProblem, match=r"the media type of 'a\.zzz' is not known"):
         media_type("a.zzz", data)
 

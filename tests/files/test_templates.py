@@ -167,7 +167,7 @@ def test_a_value_with_a_mention_may_stand_beside_statements() -> None:
         ('{{ "\\ud800" }}', "the template fails"),
     ],
 )
-def test_what_fails_is_told_with_its_line(text: str, message: str) -> None:
+def test_what_fails_is_reported_with_its_line(text: str, message: str) -> None:
     assert message in refusal(text, q=1).message
 
 
@@ -226,7 +226,7 @@ def test_a_value_comes_out_as_it_went_in(value: str) -> None:
         "{{ '{:1000000000}'.format(q) }}",
     ],
 )
-def test_what_is_no_text_or_too_much_of_it_is_refused(text: str) -> None:
+def test_a_value_that_is_not_text_or_too_long_is_refused(text: str) -> None:
     assert "the template fails" in refusal(text, q="a").message
 
 

@@ -60,7 +60,7 @@ def test_null_and_booleans_are_written_one_way(text: str, shown: str) -> None:
         ("a: é\nb: é\nc: é\nd: \x01", "a character that YAML does not allow"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, message: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(text: str, message: str) -> None:
     with pytest.raises(FileProblem, match=message) as caught:
         read_yaml(text, first_line=10)
     assert caught.value.line == 10 + text.count("\n")
@@ -112,7 +112,7 @@ def test_the_frontmatter_may_follow_blank_lines() -> None:
     assert (document.value, document.line("a"), body, line) == ({"a": 1}, 4, "\nbody", 5)
 
 
-def test_an_indented_rule_is_no_frontmatter() -> None:
+def test_an_indented_rule_is_not_a_frontmatter() -> None:
     assert split_frontmatter("  ---\na: 1\n---\n")[0] is None
 
 

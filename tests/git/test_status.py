@@ -18,9 +18,9 @@ _ENVIRONMENT = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
     **{
-        f"GIT_{who}_{what}": "x@example.com"
+        f"GIT_{who}_{variable}": "x@example.com"
         for who in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
+        for variable in ("NAME", "EMAIL")
     },
 }
 
@@ -225,7 +225,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_broken_head_is_no_commit(checkout: Path, how: str) -> None:
+def test_a_broken_head_is_not_a_commit(checkout: Path, how: str) -> None:
     shell(checkout, BROKEN[how])
     assert read_state(checkout) is None
 

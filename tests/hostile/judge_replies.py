@@ -146,8 +146,8 @@ class Case(NamedTuple):
 def failing() -> Iterator[tuple[str, Case]]:
     """Each way to fail with each injected text, with and without a code, by name."""
     for how, template in FAILING.items():
-        for what, injected in INJECTED.items():
-            yield from _both(f"{how}-{what}", template.replace("{QUOTE}", injected))
+        for kind, injected in INJECTED.items():
+            yield from _both(f"{how}-{kind}", template.replace("{QUOTE}", injected))
 
 
 def unclear() -> Iterator[tuple[str, Case]]:

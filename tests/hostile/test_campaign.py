@@ -83,7 +83,7 @@ def ended(**fields: object) -> Ended:
 
 
 @pytest.mark.parametrize(
-    ("fields", "what"),
+    ("fields", "description"),
     [
         ({"code": 70}, "exit code 70"),
         ({"code": -11}, "exit code -11"),
@@ -105,8 +105,8 @@ def ended(**fields: object) -> Ended:
         ),
     ],
 )
-def test_a_bad_end_is_found(fields: dict[str, object], what: str) -> None:
-    assert [wrong.what for wrong in oracles.judge_end(ended(**fields))] == [what]
+def test_a_bad_end_is_found(fields: dict[str, object], description: str) -> None:
+    assert [wrong.description for wrong in oracles.judge_end(ended(**fields))] == [description]
 
 
 def test_a_good_end_is_not_found() -> None:
@@ -139,7 +139,7 @@ def carry_out(attack: Attack, folder: Path, *numbers: int) -> Result:
 
 def test_what_happens_outside_of_the_workspace_is_found(tmp_path: Path) -> None:
     result = carry_out(Attack("leave", "leaving", leave_the_workspace, names=("all",)), tmp_path, 0)
-    assert [finding.what for finding in result.findings] == [
+    assert [finding.description for finding in result.findings] == [
         "changes files outside of the workspace",
         "runs what the workspace says",
         "makes files outside of the workspace",
@@ -164,7 +164,7 @@ def test_a_trial_that_fails_itself_is_a_finding(tmp_path: Path) -> None:
         raise ValueError("no")
 
     findings: list[Finding] = carry_out(Attack("fail", "failing", fail), tmp_path, 0).findings
-    assert [finding.what for finding in findings] == ["the campaign itself fails"]
+    assert [finding.description for finding in findings] == ["the campaign itself fails"]
     assert not (tmp_path / "trials/fail-0").exists()
 
 

@@ -16,7 +16,7 @@ from evalstore.files.access import Boundary, OutsideProblem
 from evalstore.operations import grep, status_cache
 from evalstore.planning.options import Location
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
-from evalstore.workspace.index import SUFFIXES, scan
+from evalstore.workspace.index import SUFFIXES, scan_files
 from tests.builders import Files, tree
 from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
 from tests.importers.langbite.library import prompt, table
@@ -171,7 +171,7 @@ def test_a_store_outside_is_refused_before_anything_is_made(
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
 
 
-def test_the_place_of_a_store_outside_is_told(root: Path, run: Run) -> None:
+def test_the_place_of_a_store_outside_is_reported(root: Path, run: Run) -> None:
     tree(root, {"evalstore.yaml": f"{SETTINGS}store: ../evil.db\n"})
     expected = f"evalstore.yaml:2: the store '../evil.db': leads to '{root.parent}/evil.db'"
     assert expected in run("status")[1]
@@ -208,7 +208,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
 ) -> None:
     crafted = {
         "format": status_cache._FORMAT,
-        "asked": status_cache._asked(root, Location(root)),
+        "asked": status_cache._inputs(root, Location(root)),
         "whole": True,
         "config": "evalstore.yaml",
         "folders": {kind: str(root.parent) for kind in SUFFIXES},
@@ -222,9 +222,9 @@ def test_a_remembered_status_leads_to_no_folder_outside(
 
     def noted(folder: str, *rest: Any) -> Any:
         looked.append(folder)
-        return scan(folder, *rest)
+        return scan_files(folder, *rest)
 
-    monkeypatch.setattr(status_cache, "scan", noted)
+    monkeypatch.setattr(status_cache, "scan_files", noted)
     assert status_cache.recall(Location(root), whole=True) is None
     assert str(root.parent) not in looked
 
@@ -413,7 +413,7 @@ def test_an_import_takes_nothing_from_outside(root: Path, run: Run, format: str,
     assert any(SECRET.encode() in data for data in seen_below(root / "tests").values())
 
 
-def test_an_import_tells_the_line_of_what_it_refuses(root: Path, run: Run) -> None:
+def test_an_import_reports_the_line_of_what_it_refuses(root: Path, run: Run) -> None:
     arguments, _ = source("promptfoo", "above", root)
     assert (
         "src/promptfooconfig.yaml:3: a test: '../../home/f.txt' leads to"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks import CheckInput, limited_runner, read_check, run_check
-from evalstore.checks.complexity import is_cheap, is_cheap_schema
+from evalstore.checks.complexity import is_cheap_check, is_cheap_schema
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.errors import FileProblem, NotRunError
 from evalstore.files import jinja_sandbox
@@ -181,7 +181,7 @@ def test_a_check_finds_the_same_with_limits(written: Json, monkeypatch: pytest.M
         here: Any = run_check(check, subject)
     except Exception as error:  # noqa: BLE001 - the same words are wanted
         here = ("error", f"the check failed: {error}", None)
-    monkeypatch.setattr(limited_runner, "is_cheap", lambda *_: False)
+    monkeypatch.setattr(limited_runner, "is_cheap_check", lambda *_: False)
     assert tuple(run_within_limits(check, subject)) == tuple(here)
 
 
@@ -265,7 +265,7 @@ def test_a_schema_is_cheap_when_its_conditions_are_few(schema: Json, cheap: bool
 
 
 def test_nothing_is_cheap_on_a_very_long_answer() -> None:
-    assert not is_cheap(read_check({"contains": "x"}), 10_000_000, {})
+    assert not is_cheap_check(read_check({"contains": "x"}), 10_000_000, {})
 
 
 def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +301,7 @@ def test_what_stands_between_a_group_and_its_quantifier_hides_nothing(pattern: s
 
 def test_a_verbose_pattern_is_not_cheap() -> None:
     check = read_check({"regex": {"pattern": "(a+) +$", "flags": ["verbose"]}})
-    assert not is_cheap(check, 10, {})
+    assert not is_cheap_check(check, 10, {})
 
 
 def _nested(condition: str) -> Json:
@@ -333,7 +333,7 @@ def test_schemas_whose_cost_the_value_decides_are_not_cheap(schema: Json) -> Non
 def test_a_bound_value_counts_like_an_answer() -> None:
     schema = {"type": "string", "pattern": "a*a*a*a*b$"}
     check = {"type": "jsonSchema", "schema": schema, "actual": "a" * 3_000}
-    assert not is_cheap(check, 1, {})
+    assert not is_cheap_check(check, 1, {})
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_cannot_be_read_is_an_error_with_its_place(folder: Path, what: str) -> None:
-    data, message = WRONG[what]
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_cannot_be_read_is_an_error_with_its_place(folder: Path, kind: str) -> None:
+    data, message = WRONG[kind]
     (folder / ".env").write_bytes(data)
     with pytest.raises(EvalstoreError) as raised:
         read_env_files(folder)

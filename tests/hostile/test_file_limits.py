@@ -56,21 +56,21 @@ def _never_hangs() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def make(place: Path, what: str) -> str:
+def make(place: Path, kind: str) -> str:
     """Put a file there that must not be read, and say why not."""
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
-    if what == "pipe":
+    if kind == "pipe":
         os.mkfifo(place)
         return "is a named pipe, not a regular file"
-    if what == "socket":
+    if kind == "socket":
         with socket.socket(socket.AF_UNIX) as item:
             before = Path.cwd()
             os.chdir(place.parent)  # the path of a socket is short
             item.bind(place.name)
             os.chdir(before)
         return "is a socket, not a regular file"
-    if what == "device":
+    if kind == "device":
         place.symlink_to("/dev/zero")
         return "is a device, not a regular file"
     place.touch()
@@ -84,18 +84,18 @@ WHATS = ["pipe", "socket", "device", "huge"]
 # --- the one way files are read
 
 
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("kind", WHATS)
 @pytest.mark.parametrize("read", [read_file, open_file])
 def test_only_regular_files_up_to_a_size_are_read(
-    tmp_path: Path, what: str, read: Callable[..., Any]
+    tmp_path: Path, kind: str, read: Callable[..., Any]
 ) -> None:
-    why = make(tmp_path / "x", what)
+    why = make(tmp_path / "x", kind)
     with pytest.raises(FileProblem) as raised:
         read(tmp_path / "x", MIB)
     assert raised.value.message.startswith(why)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match="is a folder, not a regular file"):
         read_file(tmp_path, MIB)
 
@@ -141,11 +141,11 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("obstacle", WHATS)
 def test_a_file_of_a_workspace_is_refused_by_name(
-    root: Path, run: Run, kind: str, what: str
+    root: Path, run: Run, kind: str, obstacle: str
 ) -> None:
-    why = make(root / KINDS[kind], what)
+    why = make(root / KINDS[kind], obstacle)
     for command in ("check", "status", "run"):
         code, output = run(command)
         assert (code, f"{KINDS[kind]}: {why}" in output) == (2, True)
@@ -161,9 +161,9 @@ def test_huge_settings_are_refused_by_name(root: Path, run: Run) -> None:
         )
 
 
-@pytest.mark.parametrize("what", WHATS)
-def test_settings_that_the_user_names_have_the_same_limits(root: Path, run: Run, what: str) -> None:
-    why = make(root / "other.yaml", what)
+@pytest.mark.parametrize("kind", WHATS)
+def test_settings_that_the_user_names_have_the_same_limits(root: Path, run: Run, kind: str) -> None:
+    why = make(root / "other.yaml", kind)
     code, output = run("check", "--config", "other.yaml")
     assert (code, f"other.yaml: {why}" in output) == (2, True)
 
@@ -176,10 +176,10 @@ def test_a_huge_mentioned_file_is_refused(root: Path, run: Run) -> None:
     assert (code, expected in output) == (2, True)
 
 
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("kind", WHATS)
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.json", "x.jsonl.gz"])
-def test_a_dataset_is_refused_by_name(root: Path, run: Run, name: str, what: str) -> None:
-    make(root / f"tests/{name}", what)
+def test_a_dataset_is_refused_by_name(root: Path, run: Run, name: str, kind: str) -> None:
+    make(root / f"tests/{name}", kind)
     tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
     code, output = run("run")
     assert (code, f"tests/a.md:2: '{name}'" in output) == (2, True)
@@ -247,22 +247,22 @@ def test_an_index_of_another_shape_is_made_again(
 
 
 @pytest.mark.parametrize("format", IMPORTS)
-@pytest.mark.parametrize("what", [*WHATS, "deep"])
-@pytest.mark.parametrize("given", ["file", "folder"])
+@pytest.mark.parametrize("kind", [*WHATS, "deep"])
+@pytest.mark.parametrize("argument", ["file", "folder"])
 def test_an_import_refuses_what_it_cannot_read(
-    root: Path, run: Run, format: str, what: str, given: str
+    root: Path, run: Run, format: str, kind: str, argument: str
 ) -> None:
     place = root / "src" / IMPORTS[format]
-    if what == "deep":
+    if kind == "deep":
         tree(root, {f"src/{IMPORTS[format]}": DEEP})
         why = ""
     else:
-        why = make(place, what)
-    code, output = run("import", format, "src" if given == "folder" else str(place))
+        why = make(place, kind)
+    code, output = run("import", format, "src" if argument == "folder" else str(place))
     assert code in (1, 2)
     assert "Traceback" not in output
     # A test of lve is its folder, and a database is not read as a whole.
-    if given == "file" and format != "lve" and (format, what) != ("ai-tester-db", "huge"):
+    if argument == "file" and format != "lve" and (format, kind) != ("ai-tester-db", "huge"):
         assert why in output
 
 
@@ -299,12 +299,12 @@ def test_json_of_imports_has_a_depth(depth: int, fits: bool) -> None:
             parse_json(text)
 
 
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("kind", WHATS)
 def test_a_file_that_a_configuration_names_is_refused_with_its_place(
-    root: Path, run: Run, what: str
+    root: Path, run: Run, kind: str
 ) -> None:
     tree(root, {"src/promptfooconfig.yaml": "prompts:\n  - x\n  - file://p*.txt\n"})
-    why = make(root / "src/p1.txt", what)
+    why = make(root / "src/p1.txt", kind)
     code, output = run("import", "promptfoo", "src")
     assert (code, f"src/promptfooconfig.yaml:3: a prompt: 'p1.txt' {why}" in output) == (1, True)
 

@@ -86,34 +86,28 @@ sys.exit(run())
 """Interrupts itself when it closes a connection of the store."""
 
 
-AT_LOOP_CLOSE = """
+LOOP = """
 import os, signal, sys
 from asyncio.selector_events import BaseSelectorEventLoop as Loop
 from evalstore.__main__ import run
 
 def close(loop, close_pipe=Loop._close_self_pipe):
-    close_pipe(loop)
-    signal.signal(signal.SIGINT, lambda *_: None)
-    os.kill(os.getpid(), signal.SIGINT)
+    {}
 
 Loop._close_self_pipe = close
 sys.exit(run())
 """
+"""A run whose event loop is closed with these statements."""
+
+
+AT_LOOP_CLOSE = LOOP.format(
+    "close_pipe(loop); signal.signal(signal.SIGINT, lambda *_: None);"
+    " os.kill(os.getpid(), signal.SIGINT)"
+)
 """Is interrupted when a run has ended and its event loop is closed; nothing handles that."""
 
 
-AT_LOOP_END = """
-import os, signal, sys
-from asyncio.selector_events import BaseSelectorEventLoop as Loop
-from evalstore.__main__ import run
-
-def close(loop, close_pipe=Loop._close_self_pipe):
-    os.kill(os.getpid(), signal.SIGINT)
-    close_pipe(loop)
-
-Loop._close_self_pipe = close
-sys.exit(run())
-"""
+AT_LOOP_END = LOOP.format("os.kill(os.getpid(), signal.SIGINT); close_pipe(loop)")
 """Interrupts itself when a run has ended and its event loop is about to be closed."""
 
 

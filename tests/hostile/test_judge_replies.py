@@ -15,7 +15,7 @@ from evalstore.cli.main import main
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.score_patterns import captured
-from evalstore.judging.verdict_reply import JudgeReply, read_opinion
+from evalstore.judging.verdict_reply import JudgeReply, read_verdict
 from evalstore.values import Json, Reply
 from tests import endpoint, judge_workspaces
 from tests.hostile import judge_replies as corpus
@@ -32,7 +32,7 @@ SCALE = {
 
 def verdict_of(reply: Reply, code: str | None) -> str:
     try:
-        return read_opinion(reply, code).verdict
+        return read_verdict(reply, code).verdict
     except Unreadable:
         return "undecided"
 
@@ -76,7 +76,7 @@ def test_a_reply_that_did_not_end_leaves_the_verdict_open(
         assert verdict_of(reply, code) == "undecided"
 
 
-def test_a_choice_that_is_denied_or_quoted_is_no_pass() -> None:
+def test_a_choice_that_is_denied_or_quoted_is_not_a_pass() -> None:
     verdicts = {
         name: verdict_by({"choices": [*choices], "pass": [choices[0]], "answer": answer}, text)
         for name, text, choices, answer in CHOSEN
@@ -85,7 +85,7 @@ def test_a_choice_that_is_denied_or_quoted_is_no_pass() -> None:
     assert [name for name, verdict in verdicts.items() if verdict == "pass"] == []
 
 
-def test_a_score_that_is_cut_or_quoted_is_no_pass() -> None:
+def test_a_score_that_is_cut_or_quoted_is_not_a_pass() -> None:
     verdicts = {name: verdict_by(SCALE, text) for name, text in corpus.SCORED.items()}
     assert [name for name, verdict in verdicts.items() if verdict == "pass"] == []
 

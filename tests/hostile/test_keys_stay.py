@@ -18,7 +18,7 @@ from evalstore.execution.key_access import (
     KeyNotAllowedError,
     read_environment,
 )
-from evalstore.providers.litellm import find_refused
+from evalstore.providers.litellm import find_refused_option
 from evalstore.workspace.model_files import ProviderFile, bare_model, read_provider
 from tests import endpoint
 from tests.builders import tree
@@ -248,8 +248,8 @@ ELSEWHERE = [
 ]
 
 
-def names(one: ProviderFile) -> str:
-    return f"{one.type} {one.base_url} {one.key_variable}"
+def names(file: ProviderFile) -> str:
+    return f"{file.type} {file.base_url} {file.key_variable}"
 
 
 USER = {
@@ -264,18 +264,20 @@ USER = {
 }
 
 
-@pytest.mark.parametrize("one", OWN_HOSTS, ids=names)
-def test_a_usual_variable_goes_to_its_own_service(one: ProviderFile) -> None:
-    assert access(one, user=USER).find(one).api_key == SECRET
+@pytest.mark.parametrize("file", OWN_HOSTS, ids=names)
+def test_a_usual_variable_goes_to_its_own_service(file: ProviderFile) -> None:
+    assert access(file, user=USER).find(file).api_key == SECRET
 
 
-@pytest.mark.parametrize("one", ELSEWHERE, ids=names)
-def test_any_other_host_needs_leave(one: ProviderFile, tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ELSEWHERE, ids=names)
+def test_any_other_host_needs_leave(file: ProviderFile, tmp_path: Path) -> None:
     with pytest.raises(KeyNotAllowedError) as raised:
-        access(one, user=USER).find(one)
+        access(file, user=USER).find(file)
     assert raised.value.hint
-    allowed = access(one, user=USER, allowed=raised.value.hint.partition("EVALSTORE_ALLOW_ENV=")[2])
-    assert allowed.find(one).api_key == SECRET
+    allowed = access(
+        file, user=USER, allowed=raised.value.hint.partition("EVALSTORE_ALLOW_ENV=")[2]
+    )
+    assert allowed.find(file).api_key == SECRET
 
 
 @pytest.mark.parametrize(
@@ -328,7 +330,7 @@ def test_an_address_in_an_env_file_is_an_address_of_the_workspace() -> None:
         ("vertex", "VERTEX_AI_API_KEY"),
     ],
 )
-def test_litellm_is_told_the_key_of_an_env_file(kind: str, variable: str) -> None:
+def test_litellm_gets_the_key_of_an_env_file(kind: str, variable: str) -> None:
     own = {variable: OTHER, "ANTHROPIC_API_KEY": "no", "AZURE_AI_API_KEY": "no", "X_TOKEN": "no"}
     client = provider(kind)
     assert access(client, workspace=own).find(client).api_key == OTHER
@@ -360,7 +362,7 @@ def test_a_key_over_plain_http_is_warned_of() -> None:
     assert access(far).find(far).warning is None
 
 
-def test_an_env_file_tells_litellm_what_is_on_the_list_and_no_more() -> None:
+def test_an_env_file_gives_litellm_only_listed_variables() -> None:
     own = {
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
@@ -398,7 +400,7 @@ def test_an_env_file_tells_litellm_what_is_on_the_list_and_no_more() -> None:
     ids=lambda options: next(iter(options)),
 )
 def test_an_option_cannot_take_litellm_elsewhere(options: dict[str, Any]) -> None:
-    assert find_refused(options) == next(iter(options))
+    assert find_refused_option(options) == next(iter(options))
 
 
 @pytest.mark.parametrize(
@@ -409,9 +411,9 @@ def test_an_option_cannot_take_litellm_elsewhere(options: dict[str, Any]) -> Non
         *("use_beam_search", "web_search_options", "extra_body"),
     ],
 )
-def test_options_of_models_are_no_such_options(name: str) -> None:
-    assert find_refused({name: "x"}) is None
-    assert find_refused({"aws_region_name": "eu-west-1"}) is None
+def test_options_of_models_are_not_such_options(name: str) -> None:
+    assert find_refused_option({name: "x"}) is None
+    assert find_refused_option({"aws_region_name": "eu-west-1"}) is None
 
 
 def test_only_keys_and_addresses_count_in_an_env_file(folder: Path) -> None:

@@ -72,7 +72,7 @@ def test_odd_values_are_refused_or_taken(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("log", "\udc80.md"), "error: an argument is not UTF-8\n"),
         (("label", *CALLS["label"], "--as", "\udc80"), "error: an argument is not UTF-8\n"),
@@ -81,17 +81,17 @@ def test_odd_values_are_refused_or_taken(
 )
 @pytest.mark.usefixtures("workspace")
 def test_an_argument_that_no_file_and_no_store_can_hold_is_refused(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["run", "-q"])
     capsys.readouterr()
     assert main(arguments) == 2
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == message
 
 
 @pytest.mark.parametrize("arguments", [("diff",), ("log",), ("--store",), ("init",)])
 @pytest.mark.usefixtures("workspace")
-def test_a_name_that_is_too_long_is_told_in_short(
+def test_a_name_that_is_too_long_is_reported_in_short(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     rest = ("status",) if arguments == ("--store",) else ()
@@ -102,7 +102,7 @@ def test_a_name_that_is_too_long_is_told_in_short(
     assert len(output) < 200
 
 
-def test_a_store_with_a_name_that_is_too_long_is_told(
+def test_a_store_with_a_name_that_is_too_long_is_reported(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (workspace / "evalstore.yaml").write_text(f"store: {'a' * 5000}\n")

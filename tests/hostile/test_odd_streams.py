@@ -135,7 +135,7 @@ def test_a_shell_sees_the_same(workspace: Path, case: str, unbuffered: str) -> N
     assert ("1 pass, 1 fail" in ran.stdout) == (case in ("stderr closed", "stdin closed"))
 
 
-def test_a_shell_without_a_locale_is_no_reason_to_fail(workspace: Path) -> None:
+def test_a_shell_without_a_locale_is_not_a_reason_to_fail(workspace: Path) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     name_a_row(workspace)
     ran = subprocess.run(

@@ -116,7 +116,7 @@ def test_other_addresses_are_taken(folder: Path, evalstore: Evalstore, url: str)
         "https://-h/v1",
     ],
 )
-def test_a_host_that_could_be_read_in_two_ways_is_none(url: str) -> None:
+def test_an_ambiguous_host_is_refused(url: str) -> None:
     assert split_base_url(url) is None
 
 

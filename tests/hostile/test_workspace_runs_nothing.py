@@ -260,7 +260,7 @@ def _make_checkout(folder: Path, pwn: Callable[[str], str]) -> None:
         os.utime(path, (1, 1))  # git would run the filters to find out whether they differ
 
 
-def found(outside: Path) -> list[str]:
+def traces(outside: Path) -> list[str]:
     return sorted(path.name for path in outside.iterdir() if path.name.startswith("pwned"))
 
 
@@ -280,7 +280,7 @@ def drive(folder: Path, outside: Path, argvs: list[list[str]]) -> None:
     assert notes.exists(), ran.stderr
     document = json.loads(notes.read_text())
     assert 70 not in document["ended"], ran.stderr
-    assert found(outside) == []
+    assert traces(outside) == []
     brought = [
         [str(part.strip("'").encode()) for part in line.split("=", 1)]
         for line in (folder / ".env").read_text().splitlines()
@@ -300,11 +300,11 @@ def test_every_command_is_tried() -> None:
 def test_the_traps_work(trapped: Path, outside: Path) -> None:
     status = ["git", "status", "--porcelain"]
     subprocess.run(status, cwd=trapped, env=_variables(), capture_output=True, check=False)
-    assert {"pwned-fsmonitor", "pwned-process"} <= set(found(outside))
+    assert {"pwned-fsmonitor", "pwned-process"} <= set(traces(outside))
     value = {**_variables(), "LD_PRELOAD": f"{trapped}/e.so", "PYTHONPATH": str(trapped)}
     subprocess.run([sys.executable, "-c", ""], env=value, capture_output=True, check=False)
-    assert "pwned-sitecustomize" in found(outside)
-    assert ("pwned-preload" in found(outside)) == (trapped / "e.so").exists()
+    assert "pwned-sitecustomize" in traces(outside)
+    assert ("pwned-preload" in traces(outside)) == (trapped / "e.so").exists()
 
 
 def test_commands_that_read_run_nothing(trapped: Path, outside: Path) -> None:
@@ -327,7 +327,7 @@ def test_modules_of_the_working_folder_are_not_imported(trapped: Path, outside: 
         check=False,
     )
     assert ran.returncode == 3, ran.stderr
-    assert found(outside) == []
+    assert traces(outside) == []
 
 
 def test_the_browser_runs_nothing(trapped: Path, outside: Path) -> None:
@@ -357,4 +357,4 @@ def test_the_browser_runs_nothing(trapped: Path, outside: Path) -> None:
     finally:
         process.kill()
         os.close(ours)
-    assert found(outside) == []
+    assert traces(outside) == []

@@ -103,8 +103,8 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
         "1 broke, 1 fixed",
         "since run #",
         "1 broke, 1 fixed, 0 unchanged",
-        "pass rate 50.0% -> 50.0% (2 cases in 1 file, paired)",
-        "+0.0 points; no file moved: not significant",
+        "pass rate 50.0% -> 50.0% (2 cases in 1 file, judged on both sides)",
+        "+0.0 points; the pass rate of no file changed: not significant",
     ]
     place = summary.index("Broke")
     assert summary[place:] == [

@@ -19,6 +19,22 @@ needs_python = pytest.mark.skipif(find_kind("python") is None, reason="no check 
 JUDGE = "scripted/judge"
 
 
+class CommandRunner:
+    """Runs commands in a workspace and reads what they print."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root, self.capsys = root, capsys
+
+    def run(self, *command: str) -> tuple[int, str]:
+        """Return the exit code and the output."""
+        code = main(["-C", str(self.root), *command])
+        return code, self.capsys.readouterr().out
+
+    def json(self, *command: str) -> Any:
+        """Return the document that `--json` prints."""
+        return json.loads(self.run(*command, "--json")[1])
+
+
 def script(id: str, responses: Sequence[dict[str, Any]]) -> str:
     """The file of a scripted model; JSON is YAML, too."""
     return json.dumps({"id": id, "provider": "scripted", "responses": list(responses)})

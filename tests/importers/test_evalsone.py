@@ -43,7 +43,7 @@ def test_rows_need_not_have_the_same_fields(
     assert made.instructions("tests/s.md")[0].strip() == reason
 
 
-def test_one_ideal_answer_is_told_as_it_is(tmp_path: Path) -> None:
+def test_one_ideal_answer_is_given_unchanged(tmp_path: Path) -> None:
     made = imported(tmp_path, "evalsone", {"s.jsonl": lines({"input": HI, "ideal": "*a*"})})
     assert made.instructions("tests/s.md") == ["The answer must agree with this:\n\n*a*"]
 
@@ -57,7 +57,7 @@ def test_one_ideal_answer_is_told_as_it_is(tmp_path: Path) -> None:
         ({"input": HI, "context": {}}, "'context' must be a text or a list of texts"),
     ],
 )
-def test_a_bad_row_is_told_with_its_line(tmp_path: Path, row: object, reason: str) -> None:
+def test_a_bad_row_is_reported_with_its_line(tmp_path: Path, row: object, reason: str) -> None:
     made = imported(tmp_path, "evalsone", {"s.jsonl": lines({"input": HI}, row)})
     (item,) = made.left
     assert item[:2] == ("s.jsonl", 2)

@@ -102,7 +102,7 @@ def places(value: Json) -> Iterator[tuple[str | int, ...]]:
     DOCUMENTS,
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_odd_value_is_told_or_passed_over(
+def test_an_odd_value_is_reported_or_ignored(
     tmp_path: Path, format: str, name: str, document: Any, others: dict[str, Any]
 ) -> None:
     folder = tree(tmp_path, {path: json.dumps(value) + "\n" for path, value in others.items()})

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.files.markdown import SPACE
-from evalstore.importers.template_writer import file_name, literal, unique, write_test
-from tests.builders import expanded, shown, told
+from evalstore.importers.template_writer import literal, safe_file_name, unique, write_test
+from tests.builders import expanded, instructions_of, shown
 
 PIECES = (
     *("---", "# 👤", "# 🤖 @name", "# ⚙️ x", "# ▶ run", "{{", "}}", "{{name}}", "{% if %}", "{#"),
@@ -18,13 +18,13 @@ texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12).map("".join)
 
 
 @given(texts.filter(str.strip), texts.filter(str.strip))
-def test_any_text_is_shown_and_told_to_the_letter_but_for_blanks_at_its_ends(
+def test_any_text_is_shown_exactly_except_for_white_space_at_its_ends(
     user: str, instructions: str
 ) -> None:
     text = write_test({}, [("user", literal(user))], instructions=literal(instructions)).decode()
     expansion = expanded(text)
     assert shown(expansion) == [[("user", user.strip(SPACE))]]
-    assert told(expansion) == [instructions.strip(SPACE)]
+    assert instructions_of(expansion) == [instructions.strip(SPACE)]
 
 
 def test_plain_text_stays_as_it_is() -> None:
@@ -51,7 +51,7 @@ def test_a_test_looks_as_a_person_would_write_it() -> None:
     ("name", "safe"), [("a b/c", "a-b-c"), ("../x", "x"), ("..", "test"), ("Café 1", "Café-1")]
 )
 def test_names_of_files_hold_nothing_that_leads_elsewhere(name: str, safe: str) -> None:
-    assert file_name(name) == safe
+    assert safe_file_name(name) == safe
 
 
 def test_a_name_that_is_taken_gets_a_number() -> None:

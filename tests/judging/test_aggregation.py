@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalstore.judging.aggregation import combine, judge_session, wants_models
+from evalstore.judging.aggregation import combine_votes, judge_session, wants_models
 from evalstore.results import Vote
 from evalstore.values import VERDICTS, Verdict, Word
 
@@ -55,64 +55,64 @@ def words(text: str) -> list[tuple[Verdict, float | None]]:
     ],
 )
 def test_the_rule_decides(cast: str, rule: str, verdict: Verdict) -> None:
-    assert combine(words(cast), rule).verdict == verdict
+    assert combine_votes(words(cast), rule).verdict == verdict
 
 
 def test_scores_count_where_the_rule_asks_for_a_mean() -> None:
     graded: list[tuple[Verdict, float | None]] = [("pass", 0.6), ("fail", 0.3)]
-    assert combine(graded, ">= 0.4").verdict == "pass"
-    assert combine(graded, ">= 0.4").score == pytest.approx(0.45)
-    assert combine(graded, ">= 0.5").verdict == "fail"
+    assert combine_votes(graded, ">= 0.4").verdict == "pass"
+    assert combine_votes(graded, ">= 0.4").score == pytest.approx(0.45)
+    assert combine_votes(graded, ">= 0.5").verdict == "fail"
 
 
 def test_the_rounding_of_floats_costs_nobody_the_pass() -> None:
     graded: list[tuple[Verdict, float | None]] = [("pass", 0.1), ("pass", 0.2), ("pass", 0.3)]
-    assert combine(graded, ">= 0.2").verdict == "pass"
+    assert combine_votes(graded, ">= 0.2").verdict == "pass"
 
 
 def test_the_score_is_the_mean_of_the_votes_that_have_one() -> None:
-    assert combine([("pass", 1.0), ("pass", None), ("fail", 0.5)]) == ("pass", 0.75)
+    assert combine_votes([("pass", 1.0), ("pass", None), ("fail", 0.5)]) == ("pass", 0.75)
 
 
 def test_under_a_mean_votes_without_a_score_are_part_of_the_score() -> None:
     cast: list[tuple[Verdict, float | None]] = [("pass", 0.2), ("pass", None)]
-    assert combine(cast, ">= 0.5").verdict == "pass"
-    assert combine(cast, ">= 0.5").score == pytest.approx(0.6)
-    assert combine(cast).score == pytest.approx(0.2)
+    assert combine_votes(cast, ">= 0.5").verdict == "pass"
+    assert combine_votes(cast, ">= 0.5").score == pytest.approx(0.6)
+    assert combine_votes(cast).score == pytest.approx(0.2)
 
 
 def test_an_unreadable_vote_is_neither_for_nor_against() -> None:
-    assert combine([("pass", 0.9), ("undecided", None)], ">= 0.4") == ("pass", 0.9)
-    assert combine([("pass", 0.9), ("undecided", None)], ">= 0.5").verdict == "undecided"
-    assert combine([("fail", 0.9), ("undecided", None)], ">= 0.4").verdict == "undecided"
-    assert combine([("fail", 0.1), ("undecided", None)], ">= 0.9").verdict == "fail"
+    assert combine_votes([("pass", 0.9), ("undecided", None)], ">= 0.4") == ("pass", 0.9)
+    assert combine_votes([("pass", 0.9), ("undecided", None)], ">= 0.5").verdict == "undecided"
+    assert combine_votes([("fail", 0.9), ("undecided", None)], ">= 0.4").verdict == "undecided"
+    assert combine_votes([("fail", 0.1), ("undecided", None)], ">= 0.9").verdict == "fail"
 
 
 def test_an_undecided_session_stays_undecided_whatever_its_score() -> None:
-    session = combine([("pass", 1.0), ("undecided", None)], ">= 0.9")
+    session = combine_votes([("pass", 1.0), ("undecided", None)], ">= 0.9")
     assert session == ("undecided", 1.0)
-    assert combine([session], ">= 0.9").verdict == "undecided"
+    assert combine_votes([session], ">= 0.9").verdict == "undecided"
 
 
 def test_a_failed_vote_without_a_score_lowers_the_mean() -> None:
     cast: list[tuple[Verdict, float | None]] = [("pass", 0.8), ("fail", None)]
-    assert combine(cast, ">= 0.4") == ("pass", 0.4)
+    assert combine_votes(cast, ">= 0.4") == ("pass", 0.4)
 
 
 def test_the_score_of_an_undecided_vote_does_not_help_to_pass() -> None:
     cast: list[tuple[Verdict, float | None]] = [("pass", 0.5), ("undecided", 1.0)]
-    assert combine(cast, ">= 0.6").verdict == "undecided"
-    assert combine(cast, ">= 0.2").verdict == "pass"
+    assert combine_votes(cast, ">= 0.6").verdict == "undecided"
+    assert combine_votes(cast, ">= 0.2").verdict == "pass"
 
 
 def test_a_bound_needs_no_blank_before_it() -> None:
-    assert combine(words("ppf"), ">=1").verdict == "fail"
-    assert combine(words("pp"), ">=1").verdict == "pass"
+    assert combine_votes(words("ppf"), ">=1").verdict == "fail"
+    assert combine_votes(words("pp"), ">=1").verdict == "pass"
 
 
 def test_there_is_no_verdict_without_votes() -> None:
     with pytest.raises(ValueError, match=r"^there are no votes to combine$"):
-        combine([])
+        combine_votes([])
 
 
 @given(votes, rules, st.randoms(use_true_random=False))
@@ -121,7 +121,7 @@ def test_the_order_of_votes_never_counts(
 ) -> None:
     shuffled = list(cast)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert combine(shuffled, rule) == combine(cast, rule)
+    assert combine_votes(shuffled, rule) == combine_votes(cast, rule)
 
 
 @given(votes, rules)
@@ -129,15 +129,15 @@ def test_without_a_vote_for_it_nothing_passes(
     cast: list[tuple[Verdict, float | None]], rule: str
 ) -> None:
     without = [("fail" if verdict == "pass" else verdict, score) for verdict, score in cast]
-    assert combine(without, rule).verdict != "pass"
+    assert combine_votes(without, rule).verdict != "pass"
 
 
 @given(votes, rules)
 def test_an_undecided_vote_never_helps_to_pass(
     cast: list[tuple[Verdict, float | None]], rule: str
 ) -> None:
-    with_one = combine([*cast, ("undecided", None)], rule).verdict
-    if combine(cast, rule).verdict != "pass":
+    with_one = combine_votes([*cast, ("undecided", None)], rule).verdict
+    if combine_votes(cast, rule).verdict != "pass":
         assert with_one != "pass"
 
 
@@ -146,8 +146,8 @@ def test_an_undecided_vote_never_helps_to_pass(
 def test_a_verdict_combined_by_itself_stays_what_it_is(
     cast: list[tuple[Verdict, float | None]], rule: str
 ) -> None:
-    once = combine(cast, rule)
-    assert combine([once], rule).verdict == once.verdict
+    once = combine_votes(cast, rule)
+    assert combine_votes([once], rule).verdict == once.verdict
 
 
 @given(votes, rules)
@@ -158,14 +158,14 @@ def test_a_verdict_lies_between_what_an_undecided_vote_might_have_been(
         return
     order: list[Verdict] = ["fail", "undecided", "pass"]
     low, here, high = (
-        order.index(combine([*cast, (verdict, None)], rule).verdict) for verdict in order
+        order.index(combine_votes([*cast, (verdict, None)], rule).verdict) for verdict in order
     )
     assert low <= here <= high
 
 
 @given(votes, rules)
 def test_an_error_is_never_outvoted(cast: list[tuple[Verdict, float | None]], rule: str) -> None:
-    assert combine([*cast, ("error", None)], rule).verdict == "error"
+    assert combine_votes([*cast, ("error", None)], rule).verdict == "error"
 
 
 def vote(evaluator: str, verdict: Verdict, score: float | None = None) -> Vote:
@@ -233,7 +233,7 @@ def test_who_decides_is_a_matter_of_what_the_checks_say(
 
 
 @pytest.mark.parametrize(
-    ("judged_by", "wanted"),
+    ("judged_by", "expected"),
     [
         (("checks",), ()),
         (("checks", "always"), ()),
@@ -244,11 +244,9 @@ def test_who_decides_is_a_matter_of_what_the_checks_say(
     ],
 )
 def test_models_are_asked_about_what_the_checks_leave_to_them(
-    judged_by: tuple[str, ...], wanted: tuple[Verdict, ...]
+    judged_by: tuple[str, ...], expected: tuple[Verdict, ...]
 ) -> None:
-    assert [
-        v_e_r_d_i_c_t_ for v_e_r_d_i_c_t_ in VERDICTS if wants_models(judged_by, v_e_r_d_i_c_t_)
-    ] == list(wanted)
+    assert [verdict for verdict in VERDICTS if wants_models(judged_by, verdict)] == list(expected)
 
 
 def test_several_models_judge_by_the_rule() -> None:

@@ -174,7 +174,7 @@ def test_what_a_judge_quotes_before_its_score_leaves_open_which_one_counts() -> 
     assert "in ways that differ" in reason(SCALE, "It says SCORE: 5 \nSCORE: 1")
 
 
-def test_a_score_that_stands_twice_in_an_object_is_none() -> None:
+def test_a_score_that_stands_twice_in_an_object_does_not_count() -> None:
     assert reason(by(json="a"), '{"a": 0, "a": 1}') == "the judge's reply is not JSON"
 
 
@@ -197,7 +197,8 @@ def test_choices_that_pass_need_no_score() -> None:
 
 def test_less_can_be_better() -> None:
     judge = {**SCALE, "pass": "<= 2"}
-    assert [read(judge, f"SCORE: {one}").verdict for one in "12345"] == ["pass"] * 2 + ["fail"] * 3
+    verdicts = [read(judge, f"SCORE: {score}").verdict for score in "12345"]
+    assert verdicts == ["pass"] * 2 + ["fail"] * 3
 
 
 @pytest.mark.parametrize("method", ["last", "search", "match", "fullmatch"])
@@ -286,7 +287,7 @@ def test_a_judge_with_nothing_but_a_prompt_gives_a_verdict() -> None:
         ("cot_classify", "end your answer with a line"),
     ],
 )
-def test_a_judge_is_told_where_its_choice_belongs(answer: str, place: str) -> None:
+def test_a_judge_is_instructed_where_its_choice_belongs(answer: str, place: str) -> None:
     words = form_of([read_check({"judge": {**AB, "answer": answer}})]).words("c0de")
     assert place in words
     assert '"A", "B"' in words

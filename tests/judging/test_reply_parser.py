@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.judging.reply_parser import Unreadable, finished_text, read_json, without_thinking
-from evalstore.judging.verdict_reply import JudgeReply, read_opinion
+from evalstore.judging.reply_parser import (
+    Unreadable,
+    finished_text,
+    parse_unique_json,
+    without_thinking,
+)
+from evalstore.judging.verdict_reply import JudgeReply, read_verdict
 from evalstore.values import Reply
 from tests.judging.test_verdict_reply import BAD_WITH_CODE, CODE, GOOD, GOOD_WITH_CODE, NO, YES
 
@@ -20,7 +25,7 @@ from tests.judging.test_verdict_reply import BAD_WITH_CODE, CODE, GOOD, GOOD_WIT
 @pytest.mark.parametrize("value", ["false", '"no"', '"False"'])
 def test_a_member_that_says_no_contradicts_a_pass(name: str, value: str) -> None:
     with pytest.raises(Unreadable, match=r"^the judge's 'pass' is true, and another member says"):
-        read_opinion(Reply(f'{{"pass": true, "more": {{"{name}": {value}}}}}'))
+        read_verdict(Reply(f'{{"pass": true, "more": {{"{name}": {value}}}}}'))
 
 
 @pytest.mark.parametrize(
@@ -38,14 +43,14 @@ def test_a_member_that_says_no_contradicts_a_pass(name: str, value: str) -> None
     ],
 )
 def test_a_member_that_says_something_else_contradicts_nothing(member: str) -> None:
-    assert read_opinion(Reply(f'{{"pass": true, {member}}}')).verdict == "pass"
+    assert read_verdict(Reply(f'{{"pass": true, {member}}}')).verdict == "pass"
 
 
 @pytest.mark.parametrize("name", ["reasoning", "feedback"])
 @pytest.mark.parametrize("value", ["fail", "Fails", "FAILED", " *fail*. ", "`failed`"])
 def test_reasons_that_say_no_more_than_fail_contradict_a_pass(name: str, value: str) -> None:
     with pytest.raises(Unreadable, match="another member says otherwise"):
-        read_opinion(Reply(f'{{"pass": true, "{name}": "{value}"}}'))
+        read_verdict(Reply(f'{{"pass": true, "{name}": "{value}"}}'))
 
 
 @pytest.mark.parametrize(
@@ -114,19 +119,19 @@ def test_reasons_that_say_no_more_than_fail_contradict_a_pass(name: str, value: 
 )
 def test_why_no_verdict_is_read(reply: Reply, code: str | None, reason: str) -> None:
     with pytest.raises(Unreadable) as caught:
-        read_opinion(reply, code)
+        read_verdict(reply, code)
     assert caught.value.reason == str(caught.value) == reason
 
 
-def test_a_pass_that_another_member_denies_is_told_in_these_words() -> None:
+def test_a_pass_that_another_member_denies_has_this_message() -> None:
     with pytest.raises(Unreadable) as caught:
-        read_opinion(Reply('{"pass": true, "ok": false}'))
+        read_verdict(Reply('{"pass": true, "ok": false}'))
     words = "the judge's 'pass' is true, and another member says otherwise"
     assert str(caught.value) == words
 
 
 @pytest.mark.parametrize("text", [None, ""])
-def test_a_reply_without_a_text_is_no_object(text: str | None) -> None:
+def test_a_reply_without_a_text_is_not_an_object(text: str | None) -> None:
     assert finished_text(Reply(text)) == ""
 
 
@@ -141,18 +146,18 @@ def test_thoughts_may_have_several_lines_and_must_end_once() -> None:
 @pytest.mark.parametrize("reason", ["abort", "cancelled", "Incomplete", "recitation", "refusal"])
 def test_each_reason_for_an_unfinished_reply_is_known(reason: str) -> None:
     with pytest.raises(Unreadable, match=f"its finish reason is '{reason}'"):
-        read_opinion(Reply(GOOD, finish_reason=reason))
+        read_verdict(Reply(GOOD, finish_reason=reason))
 
 
 @pytest.mark.parametrize("before", ["x] y} ", "{a} ", "[1, 2] ", "((", "{[}] "])
 def test_brackets_that_are_closed_hide_no_verdict(before: str) -> None:
-    assert read_opinion(Reply(before + GOOD_WITH_CODE), CODE) == YES
+    assert read_verdict(Reply(before + GOOD_WITH_CODE), CODE) == YES
 
 
 @pytest.mark.parametrize("before", ["[", "{", "[{}", "[[]"])
 def test_a_verdict_inside_of_a_bracket_is_not_the_judges_own(before: str) -> None:
     with pytest.raises(Unreadable, match="holds no JSON object"):
-        read_opinion(Reply(before + GOOD_WITH_CODE), CODE)
+        read_verdict(Reply(before + GOOD_WITH_CODE), CODE)
 
 
 @pytest.mark.parametrize(
@@ -170,10 +175,10 @@ def test_the_text_around_a_pass_is_all_but_the_verdicts(
     text: str, opinion: JudgeReply | None
 ) -> None:
     if opinion:
-        assert read_opinion(Reply(text), CODE) == opinion
+        assert read_verdict(Reply(text), CODE) == opinion
     else:
         with pytest.raises(Unreadable, match="the text around it says"):
-            read_opinion(Reply(text), CODE)
+            read_verdict(Reply(text), CODE)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +196,8 @@ def test_a_reply_that_its_server_did_not_hold_to_the_schema_is_known(
     text: str, code: str | None, is_structured: bool
 ) -> None:
     with pytest.raises(Unreadable) as caught:
-        read_opinion(Reply(text), code)
+        read_verdict(Reply(text), code)
     assert caught.value.is_structured is is_structured
-
-
-@pytest.mark.parametrize("finish_reason", ["stop_on_length", "errors", "length of it", "aborted"])
-def test_other_finish_reasons_are_those_of_whole_replies(finish_reason: str) -> None:
-    assert read_opinion(Reply(GOOD, finish_reason=finish_reason)) == YES
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_other_finish_reasons_are_those_of_whole_replies(finish_reason: str) -> 
     ],
 )
 def test_a_verdict_is_found_behind_thoughts_and_brackets(text: str, opinion: JudgeReply) -> None:
-    assert read_opinion(Reply(text), CODE) == opinion
+    assert read_verdict(Reply(text), CODE) == opinion
 
 
 @pytest.mark.parametrize(
@@ -233,13 +233,13 @@ def test_a_verdict_is_found_behind_thoughts_and_brackets(text: str, opinion: Jud
         f"{GOOD_WITH_CODE} fails {GOOD_WITH_CODE}",
     ],
 )
-def test_a_pass_that_the_text_takes_back_is_no_pass(text: str) -> None:
+def test_a_pass_that_the_text_takes_back_is_not_a_pass(text: str) -> None:
     with pytest.raises(Unreadable):
-        read_opinion(Reply(text), CODE)
+        read_verdict(Reply(text), CODE)
 
 
 def test_json_of_a_judge_names_nothing_twice_and_is_not_too_deep() -> None:
     with pytest.raises(ValueError, match=r"^a name appears twice$"):
-        read_json('{"a": [{"b": 1, "b": 1}]}')
+        parse_unique_json('{"a": [{"b": 1, "b": 1}]}')
     with pytest.raises(ValueError, match=r"^it is nested too deeply$"):
-        read_json("[" * 100_000)
+        parse_unique_json("[" * 100_000)

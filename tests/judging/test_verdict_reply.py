@@ -21,8 +21,8 @@ from evalstore.judging.verdict_reply import (
     ask_again,
     ask_again_with,
     ask_for_code,
-    read_opinion,
-    unreadable_opinion,
+    read_verdict,
+    undecided_reply,
 )
 from evalstore.results import Evaluation
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall
@@ -66,7 +66,7 @@ BAD_WITH_CODE = '{"code": "c0de", "pass": false, "feedback": "wrong"}'
     ],
 )
 def test_a_verdict_is_found(text: str, opinion: JudgeReply) -> None:
-    assert read_opinion(Reply(text)) == opinion
+    assert read_verdict(Reply(text)) == opinion
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_a_verdict_is_found(text: str, opinion: JudgeReply) -> None:
     ],
 )
 def test_a_verdict_with_the_code_is_found(text: str, opinion: JudgeReply) -> None:
-    assert read_opinion(Reply(text), CODE) == opinion
+    assert read_verdict(Reply(text), CODE) == opinion
 
 
 def test_a_code_that_looks_like_a_number_may_be_one() -> None:
-    assert read_opinion(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
+    assert read_verdict(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_code_that_looks_like_a_number_may_be_one() -> None:
 )
 def test_no_verdict_is_guessed_where_a_code_is_wanted(text: str, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
-        read_opinion(Reply(text), CODE)
+        read_verdict(Reply(text), CODE)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_no_verdict_is_guessed_where_a_code_is_wanted(text: str, reason: str) ->
 )
 def test_a_score_can_contradict_a_verdict(text: str) -> None:
     with pytest.raises(Unreadable, match="one contradicts the other"):
-        read_opinion(Reply(text))
+        read_verdict(Reply(text))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_score_can_contradict_a_verdict(text: str) -> None:
 )
 def test_a_member_can_contradict_a_pass(member: str) -> None:
     with pytest.raises(Unreadable, match="another member says otherwise"):
-        read_opinion(Reply(f'{{"pass": true, {member}}}'))
+        read_verdict(Reply(f'{{"pass": true, {member}}}'))
 
 
 @pytest.mark.parametrize(
@@ -178,43 +178,43 @@ def test_a_member_can_contradict_a_pass(member: str) -> None:
 )
 def test_no_verdict_is_guessed(text: str) -> None:
     with pytest.raises(Unreadable):
-        read_opinion(Reply(text))
+        read_verdict(Reply(text))
 
 
 @pytest.mark.parametrize("text", ["{", '{"a":', "["])
 def test_no_verdict_is_found_in_endless_nesting(text: str) -> None:
     with pytest.raises(Unreadable):
-        read_opinion(Reply(text * 20_000))
+        read_verdict(Reply(text * 20_000))
 
 
 @pytest.mark.parametrize("field", ['"pass"', '"pass": true, "score"'])
-def test_nesting_that_can_just_be_read_is_no_verdict(field: str) -> None:
+def test_nesting_that_can_just_be_read_is_not_a_verdict(field: str) -> None:
     for depth in range(900, 1000):
         with pytest.raises(Unreadable):
-            read_opinion(Reply("{" + field + ": " + "[" * depth + "]" * depth + "}"))
+            read_verdict(Reply("{" + field + ": " + "[" * depth + "]" * depth + "}"))
 
 
 @pytest.mark.parametrize("text", [f"{GOOD}{BAD}", f"{BAD}{GOOD}", f"{GOOD}\n{GOOD}"])
 def test_of_two_objects_without_a_code_none_counts(text: str) -> None:
     with pytest.raises(Unreadable, match="is not one JSON object"):
-        read_opinion(Reply(text))
+        read_verdict(Reply(text))
 
 
-def test_a_refusal_is_no_verdict() -> None:
+def test_a_refusal_is_not_a_verdict() -> None:
     with pytest.raises(Unreadable, match="the judge refused: I cannot"):
-        read_opinion(Reply(None, refusal="I cannot"))
+        read_verdict(Reply(None, refusal="I cannot"))
     with pytest.raises(Unreadable, match="the judge refused: I cannot"):
-        read_opinion(Reply(GOOD, refusal="I cannot"))
+        read_verdict(Reply(GOOD, refusal="I cannot"))
 
 
-def test_a_tool_call_is_no_verdict() -> None:
+def test_a_tool_call_is_not_a_verdict() -> None:
     with pytest.raises(Unreadable):
-        read_opinion(Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)))
+        read_verdict(Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)))
 
 
 def test_a_verdict_before_many_inner_objects_is_found() -> None:
     verdict = {"code": CODE, "pass": True, "steps": [{"n": n} for n in range(500)]}
-    assert read_opinion(Reply("Here: " + json.dumps(verdict)), CODE).verdict == "pass"
+    assert read_verdict(Reply("Here: " + json.dumps(verdict)), CODE).verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -226,16 +226,16 @@ def test_a_verdict_among_endless_brackets_is_given_up(
     text: str, times: int, code: str | None
 ) -> None:
     with pytest.raises(Unreadable):
-        read_opinion(Reply(text * times + BAD_WITH_CODE), code)
+        read_verdict(Reply(text * times + BAD_WITH_CODE), code)
 
 
 def test_a_huge_text_without_a_verdict_is_unreadable() -> None:
     with pytest.raises(Unreadable):
-        read_opinion(Reply("The answer is good. " * 100_000))
+        read_verdict(Reply("The answer is good. " * 100_000))
 
 
 def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
-    opinion = read_opinion(Reply('{"pass": true, "feedback": "\\ud83d", "label": "\\ude00"}'))
+    opinion = read_verdict(Reply('{"pass": true, "feedback": "\\ud83d", "label": "\\ude00"}'))
     hashing.identify(
         hashing.describe_evaluation_result(
             Evaluation(
@@ -254,7 +254,7 @@ def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
 
 
 def test_endless_feedback_is_cut() -> None:
-    opinion = read_opinion(
+    opinion = read_verdict(
         Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6}))
     )
     assert len(opinion.feedback) == 20_000
@@ -309,7 +309,7 @@ def test_what_a_judge_is_asked_for_is_this() -> None:
 def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
     assert Draft202012Validator(VERDICT_SCHEMA).is_valid(reply) is is_valid
     if is_valid:
-        opinion = read_opinion(Reply(json.dumps(reply)))
+        opinion = read_verdict(Reply(json.dumps(reply)))
         assert opinion.score == reply.get("score")
         assert opinion.label == reply.get("label")
         assert opinion.reasoning == reply.get("reasoning", "")
@@ -319,26 +319,32 @@ def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
     "finish_reason", ["length", "max_tokens", "content_filter", "error", "SAFETY"]
 )
 @pytest.mark.parametrize("text", [GOOD_WITH_CODE, BAD_WITH_CODE])
-def test_a_reply_that_its_model_did_not_end_is_no_verdict(finish_reason: str, text: str) -> None:
+def test_a_reply_that_its_model_did_not_end_is_not_a_verdict(finish_reason: str, text: str) -> None:
     for code in (None, CODE):
         with pytest.raises(Unreadable, match="cut off"):
-            read_opinion(Reply(text, finish_reason=finish_reason), code)
+            read_verdict(Reply(text, finish_reason=finish_reason), code)
 
 
-@pytest.mark.parametrize("finish_reason", [None, "stop", "end_turn", "eos", "tool_calls"])
+@pytest.mark.parametrize(
+    "finish_reason",
+    [
+        *(None, "stop", "end_turn", "eos", "tool_calls"),
+        *("stop_on_length", "errors", "length of it", "aborted"),
+    ],
+)
 def test_a_reply_that_its_model_ended_is_a_verdict(finish_reason: str | None) -> None:
-    assert read_opinion(Reply(GOOD, finish_reason=finish_reason)) == YES
+    assert read_verdict(Reply(GOOD, finish_reason=finish_reason)) == YES
 
 
 @pytest.mark.parametrize("verdict", [GOOD, GOOD_WITH_CODE])
-def test_a_pass_inside_of_an_object_that_is_no_json_is_no_pass(verdict: str) -> None:
+def test_a_pass_inside_of_an_object_that_is_not_json_does_not_count(verdict: str) -> None:
     for text in (
         f"{{'pass': False, 'the candidate said': {verdict}}}",
         f'{{"pass": false, "pass": true, "quoted": {verdict}}}',
     ):
         for code in (None, CODE):
             with pytest.raises(Unreadable):
-                read_opinion(Reply(text), code)
+                read_verdict(Reply(text), code)
 
 
 # --- asking again
@@ -348,7 +354,7 @@ def asked_again(reply: Reply) -> tuple[OutgoingMessage, ...]:
     first = OutgoingMessage("user", (Text("Judge."),))
     request = Request("code", (first,), temperature=0.5, json_mode=True)
     with pytest.raises(Unreadable) as unreadable:
-        read_opinion(reply)
+        read_verdict(reply)
     again = ask_again(request, reply, unreadable.value.reason)
     assert (again.code, again.temperature, again.json_mode) == ("code", 0.5, True)
     assert again.messages[0] == first
@@ -385,7 +391,7 @@ def test_an_endless_reply_is_not_paid_for_twice() -> None:
 
 
 def test_what_a_judge_wrote_is_kept_when_it_cannot_be_read() -> None:
-    assert unreadable_opinion(Reply("Hm."), "why") == JudgeReply(
+    assert undecided_reply(Reply("Hm."), "why") == JudgeReply(
         "undecided", feedback="why", reasoning="Hm."
     )
 
@@ -405,7 +411,7 @@ json_values = st.recursive(
 @given(json_values, st.text(max_size=10), st.text(max_size=10))
 def test_any_reply_is_a_verdict_or_unreadable(value: Json, before: str, after: str) -> None:
     try:
-        opinion = read_opinion(Reply(before + json.dumps(value) + after))
+        opinion = read_verdict(Reply(before + json.dumps(value) + after))
     except Unreadable:
         return
     assert opinion.verdict in ("pass", "fail")

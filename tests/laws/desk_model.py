@@ -100,7 +100,7 @@ class Cell(NamedTuple):
     question: Question
     evaluation: Evaluation
     judges: tuple[Judge, ...]
-    wanted: int
+    attempts: int
 
 
 @dataclass
@@ -308,7 +308,7 @@ class Answer(NamedTuple):
     day: int
 
 
-class Said(NamedTuple):
+class RunSettings(NamedTuple):
     """What the command line says beside the settings."""
 
     judge_only: bool = False
@@ -317,7 +317,7 @@ class Said(NamedTuple):
     refresh: bool = False
 
 
-PLAIN = Said()
+PLAIN = RunSettings()
 
 Vote = tuple[Question, int, Evaluation, Judge | None]
 
@@ -330,36 +330,42 @@ class Memory:
     answered: dict[Question, list[Answer]] = field(default_factory=dict)
     votes: Counter[Vote] = field(default_factory=Counter)
 
-    def run(self, project: Desk, said: Said = PLAIN) -> tuple[Counter[Asked], Counter[Judged]]:
+    def run(
+        self, project: Desk, options: RunSettings = PLAIN
+    ) -> tuple[Counter[Asked], Counter[Judged]]:
         """What a complete run asks of candidates and of judges; it is remembered."""
-        cells = [cell._replace(wanted=said.attempts or cell.wanted) for cell in project.cells()]
+        cells = [
+            cell._replace(attempts=options.attempts or cell.attempts) for cell in project.cells()
+        ]
         expected: dict[Question, int] = {}
         for cell in cells:
-            expected[cell.question] = max(cell.wanted, expected.get(cell.question, 0))
+            expected[cell.question] = max(cell.attempts, expected.get(cell.question, 0))
         asks: Counter[Asked] = Counter()
         counted: dict[Question, list[int]] = {}
         for question, most in expected.items():
-            counted[question] = self._counted(question, project, said)
+            counted[question] = self._counted(question, project, options)
             missing = max(most - len(counted[question]), 0)
-            if missing and not said.judge_only:
+            if missing and not options.judge_only:
                 asks[arriving(question)] += missing
                 is_cut = project.limit is not None and project.limit < CUT_BELOW
                 known = self.answered.setdefault(question, [])
                 counted[question] += range(len(known), len(known) + missing)
                 known += [Answer(project.limit if is_cut else None, self.day)] * missing
         judged: Counter[Judged] = Counter()
-        have: Counter[Vote] = Counter() if said.judge_only and said.refresh else self.votes.copy()
+        have: Counter[Vote] = (
+            Counter() if options.judge_only and options.refresh else self.votes.copy()
+        )
         for cell in cells:
             answer = answer_to(arriving(cell.question))
-            for session in counted[cell.question][: cell.wanted]:
+            for session in counted[cell.question][: cell.attempts]:
                 judged += self._judge(cell, session, answer, project.per_judge, have)
         return asks, judged
 
-    def _counted(self, question: Question, project: Desk, said: Said) -> list[int]:
+    def _counted(self, question: Question, project: Desk, options: RunSettings) -> list[int]:
         """The answers that count, oldest first."""
-        if said.refresh and not said.judge_only:
+        if options.refresh and not options.judge_only:
             return []
-        max_age = project.max_age if said.max_age is None else said.max_age
+        max_age = project.max_age if options.max_age is None else options.max_age
         return [
             number
             for number, item in enumerate(self.answered.get(question, ()))

@@ -148,7 +148,7 @@ def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None =
     results = [result for row in actual.rows for result in row.results if result]
     source.feedback([id for result in results for id in result.evaluations])
     source.answers([id for result in results for id in result.sessions])
-    source.last_asked([result.test for result in results])
+    source.last_user_messages([result.test for result in results])
     run = source.runs()[0].id if revision else None
     for item in (results[0], results[len(results) // 2], results[-1]):
         source.versions(item.file, item.row)

@@ -45,7 +45,7 @@ def lists_of(items: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[
     return st.lists(items, min_size=1, max_size=most)
 
 
-def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def any_of(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """A mapping with any of these fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
@@ -83,7 +83,7 @@ _CLASSES = (
     *("Match", "Includes", "FuzzyMatch", "JsonMatch", "JsonValidator", "Translate"),
     *("MatchWithSolvers", "ModelBasedClassify", "Other"),
 )
-_arguments = some(
+_arguments = any_of(
     num_few_shot=st.integers(0, 2),
     few_shot_jsonl=st.just("shots.jsonl"),
     max_tokens=st.integers(-1, 20),
@@ -152,8 +152,8 @@ _checks = st.fixed_dictionaries(
 )
 _scores = st.dictionaries(
     texts,
-    some(
-        parser=some(
+    any_of(
+        parser=any_of(
             type=st.just("regex"), pattern=st.sampled_from(("(\\d+)", "(", "x")), json_path=texts
         ),
         minimum=st.integers(0, 1),
@@ -170,25 +170,25 @@ _metrics = st.one_of(
     st.fixed_dictionaries(
         {
             "type": st.sampled_from(("f1", "em", "exact-match", "accuracy", "x")),
-            "params": some(references=lists_of(_templates), ground_truth=_templates),
+            "params": any_of(references=lists_of(_templates), ground_truth=_templates),
         }
     ),
     st.fixed_dictionaries(
         {
             "type": st.just("tool-calling"),
-            "params": some(tool_calls_ground_truth=_templates),
+            "params": any_of(tool_calls_ground_truth=_templates),
         }
     ),
     st.fixed_dictionaries(
         {
             "type": st.just("llm-judge"),
-            "params": some(template=some(messages=_chat), scores=_scores),
+            "params": any_of(template=any_of(messages=_chat), scores=_scores),
         }
     ),
 )
 _tools = st.lists(
     st.fixed_dictionaries(
-        {"type": st.just("function"), "function": some(name=texts, parameters=odd)}
+        {"type": st.just("function"), "function": any_of(name=texts, parameters=odd)}
     ),
     max_size=2,
 )
@@ -197,15 +197,17 @@ _tools = st.lists(
 @st.composite
 def nemo(draw: st.DrawFn) -> Repository:
     """A job with its data."""
-    template = some(messages=st.one_of(_chat, _templates), tools=_tools, max_tokens=values)
+    template = any_of(messages=st.one_of(_chat, _templates), tools=_tools, max_tokens=values)
     task = {
         "type": "chat-completion",
-        "params": draw(some(template=st.one_of(template, _templates))),
+        "params": draw(any_of(template=st.one_of(template, _templates))),
         "metrics": draw(st.dictionaries(texts, _metrics, min_size=1, max_size=2)),
         "dataset": {"files_url": draw(st.sampled_from(("d.jsonl", "hf://datasets/a/b")))},
     }
     config = {"type": "custom", "tasks": {draw(texts): task}}
-    endpoint = draw(some(url=st.sampled_from(("http://h/v1", "x")), model_id=texts, api_key=texts))
+    endpoint = draw(
+        any_of(url=st.sampled_from(("http://h/v1", "x")), model_id=texts, api_key=texts)
+    )
     rows = lists_of(
         st.fixed_dictionaries({"a": odd}, optional={"b": odd, "output": odd, "a b": odd})
     )
@@ -230,7 +232,7 @@ _predictions = st.one_of(
     ),
     st.fixed_dictionaries({"operation": st.just("allSameValue"), "key": texts}),
 )
-_cells = some(
+_cells = any_of(
     task_prefix=texts,
     output_formatting=texts,
     prompt_id=texts,
@@ -285,7 +287,7 @@ _checkers = st.one_of(
     odd,
 )
 _prompts = st.one_of(
-    some(prompt=_lve_messages),
+    any_of(prompt=_lve_messages),
     st.just({"prompt_file": "test.prompt"}),
     st.fixed_dictionaries(
         {
@@ -303,11 +305,11 @@ _prompts = st.one_of(
 def lve(draw: st.DrawFn) -> Repository:
     """A repository with a test and its instances."""
     fields = draw(_prompts)
-    fields |= draw(some(checker_args=_checkers, prompt_parameters=odd, tags=odd, model_args=odd))
+    fields |= draw(any_of(checker_args=_checkers, prompt_parameters=odd, tags=odd, model_args=odd))
     rows = st.lists(
         st.fixed_dictionaries(
             {"args": st.one_of(st.fixed_dictionaries({"a": values}), odd), "response": odd},
-            optional={"run_info": some(timestamp=texts), "is_safe": values},
+            optional={"run_info": any_of(timestamp=texts), "is_safe": values},
         ),
         max_size=3,
     )
@@ -343,7 +345,7 @@ _assertions = st.lists(
     max_size=2,
 )
 _tests = st.lists(
-    some(
+    any_of(
         **{
             "vars": st.dictionaries(words, values, max_size=2),
             "assert": _assertions,
@@ -361,7 +363,9 @@ def promptfoo(draw: st.DrawFn) -> Repository:
     config = {
         "prompts": draw(st.one_of(lists_of(prompts), prompts)),
         "tests": draw(_tests),
-        **draw(some(defaultTest=some(vars=st.dictionaries(words, values, max_size=1)), tags=odd)),
+        **draw(
+            any_of(defaultTest=any_of(vars=st.dictionaries(words, values, max_size=1)), tags=odd)
+        ),
     }
     return {"promptfooconfig.yaml": _document(config)}
 

@@ -95,7 +95,7 @@ def counted() -> Iterator[Steps]:
         steps.instructions += 1
         return 0
 
-    def told(statement: str) -> None:
+    def count_select(statement: str) -> None:
         if statement.lstrip().upper().startswith(("SELECT", "WITH")):
             steps.selects[statement.split(" IN (")[0].split("= ")[0][:150]] += 1
 
@@ -104,7 +104,7 @@ def counted() -> Iterator[Steps]:
     def watch(connection: sqlite3.Connection) -> None:
         harden(connection)
         connection.set_progress_handler(work, _INSTRUCTIONS)
-        connection.set_trace_callback(told)
+        connection.set_trace_callback(count_select)
 
     before = sys.gettrace()
     with mock.patch.object(connections, "harden", watch), _comparing():

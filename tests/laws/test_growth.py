@@ -86,8 +86,8 @@ def recorded(count: int, edition: str) -> dict[str, str]:
 
 def groups(count: int, edition: str) -> dict[str, str]:
     """Rows of which all are judged together."""
-    told = "~~~checks\n- {allSame: a, scope: group}\n~~~\n"
-    text = f"# 👤\n\nHello {{{{q}}}} {edition}\n\n---\n\nAlike?\n\n{told}"
+    check = "~~~checks\n- {allSame: a, scope: group}\n~~~\n"
+    text = f"# 👤\n\nHello {{{{q}}}} {edition}\n\n---\n\nAlike?\n\n{check}"
     return _data(count, text, lambda number: {"q": f"q{number}", "g": "g"}, "group: g\n")
 
 

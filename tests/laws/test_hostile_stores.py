@@ -140,7 +140,7 @@ def test_a_store_that_was_left_alone_is_read_everywhere(read: Read) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("statement", ["DELETE FROM {}", "DROP TABLE {}"])
-def test_missing_rows_and_tables_are_told_of(read: Read, table: str, statement: str) -> None:
+def test_missing_rows_and_tables_are_reported(read: Read, table: str, statement: str) -> None:
     chance = random.Random(table + statement)
     for reader in ("fsck", *chance.sample([*READERS], 3)):
         read(lambda store: execute(store, statement.format(table)), reader)

@@ -194,7 +194,7 @@ def test_law_10_every_item_has_a_reason(place: Place, project: Desk) -> None:
     assert {item.file for item in items} == {f"tests/{name}.md" for name in project.files}
 
 
-def test_the_index_is_no_authority(place: Place, project: Desk) -> None:
+def test_the_index_is_not_an_authority(place: Place, project: Desk) -> None:
     """Losing the index, or the store beside it, leads to no wrong reuse."""
     run(place, project)
     (place.root / ".evalstore/index.json").unlink()

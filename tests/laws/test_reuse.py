@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from evalstore.planning.options import SelectionOptions
-from tests.laws.desk_model import PLAIN, Desk, File, Memory, Said
+from tests.laws.desk_model import PLAIN, Desk, File, Memory, RunSettings
 from tests.laws.fakes import PLAIN as PLAIN_WANTED
 from tests.laws.fakes import CrashError, Fake, Place, counted
 
@@ -139,7 +139,7 @@ class Machine(RuleBasedStateMachine):
     def let_days_pass(self, days: int, max_age: float | None) -> None:
         self.memory.day += days
         self.place.day += days
-        self._run(Said(max_age=max_age))
+        self._run(RunSettings(max_age=max_age))
 
     def _draw_name(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.project.files)))
@@ -167,15 +167,17 @@ class Machine(RuleBasedStateMachine):
         elif command < len(commands) + 5:
             attempts = data.draw(st.sampled_from([None, 1, 2, 3]))
             max_age = data.draw(st.sampled_from([None, 0.5, 1.5]))
-            self._run(Said(attempts=attempts, max_age=max_age, refresh=data.draw(st.booleans())))
+            self._run(
+                RunSettings(attempts=attempts, max_age=max_age, refresh=data.draw(st.booleans()))
+            )
         else:
-            self._judge(Said(judge_only=True, refresh=True))
+            self._judge(RunSettings(judge_only=True, refresh=True))
 
-    def _run(self, said: Said = PLAIN) -> None:
+    def _run(self, options: RunSettings = PLAIN) -> None:
         self._write()
-        expected = _wanted(said)
+        expected = _wanted(options)
         before = self._status(expected)
-        ask, judge = self.memory.run(self.project, said)
+        ask, judge = self.memory.run(self.project, options)
         with counted(self.fake) as (asked, judged):
             report = self.place.run(expected)
         assert asked == ask
@@ -183,14 +185,14 @@ class Machine(RuleBasedStateMachine):
         assert (before.ask, report.asked) == (ask.total(), ask.total())
         assert before.judge >= report.judged
         assert (report.status, report.failed) == ("complete", 0)
-        if not said.refresh:
+        if not options.refresh:
             self._is_finished(expected)
 
-    def _judge(self, said: Said = Said(judge_only=True)) -> None:  # noqa: B008 - it is frozen
+    def _judge(self, options: RunSettings = RunSettings(judge_only=True)) -> None:  # noqa: B008 - it is frozen
         self._write()
-        ask, judge = self.memory.run(self.project, said)
+        ask, judge = self.memory.run(self.project, options)
         with counted(self.fake) as (asked, judged):
-            self.place.run(_wanted(said), judge_only=True)
+            self.place.run(_wanted(options), judge_only=True)
         assert not ask
         assert not asked
         assert judged == judge
@@ -204,7 +206,7 @@ class Machine(RuleBasedStateMachine):
         assert not asked
         assert not judged
         # Checks need nobody else.
-        self.memory.run(_without_judges(self.project), Said(judge_only=True))
+        self.memory.run(_without_judges(self.project), RunSettings(judge_only=True))
         assert report.status == ("incomplete" if self._status().items else "complete")
 
     def _run_until_it_breaks_off(self, calls: int, at_once: int) -> None:
@@ -264,9 +266,9 @@ def _draw_some(
     )
 
 
-def _wanted(said: Said) -> SelectionOptions:
-    max_age = None if said.max_age is None else f"{said.max_age}d"
-    return SelectionOptions(attempts=said.attempts, max_age=max_age, refresh=said.refresh)
+def _wanted(options: RunSettings) -> SelectionOptions:
+    max_age = None if options.max_age is None else f"{options.max_age}d"
+    return SelectionOptions(attempts=options.attempts, max_age=max_age, refresh=options.refresh)
 
 
 def _without_judges(project: Desk) -> Desk:

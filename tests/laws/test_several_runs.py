@@ -32,7 +32,7 @@ class Row(NamedTuple):
     q: str
     ideal: str
     group: str
-    said: str | None = None
+    recorded: str | None = None
     """An answer that the row brings itself."""
 
 
@@ -66,9 +66,9 @@ class File:
         groups: dict[str, dict[str, int]] = {}
         for row in self.rows:
             asked = [row.q + part.suffix for part in self.parts for _ in range(part.times)]
-            recorded = self.is_recorded and row.said is not None
+            recorded = self.is_recorded and row.recorded is not None
             if recorded:
-                asked = [f"{row.q} is answered by {row.said}"]
+                asked = [f"{row.q} is answered by {row.recorded}"]
             counts = groups.setdefault(row.group if self.grouped else "", {})
             for question, count in Counter(asked).items():
                 counts[question] = max(count, counts.get(question, 0))
@@ -88,7 +88,7 @@ class File:
         if self.grouped:
             head.append('group: "{{ g }}"')
         if self.is_recorded:
-            head.append('answer: "{{ item.said | default(none) }}"')
+            head.append('answer: "{{ item.recorded | default(none) }}"')
         if len(self.parts) == 1 and self.parts[0].times > 1:
             head.append(f"repetitions: {self.parts[0].times}")
         noise.shuffle(head)
@@ -116,7 +116,11 @@ class File:
         for item in self.rows:
             row: dict[str, Any] = {"q": item.q, "ideal": item.ideal, "g": item.group}
             if self.format != "csv":
-                row |= {"said": item.said} if item.said is not None or noise.random() < 0.5 else {}
+                row |= (
+                    {"recorded": item.recorded}
+                    if item.recorded is not None or noise.random() < 0.5
+                    else {}
+                )
             row |= {"unused": str(noise.random())} if self.noise else {}
             rows.append(row)
         if self.format == "jsonl":

@@ -208,7 +208,7 @@ def test_a_tool_call_is_shown(
     assert '"country": "FR"' in shown
 
 
-def test_a_conversation_that_does_not_fit_is_told_as_that(
+def test_a_conversation_that_does_not_fit_is_reported_as_that(
     run: Callable[..., Any], place: Path
 ) -> None:
     tree(place, {"tests/long.md": f"# 👤\n\n{'Paris. ' * 1000}\n\n---\n\nAny answer is fine.\n"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalstore.checks.parser import read_check
 from evalstore.files.yaml12 import read_yaml
-from evalstore.operations.rendering import answer_text, check_yaml, pretty_json
+from evalstore.operations.rendering import answer_text, check_yaml, pretty_json, references_of
 from evalstore.values import Reply, ToolCall
 
 documents = st.recursive(
@@ -46,7 +47,7 @@ def test_what_is_very_long_stays_as_it_is() -> None:
     assert pretty_json(text) is text
 
 
-def test_an_answer_tells_calls_and_refusals() -> None:
+def test_an_answer_shows_calls_and_refusals() -> None:
     reply = Reply("Hm.", (ToolCall("look", {"at": 1}), ToolCall("go", "{bad")), refusal="No.")
     assert answer_text(reply) == (
         'Hm.\n\ncall look {\n  "at": 1\n}\n\ncall go {bad\n\n[The candidate refused: No.]'
@@ -54,7 +55,7 @@ def test_an_answer_tells_calls_and_refusals() -> None:
     assert answer_text(Reply(None)) == "[The candidate gave an empty answer]"
 
 
-def test_an_answer_tells_why_there_is_no_more_of_it() -> None:
+def test_an_answer_shows_why_it_was_cut() -> None:
     cut = Reply('{"a": 1}', finish_reason="length")
     assert answer_text(cut) == '{\n  "a": 1\n}\n\n[The token limit cut the answer off here]'
     withheld = Reply(None, finish_reason="content_filter")
@@ -67,12 +68,14 @@ def test_an_answer_tells_why_there_is_no_more_of_it() -> None:
     "written",
     [
         "contains: hello",
-        "containsAny:\n- a\n- b",
+        "containsAny: [a, b]\nignoreCase: true\nnormalize: [trim, nfc]\nname: either",
+        f"containsAny:\n- {'a' * 40}\n- {'b' * 40}",
         "contains: hello\nnot: true\nname: polite",
-        "length:\n  unit: words\n  max: 25",
+        "length: {max: 25, unit: words}",
         "regex: ^\\d+$",
         "equals: |-\n  two\n  lines",
-        "toolCalls:\n- name: check\n  arguments:\n    bike: cargo",
+        "toolCalls:\n- name: check\n  arguments: {bike: cargo}",
+        "number: 3\nop: '>='\nname: many\nscope: case",
         "noToolCalls",
         "equals: 'true'",
         "equals: '1e3'",
@@ -96,5 +99,32 @@ def test_a_check_that_was_filled_in_is_shown_as_its_author_wrote_it() -> None:
         "turns": {"bike": 0},
     }
     assert check_yaml(check) == "contains: '{{bike}}'\nignoreCase: true"
-    assert check_yaml({"type": "gone", "revision": 1, "limit": 3}) == "gone:\n  limit: 3"
-    assert check_yaml({"type": "gone", "text": "\x1b[31m"}) == 'gone:\n  text: "\\e[31m"'
+    assert check_yaml({"type": "gone", "revision": 1, "limit": 3}) == "gone: {limit: 3}"
+    assert check_yaml({"type": "gone", "text": "\x1b[31m"}) == 'gone: {text: "\\e[31m"}'
+
+
+def test_a_check_from_the_store_has_its_settings_in_the_order_of_their_description() -> None:
+    """The store sorts them; a judge's prompt and a schema are shown by their names."""
+    judge: dict[str, Any] = {
+        "choices": ["kind", "correct", "cold"],
+        "pass": ">= 0.5",
+        "prompts": ["4ebe72980000", "5ebe72980000"],
+        "revision": 1,
+        "scores": {"cold": 0, "correct": 0.5, "kind": 1},
+        "type": "judge",
+    }
+    written = (
+        "judge: {}\nchoices: [kind, correct, cold]\n"
+        "scores: {{kind: 1, correct: 0.5, cold: 0}}\npass: '>= 0.5'"
+    )
+    names = dict.fromkeys(judge["prompts"], "tone")
+    assert check_yaml(judge, names) == written.format("tone")
+    one = {**judge, "prompts": judge["prompts"][:1]}
+    assert check_yaml(one) == written.format("4ebe7298")
+    schema = {"revision": 1, "schema": "9b793dc6d9ca", "type": "jsonSchema"}
+    assert check_yaml(schema, {"9b793dc6d9ca": "booking"}) == "jsonSchema: booking"
+    assert check_yaml(schema) == "jsonSchema: 9b793dc6"
+    assert {*references_of([{"checks": [one, schema]}])} == {
+        ("prompt", "4ebe72980000"),
+        ("schema", "9b793dc6d9ca"),
+    }

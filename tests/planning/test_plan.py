@@ -79,7 +79,7 @@ def carried_out(plan: Plan) -> tuple[dict[str, list[Sample]], dict[str, list[Vot
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
-        for sample in samples[cell.questions[0]][: cell.wanted]:
+        for sample in samples[cell.questions[0]][: cell.required_answers]:
             have = votes.setdefault(sample.id, [])
             expected = [(judge.evaluator, judge.times) for judge in cell.judges]
             for evaluator, times in [(CHECKS, 1), *expected]:
@@ -125,10 +125,10 @@ def test_a_judge_with_several_names_has_one_voice() -> None:
 def test_a_person_who_takes_a_label_back_has_no_word() -> None:
     (cell,) = cells_of(case(), judges=(JUDGE, Judge("other", "e2", "p1")))
 
-    def said(at: int, verdict: Word, person: str = "ada") -> Vote:
+    def person_vote(at: int, verdict: Word, person: str = "ada") -> Vote:
         return Vote(at, str(at), "e", person, verdict, None, human=True)
 
-    first, back, again = said(2, "pass"), said(3, "none"), said(4, "fail")
+    first, back, again = person_vote(2, "pass"), person_vote(3, "none"), person_vote(4, "fail")
     assert counted_votes(cell, [vote("e1"), first]) == [first, vote("e1")]
     assert not list(missing_judgements(cell, [vote("e1"), first]))
     # In whichever order they come: stores are merged.
@@ -136,7 +136,9 @@ def test_a_person_who_takes_a_label_back_has_no_word() -> None:
         assert counted_votes(cell, cast) == [vote("e1")]
         assert [judge.evaluator for judge, _ in missing_judgements(cell, cast) if judge] == ["e2"]
     assert counted_votes(cell, [first, back, again]) == [again]
-    assert counted_votes(cell, [first, back, said(5, "fail", "bob")]) == [said(5, "fail", "bob")]
+    assert counted_votes(cell, [first, back, person_vote(5, "fail", "bob")]) == [
+        person_vote(5, "fail", "bob")
+    ]
 
 
 def test_a_file_can_name_a_judge_by_any_of_its_names() -> None:
@@ -162,13 +164,13 @@ def test_tags_say_whom_a_candidate_and_a_judge_are_meant_for() -> None:
 
 def test_the_test_decides_its_temperature_seed_and_attempts() -> None:
     (cell,) = cells_of(case(temperature=0.5, seed=7), attempts=3)
-    assert (cell.question.temperature, cell.question.seed, cell.wanted) == (0.5, 7, 3)
+    assert (cell.question.temperature, cell.question.seed, cell.required_answers) == (0.5, 7, 3)
 
 
 def test_the_command_line_wins_over_the_attempts_of_files() -> None:
     file = CaseFile((case(),), attempts=3)
     cells, _ = build_cells({"a.md": file}, (FIRST,), (), lambda _path, _case: True, attempts=2)
-    assert cells[0].wanted == 2
+    assert cells[0].required_answers == 2
 
 
 def test_a_file_can_want_nobody_to_judge() -> None:
@@ -183,7 +185,7 @@ def test_cells_that_share_a_question_ask_it_once_as_often_as_one_wants() -> None
         case(evaluation="e2"), attempts=3
     )
     plan = plan_of(cells)
-    assert [(ask.cell.wanted, ask.count) for ask in plan.asks] == [(3, 3)]
+    assert [(ask.cell.required_answers, ask.count) for ask in plan.asks] == [(3, 3)]
     assert plan.ask_count == 3
 
 
@@ -191,7 +193,7 @@ def test_the_most_that_is_wanted_counts_whatever_the_order() -> None:
     few, many = cells_of(case(), attempts=1), cells_of(case(), attempts=3)
     for cells in (few + many, many + few):
         plan = plan_of(cells)
-        assert [(ask.cell.wanted, ask.count) for ask in plan.asks] == [(3, 3)]
+        assert [(ask.cell.required_answers, ask.count) for ask in plan.asks] == [(3, 3)]
         assert [judgement.count for judgement in plan.judgements] == [3]
         assert plan_of(cells, {cells[0].questions[0]: [Sample(1, "s", None)]}).ask_count == 2
 
@@ -201,7 +203,7 @@ def test_answers_that_files_bring_are_not_asked() -> None:
     assert (plan.ask_count, plan.recorded_count) == (2, 1)
 
 
-def test_the_oldest_answer_of_all_that_count_is_told() -> None:
+def test_the_oldest_answer_of_all_that_count_is_reported() -> None:
     cells = cells_of(case("t1"), case("t2"), case("t3"))
     times = dict(zip((cell.questions[0] for cell in cells), (5, 3, 4), strict=True))
     plan = plan_of(cells, {id: [Sample(time, id, None)] for id, time in times.items()})
@@ -277,7 +279,7 @@ def test_a_case_without_an_evaluation_is_not_judged() -> None:
     assert plan_of(cells_of(case(evaluation=None))).judgements == []
 
 
-def test_a_case_that_is_not_judged_hinders_no_other_and_is_no_subject() -> None:
+def test_a_case_that_is_not_judged_does_not_block_others_and_is_not_a_subject() -> None:
     cells = cells_of(case("t1", None), case("t2"))
     samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
     plan = plan_of(cells, samples)
@@ -510,7 +512,7 @@ def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
         assert plan.votes == {"s": [] if count else stored["s"]}
 
 
-def test_votes_that_do_not_count_are_told_apart() -> None:
+def test_votes_that_do_not_count_are_distinguished() -> None:
     cells = cells_of(case("t1"), case("t2"))
     samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
     stored = {
@@ -550,7 +552,7 @@ def test_verdicts_that_are_repeated_are_those_from_before_the_run() -> None:
         assert plan.judge_count == count
 
 
-def test_a_vote_on_the_bound_counts_and_is_no_reason() -> None:
+def test_a_vote_on_the_bound_counts_and_is_not_a_reason() -> None:
     (cell,) = cells_of(case(), judges=(replace(JUDGE, times=2),))
     plan = Plan(cells=[cell])
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})

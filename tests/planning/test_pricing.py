@@ -142,6 +142,6 @@ def test_prices_without_a_rate_are_found_unless_they_are_history(
     assert without_rate == unpriced
 
 
-def test_a_rate_that_begins_later_is_no_rate_yet() -> None:
+def test_a_rate_that_begins_later_is_not_a_rate_yet() -> None:
     priced = model(ModelCost("EUR", "2026-01-01"))
     assert [day for _, day in find_unpriced(priced, EURO, "2026-05-31")] == ["2026-05-31"]

@@ -103,7 +103,7 @@ def test_words_are_looked_for_in_file_and_row(expression: str, matches: bool) ->
 @pytest.mark.parametrize(
     "expression", ["and", "a and", "or b", "(a", "a)", "not", "()", "a b", "a (b)", " "]
 )
-def test_what_is_no_expression_is_refused(expression: str) -> None:
+def test_an_invalid_expression_is_refused(expression: str) -> None:
     with pytest.raises(EvalstoreError, match="cannot be read") as caught:
         compile_name(expression)
     assert caught.value.hint
@@ -125,7 +125,7 @@ def test_a_model_suits_a_case_by_its_tags(
     assert suits(case("", *tags), required, prohibited) is suitable
 
 
-def test_what_cannot_be_read_is_told_with_an_example() -> None:
+def test_what_cannot_be_read_is_reported_with_an_example() -> None:
     with pytest.raises(EvalstoreError) as caught:
         compile_name("(weather")
     assert str(caught.value) == "'-k (weather' cannot be read"
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_told_with_an_example() -> None:
 
 
 @pytest.mark.parametrize("word", ["or", ")", "and"])
-def test_a_word_with_a_meaning_is_no_name(word: str) -> None:
+def test_a_word_with_a_meaning_is_not_a_name(word: str) -> None:
     for expression in (f"not {word}", f"a and {word}", f"a or {word}"):
         with pytest.raises(EvalstoreError, match="cannot be read"):
             compile_name(expression)
@@ -264,7 +264,7 @@ def test_a_shard_is_one_of_how_many(text: str, shard: tuple[int, int]) -> None:
     assert read_shard(text) == shard
 
 
-def test_a_shard_that_cannot_be_read_is_told_with_an_example() -> None:
+def test_a_shard_that_cannot_be_read_is_reported_with_an_example() -> None:
     with pytest.raises(EvalstoreError) as caught:
         read_shard("5/4")
     assert str(caught.value) == "'--shard 5/4' cannot be read"
@@ -274,7 +274,7 @@ def test_a_shard_that_cannot_be_read_is_told_with_an_example() -> None:
 @pytest.mark.parametrize(
     "text", ["١/٢", "0/2", "3/2", "x", "1", "1/0", "-1/2", "1/2/3", "1.0/2", ""]
 )
-def test_what_is_no_shard_is_refused(text: str) -> None:
+def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(EvalstoreError, match="cannot be read") as caught:
         read_shard(text)
     assert caught.value.hint

@@ -15,7 +15,7 @@ from evalstore.store import Store
 from tests.store.sessions import a_test
 
 
-def one(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
+def version_and_contents(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
     contents = a_test(text)
     return next(iter(contents)), contents
 
@@ -26,7 +26,11 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_a_version_is_found_where_it_is(store: Store) -> None:
-    (stored, content), (new, fresh), (last, later) = one("stored"), one("new"), one("last")
+    (stored, content), (new, fresh), (last, later) = (
+        version_and_contents("stored"),
+        version_and_contents("new"),
+        version_and_contents("last"),
+    )
     store.ensure_versions(content)
     asked: list[str] = []
 
@@ -55,7 +59,10 @@ def test_what_is_nowhere_is_an_error_only_when_it_is_required(store: Store) -> N
 
 
 def test_lengths_are_those_of_the_contents(store: Store) -> None:
-    (stored, content), (new, fresh) = one("stored"), one("quite new")
+    (stored, content), (new, fresh) = (
+        version_and_contents("stored"),
+        version_and_contents("quite new"),
+    )
     store.ensure_versions(content)
     lengths = VersionReader(store, fresh).measure("test", [stored, new, "f" * 32])
     assert lengths == {stored: len(content[stored][1]), new: len(fresh[new][1])}

@@ -107,10 +107,10 @@ class Shell:
         self.environment["LAST"] = str(code)
         return Step(command, printed.getvalue())
 
-    def _in_shell(self, command: str, given: str = "") -> str:
+    def _in_shell(self, command: str, standard_input: str = "") -> str:
         done = subprocess.run(
             ["sh", "-c", command.replace("$?", "$LAST")],
-            input=given,
+            input=standard_input,
             cwd=self.workspace,
             env=os.environ | self.environment,
             stdout=subprocess.PIPE,

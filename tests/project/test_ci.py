@@ -140,5 +140,5 @@ def test_the_tests_have_the_packages_of_every_extra() -> None:
     assert expected <= {Requirement(item) for item in extras["dev"]}
 
 
-def test_what_is_skipped_is_said() -> None:
+def test_what_is_skipped_is_reported() -> None:
     assert "-rs" in SETTINGS["tool"]["pytest"]["ini_options"]["addopts"]

@@ -13,11 +13,11 @@ import pytest
 
 from evalstore.operations.schemas import schema_text
 from evalstore.tui.appearance import find_problems
-from evalstore.workspace.json_schemas import SCHEMAS, file_name
+from evalstore.workspace.json_schemas import SCHEMAS, schema_file_name
 from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings
 from evalstore.workspace.settings_reader import read_settings
 from tests.project.page_sessions import BLOCK
-from tests.project.test_wording import texts_of
+from tests.project.test_wording import read_module
 from tools.browser_docs import IN_ORDER_OF_USE, screens_in_order
 from tools.contents import DOCS, LONG, anchors, headings, pages, with_contents
 
@@ -30,27 +30,18 @@ WORDS = (
 )  # fmt: skip
 
 
-def test_the_page_of_commands_is_what_their_help_says() -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "tools.cli_docs"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=PROJECT,
+@pytest.mark.parametrize(
+    ("page", "arguments"),
+    [
+        ("docs/cli.md", ("-m", "tools.cli_docs")),
+        ("docs/browser.md", ("tools/browser_docs.py", "--print")),
+    ],
+)
+def test_a_generated_page_is_current(page: str, arguments: tuple[str, ...]) -> None:
+    generated = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, cwd=PROJECT
     ).stdout
-    page = (PROJECT / "docs/cli.md").read_text(encoding="utf-8")
-    assert page == made, "run 'make docs'"
-
-
-def test_the_tables_of_the_browser_are_its_keys() -> None:
-    made = subprocess.run(
-        [sys.executable, PROJECT / "tools/browser_docs.py", "--print"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
-    assert page == made, "run 'make docs'"
+    assert (PROJECT / page).read_text(encoding="utf-8") == generated, "run 'make docs'"
 
 
 def test_the_screens_of_the_browsers_page_stand_in_the_order_of_use() -> None:
@@ -77,9 +68,9 @@ def test_the_pages_of_checks_are_their_descriptions(name: str) -> None:
 
 def test_the_published_schemas_are_those_of_the_program() -> None:
     folder = PROJECT / "docs/schemas"
-    assert {path.name for path in folder.iterdir()} == set(map(file_name, SCHEMAS))
+    assert {path.name for path in folder.iterdir()} == set(map(schema_file_name, SCHEMAS))
     for kind in SCHEMAS:
-        published = (folder / file_name(kind)).read_text(encoding="utf-8")
+        published = (folder / schema_file_name(kind)).read_text(encoding="utf-8")
         assert published == schema_text(kind), "run 'make docs'"
 
 
@@ -88,7 +79,7 @@ def test_the_settings_for_editors_name_schemas_that_are_written() -> None:
     settings = json.loads(page.partition("```json\n")[2].partition("```")[0])
     named = {Path(path).name: pattern for path, pattern in settings["yaml.schemas"].items()}
     yaml = set(SCHEMAS) - {"frontmatter", "checks", "prompt"}
-    assert named.keys() == set(map(file_name, yaml))
+    assert named.keys() == set(map(schema_file_name, yaml))
     assert all(f"`{kind}`" in page for kind in SCHEMAS)
 
 
@@ -186,7 +177,7 @@ def test_the_errors_of_the_page_of_troubles_are_those_of_the_program() -> None:
     headings = re.findall(r"^### (.*`.*)$", page, re.MULTILINE)
     quoted = [text for heading in headings for text in re.findall("`([^`]+)`", heading)]
     quoted += re.findall(r"^\| `([^`]*…[^`]*)`", page, re.MULTILINE)
-    source = "\n".join(text for path in PACKAGE.rglob("*.py") for text in texts_of(path))
+    source = "\n".join(text for path in PACKAGE.rglob("*.py") for text in read_module(path).texts)
     source += "\n".join(session for _, _, session in BLOCK.findall(page))
     fragments = [part.strip() for text in quoted for part in text.split("…") if part.strip()]
     assert len(fragments) > 15

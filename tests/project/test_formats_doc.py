@@ -111,7 +111,7 @@ def test_every_setting_of_a_check_is_described(check: Json) -> None:
     kind.read(arguments)
     checks = PAGE.partition("\n## Checks\n")[2].splitlines()
     row = next(line for line in checks if line[:1] == "|" and f"`{name}`" in line.split("|")[1])
-    assert [one for one in arguments._known if one != kind.main and f"`{one}" not in row] == []
+    assert [name for name in arguments._known if name != kind.main and f"`{name}" not in row] == []
 
 
 def rows_of_expressions() -> list[tuple[str, str]]:
@@ -126,12 +126,12 @@ def rows_of_expressions() -> list[tuple[str, str]]:
 def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None:
     from evalstore.checks import read_check, run_check
     from evalstore.checks.base import CheckInput
-    from evalstore.files.jinja_sandbox import evaluate
+    from evalstore.files.jinja_sandbox import evaluate_expression
     from evalstore.values import Reply
 
     row = {"level": "4", "Question Text": "x", "words": ["a"], "city": "Oman"}
     scope = {**row, "item": row}
-    same = read_check({"expr": f"({expr}) == {evaluate(jinja, 1, scope)!r}"})
+    same = read_check({"expr": f"({expr}) == {evaluate_expression(jinja, 1, scope)!r}"})
     outcome = run_check(same, CheckInput(Reply(""), "", names=scope))
     assert outcome.verdict == "pass", outcome.feedback
 

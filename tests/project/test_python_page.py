@@ -25,18 +25,18 @@ def replay(text: str, folder: Path) -> str:
     """The page with the output of every example as it is now."""
     names: dict[str, object] = {}
 
-    def renew(found: re.Match[str]) -> str:
+    def renew(match: re.Match[str]) -> str:
         messages = io.StringIO()
         with contextlib.chdir(folder), contextlib.redirect_stdout(messages):
-            exec(compile(found[2], str(PAGE), "exec"), names)
-        return found[1] + messages.getvalue()
+            exec(compile(match[2], str(PAGE), "exec"), names)
+        return match[1] + messages.getvalue()
 
     return EXAMPLE.sub(renew, text)
 
 
 def with_sources(text: str) -> str:
     """The page with the files that it shows as they are now."""
-    return SOURCE.sub(lambda found: found[1] + (ROOT / found[2]).read_text(encoding="utf-8"), text)
+    return SOURCE.sub(lambda match: match[1] + (ROOT / match[2]).read_text(encoding="utf-8"), text)
 
 
 def test_the_examples_print_what_the_page_says(tmp_path: Path) -> None:

@@ -102,21 +102,21 @@ def failure(provider: Provider, timeout: float = 20) -> ProviderError:
     return problem
 
 
-def require_storable(found: Reply | ProviderError) -> None:
+def require_storable(result: Reply | ProviderError) -> None:
     """A reply has an id, a failure has one and tells no key; waits are bounded."""
-    if isinstance(found, Reply):
-        session = Session(Question("t", None, "m", None), (found,), started=1, nonce="n")
+    if isinstance(result, Reply):
+        session = Session(Question("t", None, "m", None), (result,), started=1, nonce="n")
         _, content = hashing.identify(hashing.describe_session(session))
-        assert 0 <= found.wait <= 15
+        assert 0 <= result.wait <= 15
     else:
         _, content = hashing.identify(
             hashing.describe_failure(
-                Failure("q", None, None, found.kind, found.message, 1, "n", found.status)
+                Failure("q", None, None, result.kind, result.message, 1, "n", result.status)
             )
         )
-        wait = found.retry_after
+        wait = result.retry_after
         assert wait is None or (math.isfinite(wait) and wait >= 0)
-        assert len(found.message) <= 600
-        assert found.message.isprintable()
+        assert len(result.message) <= 600
+        assert result.message.isprintable()
     content.encode()
     assert KEY not in content

@@ -265,7 +265,7 @@ UNSENDABLE = {
 
 
 @pytest.mark.parametrize(("request_", "message"), UNSENDABLE.values(), ids=UNSENDABLE.keys())
-def test_what_cannot_be_said_is_never_sent(
+def test_unsupported_requests_are_never_sent(
     door: Door, server: endpoint.Endpoint, request_: Request, message: str
 ) -> None:
     problem = failure(door(server.url), request_)
@@ -383,8 +383,8 @@ def test_the_status_decides_whether_to_try_again(
     stops_model: bool,
 ) -> None:
     problem = failure(door(server.url), f"[[fail={fault}]]")
-    said = endpoint.FAULTS[fault].body["error"]["message"]
-    assert problem.message == f"the server answered {status}: {said}"
+    message = endpoint.FAULTS[fault].body["error"]["message"]
+    assert problem.message == f"the server answered {status}: {message}"
     assert (problem.kind, problem.status) == ("status", status)
     assert (problem.retry, problem.stops_model) == (retry, stops_model)
     assert len(server.received) == 1

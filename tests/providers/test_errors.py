@@ -39,7 +39,7 @@ def test_the_wait_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("body", "message"),
     [
         ({"error": {"message": "no"}}, "the server answered 400: no"),
         ({"error": "no"}, "the server answered 400: no"),
@@ -54,8 +54,8 @@ def test_the_wait_may_be_a_date() -> None:
         ("", "the server answered 400"),
     ],
 )
-def test_what_the_server_said_is_found_wherever_it_is(said: Json, message: str) -> None:
-    assert status_error(400, said).message == message
+def test_the_message_of_a_server_is_found_in_every_shape(body: Json, message: str) -> None:
+    assert status_error(400, body).message == message
 
 
 def test_a_message_is_one_printable_line() -> None:
@@ -93,7 +93,7 @@ def test_a_refused_form_may_be_named_beside_the_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "kind", "retry"),
+    ("status", "body", "kind", "retry"),
     [
         (500, "The server had an error", "status", True),
         (503, "response_format: overloaded", "status", True),
@@ -102,8 +102,8 @@ def test_a_refused_form_may_be_named_beside_the_message() -> None:
         (400, {"message": "json_schema", "code": "context_length_exceeded"}, "context", False),
     ],
 )
-def test_other_failures_stay_what_they_are(status: int, said: Json, kind: str, retry: bool) -> None:
-    problem = status_error(status, said, formed=True)
+def test_other_failures_stay_what_they_are(status: int, body: Json, kind: str, retry: bool) -> None:
+    problem = status_error(status, body, formed=True)
     assert (problem.kind, problem.retry) == (kind, retry)
 
 

@@ -185,8 +185,8 @@ def bodies(draw: st.DrawFn) -> bytes:
 def answers(draw: st.DrawFn) -> bytes:
     """An answer over HTTP with odd headers, an odd status, or some bytes replaced."""
     body = draw(bodies())
-    given = st.sampled_from(HEADERS), st.sampled_from(HEADER_VALUES)
-    headers: dict[str, str | bytes] = dict(draw(st.lists(st.tuples(*given), max_size=3)))
+    header = st.sampled_from(HEADERS), st.sampled_from(HEADER_VALUES)
+    headers: dict[str, str | bytes] = dict(draw(st.lists(st.tuples(*header), max_size=3)))
     status = draw(st.sampled_from([200, 200, 429, *STATUSES]))
     encoding = draw(st.sampled_from(["", "", "", "gzip", "deflate"]))
     if encoding:

@@ -86,7 +86,7 @@ def test_a_tool_call_without_a_name_makes_no_sense(server: endpoint.Endpoint) ->
     assert (problem.kind, problem.retry) == ("malformed", True)
 
 
-def test_what_is_no_json_is_shown(server: endpoint.Endpoint) -> None:
+def test_a_reply_that_is_not_json_is_shown(server: endpoint.Endpoint) -> None:
     server.reply = lambda request: endpoint.FAULTS["html"]
     assert failure(server.url).message == (
         "the server answered with no JSON: <html><body>Welcome</body></html>"

@@ -98,7 +98,7 @@ def test_a_provider_without_a_door_is_not_known(kind: str) -> None:
     assert not is_known_provider(kind)
 
 
-def test_what_the_table_denies_is_told_apart_from_what_it_does_not_know(
+def test_what_the_table_denies_differs_from_what_it_does_not_know(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     entry = {

@@ -76,7 +76,7 @@ def test_an_entry_serves_as_often_as_it_says() -> None:
     assert [ask(script, "Hi").text for _ in range(4)] == ["first", "first", "then", "then"]
 
 
-def test_a_question_the_script_does_not_know_is_no_use_to_ask_again() -> None:
+def test_a_question_the_script_does_not_know_is_not_asked_again() -> None:
     problem = failure(scripted({"when": "dog", "answer": "x"}), "My cat\x1b[31m " + "purrs " * 50)
     assert problem.message == (
         "no response in the script matches "
@@ -130,7 +130,7 @@ def test_tokens_are_estimated_by_length() -> None:
     ("answer", "text"),
     [({"pass": True, "feedback": "ça va"}, '{"pass": true, "feedback": "ça va"}'), (7, "7")],
 )
-def test_an_answer_that_is_no_text_is_json(answer: Json, text: str) -> None:
+def test_an_answer_that_is_not_text_is_json(answer: Json, text: str) -> None:
     assert ask(scripted({"answer": answer}), "Hi").text == text
 
 
@@ -186,7 +186,7 @@ def test_an_error_is_raised_as_a_server_would_cause_it(
     assert (problem.retry, problem.stops_model) == (retry, stops_model)
 
 
-def test_an_error_says_what_it_was_told_to_say() -> None:
+def test_an_error_has_the_configured_message() -> None:
     problem = failure(scripted({"error": {"status": 429, "message": "slow", "retryAfter": 2}}), "")
     assert (problem.message, problem.retry_after) == ("the server answered 429: slow", 2)
     assert failure(scripted({"error": "out of order"}), "").message == "out of order"

@@ -70,7 +70,7 @@ def differences_of(was: CaseFile, now: CaseFile) -> list[str]:
     ]
     by_kind: dict[str, str] = {}
     for difference in [*differences, *differ_otherwise(was, now)]:
-        by_kind.setdefault(difference.what, str(difference))
+        by_kind.setdefault(difference.subject, str(difference))
     return [*by_kind.values()]
 
 
@@ -95,7 +95,7 @@ def test_an_edit_of_a_setting_is_named(field: str) -> None:
     assert differences_of(FILE, replace(FILE, **{field: value})) == [expected]
 
 
-def test_labels_and_plain_tags_are_no_edit() -> None:
+def test_labels_and_plain_tags_are_not_an_edit() -> None:
     assert differences_of(FILE, CaseFile((replace(CASE, row="b", tags=("other",)),))) == []
 
 

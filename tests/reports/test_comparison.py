@@ -123,7 +123,7 @@ def test_rates_and_the_p_value_are_about_pairs_judged_on_both_sides() -> None:
     assert (before.passed, before.judged, after.passed, after.judged) == (9, 9, 3, 9)
     change = comparison.change()
     assert (change.pairs, change.files, change.moved, change.p) == (9, 1, 1, 1.0)
-    assert change.finding == "one file moved: nothing follows for the others"
+    assert change.finding == "the pass rate of one file changed: too few for a significance test"
 
 
 def spread(verdict: Verdict, rows: int, files: int) -> list[Result]:

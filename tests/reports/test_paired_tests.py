@@ -234,7 +234,7 @@ def test_the_known_error_of_a_clustered_difference() -> None:
         "all alike",
     ],
 )
-def test_a_change_is_told_with_the_interval_that_fits(
+def test_a_change_is_reported_with_the_interval_that_fits(
     files: list[FileSum], change: RateChange
 ) -> None:
     computed = change_of(files)
@@ -256,14 +256,20 @@ def test_a_change_is_told_with_the_interval_that_fits(
 @pytest.mark.parametrize(
     ("sums", "words"),
     [
-        ([0, 0], "no file moved: not significant"),
-        ([-3, 0], "one file moved: nothing follows for the others"),
+        ([0, 0], "the pass rate of no file changed: not significant"),
+        ([-3, 0], "the pass rate of one file changed: too few for a significance test"),
         (
             [-3, -2, -1, 1],
-            "p = 0.38 (sign-flip test over 4 files that moved): not significant",
+            "not significant (p = 0.38, sign-flip test over the 4 files whose pass rate changed)",
         ),
-        ([2] * 5, "p = 0.062 (sign-flip test over 5 files that moved): not significant"),
-        ([-2] * 6, "p = 0.031 (sign-flip test over 6 files that moved): significant"),
+        (
+            [2] * 5,
+            "not significant (p = 0.062, sign-flip test over the 5 files whose pass rate changed)",
+        ),
+        (
+            [-2] * 6,
+            "significant (p = 0.031, sign-flip test over the 6 files whose pass rate changed)",
+        ),
     ],
 )
 def test_findings_in_words(sums: list[int], words: str) -> None:

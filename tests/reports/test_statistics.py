@@ -260,7 +260,7 @@ def test_clusters_added_at_once_are_those_added_one_by_one() -> None:
     assert at_once.effective_size() != at_once.effective_size(best=True)
 
 
-def test_clusters_that_are_nearly_alike_are_no_more_than_their_verdicts() -> None:
+def test_clusters_that_are_nearly_alike_are_not_more_than_their_verdicts() -> None:
     alike = Clusters()
     alike.add(Counts(4, 2), 5)
     alike.add(Counts(5, 2))

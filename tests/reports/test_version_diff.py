@@ -17,7 +17,7 @@ from evalstore.reports.version_diff import (
     differ_tests,
     first_line,
     focus,
-    shorten,
+    shorten_line,
     unified,
 )
 from evalstore.values import (
@@ -47,7 +47,7 @@ def shown(*texts: str | Part, **fields: Any) -> Json:
     return hashing.describe_test(TestVersion((Message("user", parts),), **fields))
 
 
-def told(text: str, *checks: Json) -> Json:
+def described_evaluation(text: str, *checks: Json) -> Json:
     return hashing.describe_evaluation(EvaluationVersion((Text(text),), checks))
 
 
@@ -126,17 +126,29 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
 @pytest.mark.parametrize(
     ("was", "now", "expected"),
     [
-        (told("a"), told("b"), "instructions changed: line 1: a -> b"),
-        (told("a"), told("a", {"type": "json"}), "check 1 (json) is new"),
-        (told("a", {"type": "json"}), told("a"), "check 1 (json) is gone"),
         (
-            told("a", {"type": "json", "revision": 1}),
-            told("a", {"type": "json", "revision": 2}),
+            described_evaluation("a"),
+            described_evaluation("b"),
+            "instructions changed: line 1: a -> b",
+        ),
+        (
+            described_evaluation("a"),
+            described_evaluation("a", {"type": "json"}),
+            "check 1 (json) is new",
+        ),
+        (
+            described_evaluation("a", {"type": "json"}),
+            described_evaluation("a"),
+            "check 1 (json) is gone",
+        ),
+        (
+            described_evaluation("a", {"type": "json", "revision": 1}),
+            described_evaluation("a", {"type": "json", "revision": 2}),
             "check 1 changed: revision: 1 -> 2",
         ),
         (
-            told("a", {"type": "json"}),
-            told("a", {"type": "json", "x": None}),
+            described_evaluation("a", {"type": "json"}),
+            described_evaluation("a", {"type": "json", "x": None}),
             "check 1 changed: x: nothing -> null",
         ),
     ],
@@ -199,8 +211,8 @@ parts = st.lists(
     max_size=3,
 )
 versions = st.builds(
-    lambda some, tags, tools, schema: shown(
-        *some, special_tags=tuple(tags), tools=tuple(tools), schema=schema
+    lambda content, tags, tools, schema: shown(
+        *content, special_tags=tuple(tags), tools=tuple(tools), schema=schema
     ),
     parts,
     st.lists(st.sampled_from(["_x", "_y"]), max_size=2),
@@ -223,7 +235,7 @@ def test_the_first_line_that_differs_is_the_first(was: str, now: str) -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200), st.integers(8, 60))
 def test_what_is_shown_fits_its_width(was: str, now: str, width: int) -> None:
-    assert len(shorten(was, width)) <= width
+    assert len(shorten_line(was, width)) <= width
     assert all(len(line) <= width + 1 for line in focus(was, now, width))
 
 

@@ -71,7 +71,7 @@ def test_words_that_differ_are_marked() -> None:
     ],
     ids=["ideographs", "vowel signs", "quotation marks"],
 )
-def test_words_of_all_scripts_are_told_apart(was: str, now: str, differ: str) -> None:
+def test_words_of_all_scripts_are_distinguished(was: str, now: str, differ: str) -> None:
     changed = [stretch.text for stretch in compare_words(was, now) if stretch.kind == "new"]
     assert changed == [differ]
 
@@ -116,7 +116,7 @@ def test_both_texts_can_be_read_from_it(was: str, now: str) -> None:
     assert "".join(stretch.text for stretch in stretches if stretch.kind != "old") == now
 
 
-def test_words_that_changed_are_told_apart_from_those_that_did_not() -> None:
+def test_changed_words_are_distinguished_from_unchanged_ones() -> None:
     assert compare_words("It is cold today.", "It is warm today.") == [
         Stretch("same", "It is "),
         Stretch("old", "cold"),

@@ -14,7 +14,13 @@ from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.content_schemas import SHAPES
-from evalstore.store.contents import as_number, as_time, decode, is_of_kind, iterate_members
+from evalstore.store.contents import (
+    as_time,
+    decode_content,
+    is_of_kind,
+    iterate_members,
+    require_number,
+)
 from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
 from evalstore.values import Json
 from tests.store.sessions import fill, run_content
@@ -24,7 +30,7 @@ RUN = run_content(1)
 
 def decoded(content: Json, table: str = "runs") -> Json:
     text = content if isinstance(content, str) else canonical_json(content)
-    return decode(table, hashing.hash_bytes(text.encode("utf-8", "surrogatepass")), text)
+    return decode_content(table, hashing.hash_bytes(text.encode("utf-8", "surrogatepass")), text)
 
 
 def test_every_kind_has_a_shape() -> None:
@@ -39,7 +45,7 @@ def test_what_is_stored_has_the_shape_of_its_kind(path: Path) -> None:
             rows = raw.execute(f"SELECT id, content FROM {table}").fetchall()
             assert rows
             for id, text in rows:
-                assert decode(table, id.hex(), text)["kind"]
+                assert decode_content(table, id.hex(), text)["kind"]
 
 
 def test_fields_of_a_later_version_are_kept() -> None:
@@ -87,14 +93,14 @@ def test_a_field_of_another_type_is_named(field: str, value: Any) -> None:
     ],
     ids=lambda text: text if len(text) < 60 else "long",
 )
-def test_what_is_no_content_is_named(content: str, words: str) -> None:
+def test_invalid_content_is_named(content: str, words: str) -> None:
     with pytest.raises(StoreError, match=words):
         decoded(content)
 
 
 def test_a_content_must_match_its_id() -> None:
     with pytest.raises(StoreError, match=f"row {'0' * 32} of the table 'runs'.*match its id"):
-        decode("runs", "0" * 32, canonical_json(RUN))
+        decode_content("runs", "0" * 32, canonical_json(RUN))
 
 
 def test_unknown_fields_may_not_be_deep_where_they_are_shown() -> None:
@@ -108,7 +114,7 @@ def test_unknown_fields_may_not_be_deep_where_they_are_shown() -> None:
 def test_a_large_content_may_not_have_very_many_values() -> None:
     text = '{"kind":"results","scheme":1,"x":[' + "[]," * 6_000_000 + "1]}"
     with pytest.raises(StoreError, match="too many values"):
-        decode("nodes", hashing.hash_content(text), text)
+        decode_content("nodes", hashing.hash_content(text), text)
 
 
 def test_the_items_of_long_lists_are_checked_one_by_one() -> None:
@@ -125,12 +131,12 @@ def test_a_text_is_never_taken_for_a_number_in_any_record() -> None:
 
 
 @pytest.mark.parametrize("value", [b"1", "1", None, 1.0, True, 2**62])
-def test_a_time_of_another_type_is_none(value: Any) -> None:
+def test_a_time_of_another_type_is_read_as_none(value: Any) -> None:
     with pytest.raises(StoreError, match="a time in it is not one"):
         as_time(value, "runs", "0" * 32)
 
 
 @pytest.mark.parametrize("value", [b"1", "1", float("inf"), float("nan"), True])
-def test_a_number_of_another_type_is_none(value: Any) -> None:
+def test_a_number_of_another_type_is_read_as_none(value: Any) -> None:
     with pytest.raises(StoreError, match="a number in it is not one"):
-        as_number(value, "evaluations", "0" * 32)
+        require_number(value, "evaluations", "0" * 32)

@@ -231,14 +231,14 @@ def test_a_file_that_lost_its_end_is_found(whole: Path) -> None:
     assert damages
 
 
-def test_garbage_is_no_store(path: Path) -> None:
+def test_garbage_is_not_a_store(path: Path) -> None:
     path.write_bytes(b"this is not a database at all, but long enough for a header" * 100)
     with pytest.raises(StoreError, match="is damaged") as caught:
         Store.open(path)
     assert caught.value.exit_code == STORE_UNUSABLE
 
 
-def test_an_id_that_is_none_is_an_error_when_it_is_read(whole: Path) -> None:
+def test_an_invalid_id_is_an_error_when_it_is_read(whole: Path) -> None:
     path = copy_of(whole)
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("UPDATE runs SET id = 7")
@@ -259,7 +259,7 @@ def test_fsck_leaves_the_store_readable(whole: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [b"\xff", "soon", 1.5, 2**63 - 1])
-def test_a_time_that_is_none_is_an_error_when_it_is_read(whole: Path, value: Any) -> None:
+def test_an_invalid_time_is_an_error_when_it_is_read(whole: Path, value: Any) -> None:
     path = copy_of(whole)
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("UPDATE failures SET at = ?", (value,))
@@ -270,7 +270,7 @@ def test_a_time_that_is_none_is_an_error_when_it_is_read(whole: Path, value: Any
 
 
 @pytest.mark.parametrize("value", ["CAST(x'fffe' AS TEXT)", "'9' || hex(zeroblob(9000))"])
-def test_an_id_that_is_none_is_told_in_words_that_can_be_printed(whole: Path, value: str) -> None:
+def test_an_invalid_id_is_reported_in_printable_text(whole: Path, value: str) -> None:
     path = copy_of(whole)
     with closing(sqlite3.connect(path)) as raw:
         raw.execute(f"UPDATE tools SET id = {value}")

@@ -78,7 +78,7 @@ def test_the_leases_of_a_process_that_was_killed_are_free_at_once(
     assert Leases(store).claim([A]) == {A}
 
 
-def test_a_number_that_another_process_has_by_now_is_no_life(store: Store) -> None:
+def test_a_process_id_that_was_reused_is_not_the_process(store: Store) -> None:
     first = Leases(store)
     first.runner = first.runner._replace(born="long ago")
     first.claim([A])
@@ -254,7 +254,7 @@ def test_only_leases_of_ones_own_are_given_back(store: Store) -> None:
     assert len(leases_of(store)) == 2
 
 
-def test_a_claim_can_be_told_not_to_wait(store: Store) -> None:
+def test_a_claim_can_be_made_without_waiting(store: Store) -> None:
     with closing(Store.open(Path(store.path), busy=30)) as other:
         leases = Leases(other)
         began = time.monotonic()
@@ -281,7 +281,7 @@ def test_a_silence_as_long_as_the_limit_is_too_long(
 # --- what the system tells of processes
 
 
-def told(monkeypatch: pytest.MonkeyPatch, answer: list[str] | OSError) -> None:
+def stat_answers(monkeypatch: pytest.MonkeyPatch, answer: list[str] | OSError) -> None:
     def stat(_pid: int) -> list[str]:
         if isinstance(answer, OSError):
             raise answer
@@ -317,7 +317,7 @@ def test_a_process_was_born_when_it_was_started() -> None:
 def test_when_a_process_was_born(
     answer: list[str] | OSError, born: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told(monkeypatch, answer)
+    stat_answers(monkeypatch, answer)
     assert module._start_time(1) == born
 
 
@@ -331,7 +331,7 @@ def test_when_a_process_was_born(
         (False, "nt", AssertionError("it would end the process"), "?"),
     ],
 )
-def test_without_proc_a_signal_that_does_nothing_tells_whether_a_process_is_there(
+def test_without_proc_signal_zero_shows_whether_a_process_exists(
     has_proc: bool,
     name: str,
     error: BaseException | None,
@@ -348,7 +348,7 @@ def test_without_proc_a_signal_that_does_nothing_tells_whether_a_process_is_ther
         assert text == "/proc/self/stat"
         return tmp_path if has_proc else tmp_path / "none"
 
-    told(monkeypatch, FileNotFoundError())
+    stat_answers(monkeypatch, FileNotFoundError())
     monkeypatch.setattr(module, "Path", path)
     monkeypatch.setattr(module, "os", SimpleNamespace(name=name, kill=kill))
     assert module._start_time(4711) == born
@@ -361,7 +361,7 @@ def test_without_proc_a_signal_that_does_nothing_tells_whether_a_process_is_ther
 def test_what_is_stopped(
     answer: list[str] | OSError, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told(monkeypatch, answer)
+    stat_answers(monkeypatch, answer)
     assert module._is_stopped(1) is stopped
 
 

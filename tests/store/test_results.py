@@ -24,13 +24,13 @@ def test_a_cell_is_read_as_it_was_written(case: Case, verdict: Verdict | None) -
     assert (result.file, result.row, result.model) == ("tests/a.md", case.row, "m")
     assert (result.prompt_number, result.prompt) == (number, case.prompts[number])
     assert (result.tests, result.evaluation) == (case.tests, case.evaluation)
-    assert (result.verdict, result.score, result.wanted) == (verdict, 0.5, 2)
+    assert (result.verdict, result.score, result.required_answers) == (verdict, 0.5, 2)
     assert (result.sessions, result.evaluations) == (("s" * 32,), ("v" * 32,))
     written = describe_cell(
         3,
         result.prompt_number,
         result.model,
-        result.wanted,
+        result.required_answers,
         result.verdict,
         result.score,
         result.sessions,

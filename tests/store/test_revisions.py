@@ -27,7 +27,7 @@ def test_the_latest_run_and_those_before_it(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", ["@~3", "@~999999999"])
-def test_before_the_oldest_run_there_is_none(store: Store, text: str) -> None:
+def test_there_is_no_run_before_the_oldest(store: Store, text: str) -> None:
     runs(store, 3)
     with pytest.raises(RevisionError) as caught:
         resolve_run(store, text)
@@ -87,7 +87,7 @@ def test_what_names_nothing_is_refused(store: Store, text: str, message: str) ->
     assert str(caught.value) == message
 
 
-def test_what_is_no_run_is_refused_where_a_run_is_wanted(store: Store) -> None:
+def test_a_revision_that_is_not_a_run_is_refused_where_a_run_is_needed(store: Store) -> None:
     version = a_test()
     store.ensure_versions(version)
     with pytest.raises(RevisionError, match="names a test, not a run"):

@@ -45,7 +45,7 @@ def test_a_run_is_loaded_by_its_id(store: Store) -> None:
         store.load_run("f" * 32)
 
 
-def test_how_far_back_runs_are_searched_is_said_once() -> None:
+def test_how_far_back_runs_are_searched_is_reported_once() -> None:
     root = Path(evalstore.__file__).parent
     limited = re.compile(r"find_runs\(limit=(?!1\b|limit\b|1,)")
     named = re.compile(r"^_?\w*RUNS(?:_BACK|_SEARCHED)? = \d+", re.MULTILINE)

@@ -13,7 +13,7 @@ from evalstore.results import Session
 from evalstore.store import Store
 from evalstore.store import search_index as module
 from evalstore.store.search_index import SearchIndex
-from evalstore.store.search_words import find_places, split_words
+from evalstore.store.search_words import find_word_places, split_words
 from evalstore.values import Question, Reply, ToolCall
 from tests.store.sessions import a_test, an_evaluation, session_row
 
@@ -143,6 +143,6 @@ def test_a_folder_that_is_read_only_stays_as_it_is(store: Store, tmp_path: Path)
 
 def test_words_are_marked_where_they_stand() -> None:
     text = "Der Fluß ist kühl, der Fluss nicht: kühler!"
-    marked = [text[a:b] for a, b in find_places(text, ("fluss", "kuhl"))]
+    marked = [text[a:b] for a, b in find_word_places(text, ("fluss", "kuhl"))]
     assert marked == ["Fluß", "kühl", "Fluss", "kühl"]
-    assert find_places(text, ("luß", "hl")) == []
+    assert find_word_places(text, ("luß", "hl")) == []

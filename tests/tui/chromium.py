@@ -18,14 +18,17 @@ _SECONDS = 60
 
 
 async def until(
-    look: Callable[[], Awaitable[Any]], what: str, every: float = 0.05, seconds: float = _SECONDS
+    look: Callable[[], Awaitable[Any]],
+    description: str,
+    every: float = 0.05,
+    seconds: float = _SECONDS,
 ) -> Any:
     """What is looked for, once it is there."""
     for _ in range(int(seconds / every)):
-        if found := await look():
-            return found
+        if result := await look():
+            return result
         await asyncio.sleep(every)
-    raise AssertionError(f"{what} did not come")
+    raise AssertionError(f"{description} did not come")
 
 
 class Tab:
@@ -53,8 +56,8 @@ class Tab:
 
     async def value(self, expression: str) -> Any:
         """What a line of JavaScript gives."""
-        found = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        return found["result"].get("value")
+        reply = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return reply["result"].get("value")
 
     async def press(self, key: str) -> None:
         """Type a character."""
@@ -88,8 +91,8 @@ async def opened(profile: Path) -> AsyncIterator[Tab]:
         base = f"http://127.0.0.1:{await until(port, 'the debugging port')}"
         async with aiohttp.ClientSession(trust_env=False) as session:
             async with session.get(f"{base}/json/list") as answer:
-                found = [one for one in await answer.json() if one["type"] == "page"]
-            async with session.ws_connect(found[0]["webSocketDebuggerUrl"]) as socket:
+                pages = [page for page in await answer.json() if page["type"] == "page"]
+            async with session.ws_connect(pages[0]["webSocketDebuggerUrl"]) as socket:
                 tab = Tab(socket)
                 for domain in ("Page", "Runtime", "Network"):
                     await tab.call(f"{domain}.enable")

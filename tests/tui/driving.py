@@ -10,11 +10,16 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
+from weakref import WeakSet
 
+from textual._compositor import Compositor
+from textual._context import visible_screen_stack
+from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widgets import Input
 
 from evalstore.planning.options import Location
@@ -23,6 +28,7 @@ from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.compare import ComparePage
 from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.screens.search import SearchPage
 from evalstore.tui.state.data_source import WorkspaceSource
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
@@ -36,6 +42,8 @@ _QUIET_ROUNDS = 4
 
 _PARSED: dict[tuple[object, ...], list[RuleSet]] = {}
 _parse_rules = Stylesheet._parse_rules
+_render_update = Compositor.render_update
+_UNPAINTED: WeakSet[Compositor] = WeakSet()
 
 
 def _parse_once(sheet: Stylesheet, css: str, *place: Any, **more: Any) -> list[RuleSet]:
@@ -45,6 +53,30 @@ def _parse_once(sheet: Stylesheet, css: str, *place: Any, **more: Any) -> list[R
     if key not in _PARSED:
         _PARSED[key] = _parse_rules(sheet, css, *place, **more)
     return _PARSED[key]
+
+
+def _leave_unpainted(compositor: Compositor, *, full: bool = False, **settings: Any) -> Any:
+    """Paint no frame that nobody sees: what is there when a screen has settled, and pictures."""
+    if full:
+        return _render_update(compositor, full=full, **settings)
+    compositor._dirty_regions.clear()
+    _UNPAINTED.add(compositor)
+    return None
+
+
+def _paint_changes(app: App[Any]) -> bool:
+    """Paint what is unpainted, and return whether anything was."""
+    is_unpainted = app.screen._compositor in _UNPAINTED
+    if is_unpainted:
+        _UNPAINTED.discard(app.screen._compositor)
+        painted_lines(app)
+    return is_unpainted
+
+
+def painted_lines(app: App[Any]) -> list[Strip]:
+    """Return the lines of the screen, with those of the page below where that can be seen."""
+    visible_screen_stack.set(app._background_screens)
+    return app.screen._compositor.render_strips(app.size)
 
 
 async def settled(pilot: Pilot[None], *, awaits_runs: bool = True) -> None:
@@ -64,6 +96,8 @@ async def settled(pilot: Pilot[None], *, awaits_runs: bool = True) -> None:
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
         is_still = _is_painted(pilot.app.screen) and not (busy or will_search)
         quiet = quiet + 1 if is_still else 0
+        if quiet == _QUIET_ROUNDS and _paint_changes(pilot.app):
+            quiet = 0
 
 
 async def show_changes(pilot: Pilot[None]) -> None:
@@ -84,6 +118,8 @@ def _will_search(shown: Screen[Any]) -> bool:
         return shown.dashboard.is_due
     if isinstance(shown, ComparePage):
         return shown.history.is_due
+    if isinstance(shown, SearchPage):
+        return shown.is_due
     if isinstance(shown, CasesPage):
         return any((shown.filter.progress, shown.figures.history.is_due, shown.reader.is_waiting))
     return False
@@ -139,7 +175,9 @@ def drive(
         with (
             mock.patch("textual.app.wait_for_idle", _soon),
             mock.patch.object(Stylesheet, "_parse_rules", _parse_once),
+            mock.patch.object(Compositor, "render_update", _leave_unpainted),
             mock.patch("evalstore.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.tui.screens.dashboard._REST", 0),
             mock.patch("evalstore.tui.screens.history_reader._PAUSE_SECONDS", _MOMENT),
@@ -157,8 +195,6 @@ def drive(
 
 def screen(pilot: Pilot[None]) -> str:
     """What can be seen, with ids and times as words of the same length."""
-    app = pilot.app
-    strips = app.screen._compositor.render_strips(app.size)
-    text = "\n".join(strip.text.rstrip() for strip in strips)
+    text = "\n".join(strip.text.rstrip() for strip in painted_lines(pilot.app))
     text = re.sub(r"\b[0-9a-f]{8}\b", "########", text)
     return re.sub(r"just now     |\d+ seconds ago", "some time ago", text)

@@ -40,8 +40,8 @@ class Terminal:
             "PYTHONPATH": os.pathsep.join([str(PROJECT), *filter(None, sys.path[1:])]),
             "COLORTERM": "truecolor",
         }
-        given = [part for name, value in variables.items() for part in ("-e", f"{name}={value}")]
-        self._tmux("new-session", "-d", *size, "-c", str(folder), *given, "sh")
+        settings = [part for name, value in variables.items() for part in ("-e", f"{name}={value}")]
+        self._tmux("new-session", "-d", *size, "-c", str(folder), *settings, "sh")
         self.type(f"PS1='{_PROMPT} '; clear")
         self.press("Enter")
         self._until(lambda seen: seen.strip() == _PROMPT, "the shell")
@@ -106,10 +106,10 @@ class Terminal:
         """The screen, once the text is not on it."""
         return self._until(lambda seen: text not in seen, f"{text!r} to go")
 
-    def _until(self, holds: Callable[[str], bool], what: str) -> str:
+    def _until(self, holds: Callable[[str], bool], description: str) -> str:
         end = time.monotonic() + _SECONDS
         while not holds(seen := self.screen()):
-            assert time.monotonic() < end, f"waited for {what}, saw:\n{seen}"
+            assert time.monotonic() < end, f"waited for {description}, saw:\n{seen}"
             time.sleep(_LOOKS)
         return seen
 
@@ -138,8 +138,8 @@ class Terminal:
 @contextmanager
 def terminal(folder: Path, width: int = 100, height: int = 30) -> Iterator[Terminal]:
     """A terminal in a folder."""
-    found = Terminal(folder, width, height)
+    item = Terminal(folder, width, height)
     try:
-        yield found
+        yield item
     finally:
-        found.close()
+        item.close()

@@ -98,6 +98,7 @@ _MEANINGS = {
     "escape": "leaves",
     "backspace": "leaves",
     "q": "leaves",
+    "slash": "types words to be found",
     "e": "edits",
     "n": "the next that is wrong or differs",
     "N": "the previous of these",
@@ -157,7 +158,7 @@ def test_messages_are_never_over_the_text_of_a_dialog(workspace: Path) -> None:
     drive(scenario, size=(100, 30), messages=True)
 
 
-def test_a_terminal_that_is_too_small_is_told(workspace: Path) -> None:
+def test_a_terminal_that_is_too_small_is_reported(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         for width, height, small in (
             (19, 24, True),
@@ -182,7 +183,9 @@ def test_the_revision_of_the_workspace_opens_its_cases(workspace: Path) -> None:
     drive(scenario, revision="@work")
 
 
-def test_a_revision_that_is_not_there_is_told_and_the_runs_are_behind_it(workspace: Path) -> None:
+def test_a_revision_that_is_not_there_is_reported_and_the_runs_are_behind_it(
+    workspace: Path,
+) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         text = screen(pilot)
         assert "error: " in text
@@ -194,7 +197,7 @@ def test_a_revision_that_is_not_there_is_told_and_the_runs_are_behind_it(workspa
     drive(scenario, revision="beef")
 
 
-def test_a_store_that_goes_away_or_breaks_is_told_until_it_is_back(workspace: Path) -> None:
+def test_a_missing_or_broken_store_is_reported_until_it_is_back(workspace: Path) -> None:
     store = workspace / ".evalstore/store.db"
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -268,7 +271,7 @@ def test_nothing_is_written_into_another_store_when_the_store_has_gone(workspace
     drive(scenario, revision="@")
 
 
-def test_what_is_wrong_with_the_workspace_is_told_until_it_is_right(workspace: Path) -> None:
+def test_what_is_wrong_with_the_workspace_is_reported_until_it_is_right(workspace: Path) -> None:
     file = workspace / "tests/weather.md"
     text = file.read_text(encoding="utf-8")
 
@@ -284,7 +287,7 @@ def test_what_is_wrong_with_the_workspace_is_told_until_it_is_right(workspace: P
     drive(scenario)
 
 
-def test_a_bug_is_told_without_the_values_of_variables(
+def test_a_bug_is_reported_without_the_values_of_variables(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
@@ -296,7 +299,7 @@ def test_a_bug_is_told_without_the_values_of_variables(
             app._fatal_error()
 
     drive(scenario)
-    told = capsys.readouterr().err
-    assert "a key of 9 characters" in told
-    assert "this is a bug in evalstore" in told
-    assert "sk-secret" not in told
+    errors = capsys.readouterr().err
+    assert "a key of 9 characters" in errors
+    assert "this is a bug in evalstore" in errors
+    assert "sk-secret" not in errors

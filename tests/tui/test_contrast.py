@@ -15,7 +15,7 @@ from textual.theme import BUILTIN_THEMES
 from textual.widgets import OptionList
 
 from evalstore.tui.contrast import BAR_CONTRAST, TEXT_CONTRAST, contrast, readable
-from tests.tui.driving import drive, press, until
+from tests.tui.driving import drive, painted_lines, press, until
 from tests.tui.test_snapshots import WALKS, scenes, standing_still, workspace_of
 
 THEMES = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)
@@ -29,7 +29,7 @@ _BLOCKS = range(0x2580, 0x25A0)
 def painted(pilot: Pilot[None]) -> Iterator[tuple[str, Style]]:
     """Each piece of text on the screen with its style, without what cannot be used now."""
     shown = pilot.app.screen
-    for y, strip in enumerate(shown._compositor.render_strips(pilot.app.size)):
+    for y, strip in enumerate(painted_lines(pilot.app)):
         x = 0
         for segment in strip:
             first = x + len(segment.text) - len(segment.text.lstrip())

@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from evalstore.cli.main import main
 from evalstore.operations.stats import stats
 from evalstore.operations.views.candidate_rates import candidate_rates
-from evalstore.operations.views.cases import cases, runs
+from evalstore.operations.views.cases import cases, list_runs
 from evalstore.operations.views.dashboard import Dashboard, read_dashboard
 from evalstore.operations.views.status_text import pending_text
-from evalstore.operations.views.verdict_history import VERDICTS_LISTED, read_history
+from evalstore.operations.views.verdict_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.planning.options import Location
 from evalstore.tui.render.dashboard import dashboard_lines
 from evalstore.tui.screens.cases import CasesPage
@@ -30,14 +30,14 @@ from tests.tui.driving import drive, press, resized, screen, show_changes
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
 
 
-def told(pilot: Pilot[None]) -> list[str]:
+def dashboard_texts(pilot: Pilot[None]) -> list[str]:
     page = pilot.app.screen
     assert isinstance(page, RunsPage)
     return page.query_one("#dashboard", FittedView).text.splitlines()
 
 
 def broken(workspace: Path) -> list[str]:
-    return [case.name for case in read_dashboard(Location(workspace)).broken]
+    return [case.name for case in read_dashboard(Location(workspace)).broken or ()]
 
 
 # --- what it holds
@@ -81,6 +81,16 @@ def test_a_workspace_that_cannot_be_read_leaves_what_runs_hold(workspace: Path) 
     assert (dashboard.rate, dashboard.status) == (None, None)
 
 
+def test_settings_that_cannot_be_read_are_a_problem_of_the_state(workspace: Path) -> None:
+    (workspace / "evalstore.yaml").write_text("[")
+    dashboard = read_dashboard(Location(workspace))
+    assert "evalstore.yaml" in str(dashboard.problem)
+    assert dashboard.broken is None
+    lines = [line.text for line in dashboard_lines(dashboard, (), 80, 4)]
+    assert lines[0] == "passing now the workspace cannot be read"
+    assert lines[2] == "broke last  known when the settings can be read"
+
+
 def test_reading_ends_early_when_nobody_waits(workspace: Path) -> None:
     assert read_dashboard(Location(workspace), lambda: False) == Dashboard()
 
@@ -100,16 +110,16 @@ def test_the_last_verdicts_are_those_of_the_runs_until_a_run(workspace: Path) ->
     main(["run", "--quiet", "tests/greeting.md"])
     edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
     main(["run", "--quiet", "--refresh"])
-    history = read_history(location, ["tests/weather.md"])
+    history = read_recent_verdicts(location, ["tests/weather.md"])
     assert history[oslo] == ("pass", "fail", "pass")
     assert {cell[0] for cell in history} == {"tests/weather.md"}
-    oldest, *_, newest = reversed(runs(location))
-    assert read_history(location, ["tests/weather.md"], oldest.id)[oslo] == ("pass",)
-    assert read_history(location, ["tests/weather.md"], newest.id)[oslo] == history[oslo]
-    assert read_history(location, ["tests/none.md"]) == {}
+    oldest, *_, newest = reversed(list_runs(location))
+    assert read_recent_verdicts(location, ["tests/weather.md"], oldest.id)[oslo] == ("pass",)
+    assert read_recent_verdicts(location, ["tests/weather.md"], newest.id)[oslo] == history[oslo]
+    assert read_recent_verdicts(location, ["tests/none.md"]) == {}
     for _ in range(VERDICTS_LISTED):
         main(["run", "--quiet"])
-    assert read_history(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
+    assert read_recent_verdicts(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
 
 
 # --- what it shows
@@ -147,13 +157,13 @@ def test_it_follows_the_store(workspace: Path) -> None:
         (workspace / "tests/new.md").write_text(NEW)
         await asyncio.to_thread(main, ["run", "--quiet"])
         await show_changes(pilot)
-        assert told(pilot)[0].startswith("passing now 62.5% of 8")
+        assert dashboard_texts(pilot)[0].startswith("passing now 62.5% of 8")
         await press(pilot, "enter")
         (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
         await asyncio.to_thread(main, ["run", "--quiet"])
         await show_changes(pilot)
         await press(pilot, "escape")
-        assert told(pilot)[0].startswith("passing now 70.0% of 10")
+        assert dashboard_texts(pilot)[0].startswith("passing now 70.0% of 10")
 
     drive(scenario)
 
@@ -162,8 +172,8 @@ def test_a_file_with_an_error_is_named(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("---\ntags: [\n---\n")
 
     async def scenario(pilot: Pilot[None]) -> None:
-        assert told(pilot)[0] == "passing now the workspace cannot be read"
-        assert told(pilot)[1].startswith("pending     error: tests/new.md:")
+        assert dashboard_texts(pilot)[0] == "passing now the workspace cannot be read"
+        assert dashboard_texts(pilot)[1].startswith("pending     error: tests/new.md:")
         assert not pilot.app.screen.query_one(".problem").display
 
     drive(scenario)
@@ -192,7 +202,7 @@ def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
         assert source.readings == 1
         await press(pilot, "escape")
         assert source.readings == 2
-        assert "ask for 2 answers" in told(pilot)[1]
+        assert "ask for 2 answers" in dashboard_texts(pilot)[1]
 
     drive(scenario, source=source, revision="@")
 
@@ -202,7 +212,7 @@ def test_it_is_not_read_while_another_screen_is_shown(workspace: Path) -> None:
 def test_every_line_fits(workspace: Path, width: int, height: int) -> None:
     (workspace / "tests/new.md").write_text(NEW)
     dashboard = read_dashboard(Location(workspace))
-    listed = runs(Location(workspace))
+    listed = list_runs(Location(workspace))
     lines = list(dashboard_lines(dashboard, listed, width, height))
     assert len(lines) == height
     if width >= 40:

@@ -1,4 +1,4 @@
-"""What each screen looks like: its text in four sizes, its colours in two of them and three themes.
+"""What each screen looks like: its text in three sizes, its colours in two sizes and three themes.
 
 `python -m tests.tui.test_snapshots` writes the snapshots again; look at what it changed.
 """
@@ -28,14 +28,14 @@ from evalstore.tui.screens.palette import Palette
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from tests.tui.conftest import prepare
-from tests.tui.driving import drive, press, resized, screen, settled, until
+from tests.tui.driving import drive, painted_lines, press, resized, screen, settled, until
 from tests.tui.held_provider import HeldProvider
 from tests.tui.styles_text import describe_styles, style_differences, text_differences
 from tests.tui.themes import NO_COLOUR, set_theme
 
 FOLDER = Path(__file__).parent / "snapshots"
 FIRST_SIZE = (80, 24)
-SIZES = ((40, 12), FIRST_SIZE, (200, 60), (120, 36))
+SIZES = (FIRST_SIZE, (200, 60), (40, 12))
 STYLED_SIZES = (FIRST_SIZE, (200, 60))
 """The sizes in which the styles are kept, too: all others have the same rules."""
 THEMES = ("textual-dark", "textual-light", NO_COLOUR)
@@ -137,7 +137,8 @@ WALKS = {
         Scene("no case", ("enter",)),
     ),
     "finding": (
-        Scene("commands for what was typed", ("ctrl+p", *"weath"), awaits="show cases"),
+        Scene("search in all texts", ("slash", *"warm", "enter")),
+        Scene("commands for what was typed", ("escape", "ctrl+p", *"weath"), awaits="show cases"),
         Scene("commands without a match", ("escape", "ctrl+p", *"zzz"), awaits="No matches"),
         Scene("themes", ("escape", "ctrl+p", *"theme"), awaits="Theme nord"),
         Scene("terminal that is too small", ("escape",), sizes=((19, 12), (40, 5))),
@@ -146,7 +147,7 @@ WALKS = {
         Scene("run in progress", ("R", "enter"), {"tests/new.md": NEW}, HALF),
         Scene("runs during a run", ("escape",), awaits="▶ 2/4"),
         Scene("quit during a run", ("q",)),
-        Scene("quit while a run is being stopped", ("q",)),
+        Scene("quit while a run is being stopped", ("q",), awaits="stopping"),
         Scene("run that is being stopped", ("escape", "R"), awaits="stopping …"),
         Scene("end of a run that was stopped", (), {HeldProvider.RELEASE: ""}, "interrupted"),
     ),
@@ -257,9 +258,7 @@ def _any_duration(match: re.Match[str]) -> str:
 
 def styles_of(pilot: Pilot[None]) -> str:
     """The name of the screen, and how each of its cells is painted."""
-    app = pilot.app
-    strips = app.screen._compositor.render_strips(app.size)
-    return describe_styles(type(app.screen).__name__, strips)
+    return describe_styles(type(pilot.app.screen).__name__, painted_lines(pilot.app))
 
 
 def file_name(scene: Scene, size: tuple[int, int]) -> str:

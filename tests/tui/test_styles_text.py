@@ -24,7 +24,7 @@ def test_styles_are_runs_with_a_legend() -> None:
     )
 
 
-def test_what_cannot_be_seen_is_not_told_apart() -> None:
+def test_invisible_differences_do_not_count() -> None:
     whole = described((("ab cd", RED),))
     assert whole == described((("a", RED), ("b", RED), (" ", BOLD), ("cd  ", RED)))
     assert whole != described((("ab", RED), (" ", UNDERLINED), ("cd", RED)))
@@ -33,5 +33,7 @@ def test_what_cannot_be_seen_is_not_told_apart() -> None:
 def test_differences_name_the_place_the_words_and_both_styles() -> None:
     before = described((("a word", RED), ("!", BOLD)), (("same", RED),))
     now = described((("a ", RED), ("word", BOLD), ("!", BOLD)), (("same", RED),))
-    told = style_differences(before, now, "a word!\nsame")
-    assert told == ("line 1, column 3 'word': #ffffff on #000000 bold, it was #ff0000 on #000000")
+    differences = style_differences(before, now, "a word!\nsame")
+    assert differences == (
+        "line 1, column 3 'word': #ffffff on #000000 bold, it was #ff0000 on #000000"
+    )

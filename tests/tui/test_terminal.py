@@ -150,7 +150,7 @@ def test_stderr_may_be_a_file(workspace: Path) -> None:
     assert not (workspace / "log").read_bytes()
 
 
-def test_a_terminal_that_cannot_be_drawn_on_is_told(workspace: Path) -> None:
+def test_a_terminal_that_cannot_be_drawn_on_is_reported(workspace: Path) -> None:
     with terminal(workspace) as page:
         page.run("view", TERM="dumb")
         assert page.ended() == 2
@@ -208,9 +208,7 @@ def test_a_failure_is_understood_labelled_edited_and_judged_again(workspace: Pat
 
 
 @pytest.mark.parametrize("name", ["TERM", "HUP"])
-def test_told_to_end_from_outside_it_leaves_the_terminal_as_it_was(
-    workspace: Path, name: str
-) -> None:
+def test_a_termination_signal_restores_the_terminal(workspace: Path, name: str) -> None:
     with terminal(workspace) as page:
         before = page.state()
         page.run("view")
@@ -220,7 +218,7 @@ def test_told_to_end_from_outside_it_leaves_the_terminal_as_it_was(
         assert page.state() == before
 
 
-def test_a_signal_to_go_on_is_no_second_start(workspace: Path) -> None:
+def test_a_signal_to_go_on_is_not_a_second_start(workspace: Path) -> None:
     with terminal(workspace) as page:
         before = page.state()
         page.run("view")

@@ -106,29 +106,31 @@ def test_a_socket_is_a_browser_of_its_own(workspace: Path) -> None:
         base = f"http://{urlsplit(address).netloc}"
         async with (
             aiohttp.ClientSession(trust_env=False) as session,
-            session.ws_connect(f"{address}ws?width=100&height=30", headers={"Origin": base}) as one,
+            session.ws_connect(
+                f"{address}ws?width=100&height=30", headers={"Origin": base}
+            ) as first,
         ):
             for odd in ("no JSON", "[" * 10_000, '{"a":' * 10_000, "[]", "7", "{}", '[["ping"]]'):
-                await one.send_str(odd)
-            await one.send_str('["stdin", ' + "[" * 10_000)
-            await one.send_str('["ping", ' + "9" * 5_000 + "]")
-            await one.send_str('["ping", ' + "[" * 980 + "]" * 981)
-            await one.send_json(["resize", {"width": "wide"}])
-            await one.send_str('["resize", {"width": 1e999, "height": -1e999}]')
-            await one.send_json(["ping", 7])
+                await first.send_str(odd)
+            await first.send_str('["stdin", ' + "[" * 10_000)
+            await first.send_str('["ping", ' + "9" * 5_000 + "]")
+            await first.send_str('["ping", ' + "[" * 980 + "]" * 981)
+            await first.send_json(["resize", {"width": "wide"}])
+            await first.send_str('["resize", {"width": 1e999, "height": -1e999}]')
+            await first.send_json(["ping", 7])
             drawn, text = b"", ""
             while "workspace" not in drawn.decode("utf-8", "replace") or not text:
-                message = await one.receive(timeout=SECONDS)
+                message = await first.receive(timeout=SECONDS)
                 if message.type is aiohttp.WSMsgType.BINARY:
                     drawn += message.data
                 else:
                     assert message.type is aiohttp.WSMsgType.TEXT, drawn
                     text = message.data
             assert text == '["pong", 7]'
-            await one.send_json(["stdin", "q"])
-            while (await one.receive(timeout=SECONDS)).type is aiohttp.WSMsgType.BINARY:
+            await first.send_json(["stdin", "q"])
+            while (await first.receive(timeout=SECONDS)).type is aiohttp.WSMsgType.BINARY:
                 pass
-            assert one.closed
+            assert first.closed
 
     with served() as address:
         asyncio.run(scenario(address))
@@ -140,9 +142,11 @@ def test_when_the_server_is_killed_its_browsers_end(workspace: Path) -> None:
         base = f"http://{urlsplit(address).netloc}"
         async with (
             aiohttp.ClientSession(trust_env=False) as session,
-            session.ws_connect(f"{address}ws?width=80&height=24", headers={"Origin": base}) as one,
+            session.ws_connect(
+                f"{address}ws?width=80&height=24", headers={"Origin": base}
+            ) as first,
         ):
-            while (await one.receive(timeout=SECONDS)).type is not aiohttp.WSMsgType.BINARY:
+            while (await first.receive(timeout=SECONDS)).type is not aiohttp.WSMsgType.BINARY:
                 pass
             own = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
             assert len(own) == 1
@@ -160,8 +164,8 @@ def test_when_the_server_is_killed_its_browsers_end(workspace: Path) -> None:
 
 async def _picture(tab: chromium.Tab) -> bytes:
     """What the page shows, as PNG."""
-    found = await tab.call("Page.captureScreenshot", format="png")
-    return base64.b64decode(found["data"])
+    screenshot = await tab.call("Page.captureScreenshot", format="png")
+    return base64.b64decode(screenshot["data"])
 
 
 @pytest.mark.skipif(not chromium.PROGRAM, reason="there is no chromium")
@@ -195,16 +199,16 @@ def test_a_real_page_shows_it_and_asks_nobody_else(workspace: Path, tmp_path: Pa
 
             await chromium.until(quit_again, "the end", every=0.5)
             own = (address, f"ws{address.removeprefix('http')}", "data:")
-            assert [one for one in tab.requested if not one.startswith(own)] == []
+            assert [address for address in tab.requested if not address.startswith(own)] == []
             assert f"ws{address.removeprefix('http')}ws" in {
-                one.partition("?")[0] for one in tab.requested
+                address.partition("?")[0] for address in tab.requested
             }
 
     with served() as address:
         asyncio.run(scenario(address))
 
 
-def test_without_the_extra_it_is_said_what_to_install(
+def test_without_the_extra_the_error_names_the_package(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "textual_serve", None)
@@ -213,7 +217,9 @@ def test_without_the_extra_it_is_said_what_to_install(
     assert "hint: install the extra: pip install 'evalstore[web]'" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken_is_reported(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert main(["view", "--web", "--port", port]) == 2

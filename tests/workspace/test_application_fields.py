@@ -103,7 +103,7 @@ def test_the_files_of_a_command_line_belong_to_it(
         ("provider: openai\nenv: [A]", "'env' is only for applications"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_said(tmp_path: Path, text: str, message: str) -> None:
+def test_a_mistake_is_reported(tmp_path: Path, text: str, message: str) -> None:
     _, problems = read(tmp_path / "w", text + "\n")
     assert [problem.message for problem in problems] == [message]
 

@@ -20,14 +20,14 @@ def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(digest_set, "_FEW", request.param)
 
 
-def some(count: int) -> list[int]:
+def random_numbers(count: int) -> list[int]:
     random = Random(2)
     return [0, 2**64 - 1, *(random.getrandbits(64) for _ in range(count))]
 
 
 @pytest.mark.usefixtures("_few")
 def test_a_number_is_new_once() -> None:
-    actual, numbers = DigestSet(), some(100)
+    actual, numbers = DigestSet(), random_numbers(100)
     assert all(map(actual.add, numbers))
     assert not any(map(actual.add, numbers))
     assert actual.add(1)
@@ -35,7 +35,7 @@ def test_a_number_is_new_once() -> None:
 
 @pytest.mark.usefixtures("_few")
 def test_different_numbers_are_counted() -> None:
-    numbers = some(100)
+    numbers = random_numbers(100)
     assert count_distinct([]) == 0
     assert count_distinct([*numbers, *numbers[::3], 0]) == len(numbers)
 

@@ -214,7 +214,7 @@ def test_an_effort_is_sent_as_such(thinking: str, sent: dict[str, Json]) -> None
         ("provider: scripted\nresponses: {a: b}", 2, "'responses' must be a list"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, line: int, message: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(text: str, line: int, message: str) -> None:
     error = problem(text)
     assert message in error.message
     assert error.line == line
@@ -278,14 +278,14 @@ def test_unique_properties_name_settings_and_add_nothing_themselves() -> None:
     }
 
 
-def test_an_extra_identifier_tells_models_apart_and_is_not_sent() -> None:
+def test_an_extra_identifier_distinguishes_models_and_is_not_sent() -> None:
     item, other = model(UNIQUE), model(UNIQUE.replace("eu", "us"))
     assert item.version("candidate") != other.version("candidate")
     assert provider_options(item.version("candidate")) == {"a": 1, "reasoning_effort": "low"}
 
 
 @pytest.mark.parametrize("path", ["thinking.budget", "costs", "code"])
-def test_a_unique_property_that_is_not_set_is_told(path: str) -> None:
+def test_a_unique_property_that_is_not_set_is_reported(path: str) -> None:
     error = problem(
         f"code: c\nprovider: local\nthinking: {{effort: low}}\nuniqueProperties: [{path}]"
     )

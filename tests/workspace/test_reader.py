@@ -20,8 +20,8 @@ TOOL = "id: weather\nname: w\nparameters: {type: object}\n"
 SCHEMA = "id: invoice\ntype: object\n"
 
 
-def problems(found: Reading) -> list[str]:
-    return [f"{problem.place}: {problem.message}" for problem in found.problems]
+def problems(reading: Reading) -> list[str]:
+    return [f"{problem.place}: {problem.message}" for problem in reading.problems]
 
 
 def read(path: Path, files: Files) -> Reading:
@@ -205,7 +205,7 @@ def test_a_deleted_file_is_gone(remembered: Remembered) -> None:
     assert "tests/plain.md" not in remembered.read().files
 
 
-def test_a_file_with_problems_tells_them_every_time(remembered: Remembered) -> None:
+def test_problems_of_a_file_are_reported_every_time(remembered: Remembered) -> None:
     tree(remembered.root, {"tests/plain.md": HELLO + "{{x}}"})
     assert problems(remembered.read()) == problems(remembered.read()) != []
 
@@ -218,7 +218,7 @@ def test_an_index_that_cannot_be_written_stops_nothing(remembered: Remembered) -
 # --- problems
 
 
-def test_all_problems_of_all_files_are_told_at_once(folder: Path) -> None:
+def test_all_problems_of_all_files_are_reported_at_once(folder: Path) -> None:
     actual = read(
         folder,
         {
@@ -285,7 +285,7 @@ def test_a_problem_with_a_column_shows_its_line(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "one", "other"),
+    ("kind", "first", "other"),
     [
         ("tests", HELLO, HELLO.replace("Hello", "Bye")),
         ("prompts", "A\n", "B\n"),
@@ -294,12 +294,12 @@ def test_a_problem_with_a_column_shows_its_line(folder: Path) -> None:
         ("models", "provider: openai\n", "provider: openai\ncode: x\n"),
     ],
 )
-def test_ids_must_differ(folder: Path, kind: str, one: str, other: str) -> None:
+def test_ids_must_differ(folder: Path, kind: str, first: str, other: str) -> None:
     suffix = "md" if kind in ("tests", "prompts") else "yaml"
     head = "---\ntags: []\nid: x\n---\n" if suffix == "md" else "id: x\n"
     files = {
         "tests/t.md": HELLO,
-        f"{kind}/1.{suffix}": head + one,
+        f"{kind}/1.{suffix}": head + first,
         f"{kind}/2.{suffix}": head + other,
     }
     line = 3 if suffix == "md" else 1
@@ -375,7 +375,7 @@ def test_line_ends_and_byte_order_marks_change_no_id(folder: Path, end: str, mar
     assert before.nodes == after.nodes
 
 
-def test_links_that_lead_nowhere_and_pipes_are_told(folder: Path) -> None:
+def test_links_that_lead_nowhere_and_pipes_are_reported(folder: Path) -> None:
     tree(folder, {"tests/a.md": HELLO})
     (folder / "tests/gone.md").symlink_to("nowhere")
     (folder / "tests/loop.md").symlink_to("loop.md")
@@ -422,7 +422,9 @@ def test_a_path_counts_from_the_tests_folder_then_from_the_file(
         ("loop.txt", "Too many levels"),
     ],
 )
-def test_a_mention_that_cannot_be_shown_is_told(folder: Path, mentioned: str, message: str) -> None:
+def test_a_mention_that_cannot_be_shown_is_reported(
+    folder: Path, mentioned: str, message: str
+) -> None:
     tree(folder, {"../outside.txt": "secret", "tests/docs/x.txt": "x", ".env": "KEY=1"})
     (folder / "tests/link.txt").symlink_to("../../outside.txt")
     (folder / "tests/linked").symlink_to("../..")
@@ -473,7 +475,7 @@ def test_outside_of_a_workspace_there_is_a_hint(tmp_path: Path) -> None:
     assert caught.value.hint == "run 'evalstore init' first"
 
 
-def test_wrong_settings_are_told_with_their_place(folder: Path) -> None:
+def test_wrong_settings_are_reported_with_their_place(folder: Path) -> None:
     with pytest.raises(EvalstoreError, match=r"^evalstore\.yaml:2: unknown field 'atempts'$"):
         workspace_of(folder, {"evalstore.yaml": "\natempts: 1"})
 

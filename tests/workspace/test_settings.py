@@ -66,6 +66,12 @@ def test_the_same_model_at_the_same_temperature_is_listed_twice(text: str) -> No
         ("-1d", None),
         ("1D", None),
         ("9999999999d", None),
+        ("1y", None),
+        ("0s", None),
+        ("1d12h", None),
+        ("", None),
+        ("1e3d", None),
+        ("٣d", None),
     ],
 )
 def test_an_age_is_a_number_with_a_unit(text: str, seconds: float | None) -> None:
@@ -78,7 +84,7 @@ def test_a_wrong_age_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}"])
-def test_nothing_said_means_the_defaults(text: str) -> None:
+def test_absent_options_mean_the_defaults(text: str) -> None:
     assert read_settings(text) == Settings()
 
 
@@ -126,7 +132,7 @@ paths: {tests: data/tests/}
         ("paths:\n  tests: a/../../b", 2, "outside of the workspace"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, line: int, message: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(text: str, line: int, message: str) -> None:
     error = problem(text)
     assert message in error.message
     assert error.line == line
@@ -188,7 +194,7 @@ def test_queries_are_read() -> None:
         ("{description: everything}", "{description: ''}", 12, "must be a text, not empty"),
     ],
 )
-def test_what_is_wrong_in_a_query_is_told_with_its_line(
+def test_what_is_wrong_in_a_query_is_reported_with_its_line(
     old: str, new: str, line: int, message: str
 ) -> None:
     error = problem(QUERIES.replace(old, new))

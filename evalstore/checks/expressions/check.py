@@ -63,7 +63,7 @@ _WORDS: Mapping[type[ast.AST], str] = {
     ast.Starred: "'*' before a value",
 }
 """Names of unsupported syntax in messages; the rest has the name of its class in `ast`."""
-_NOT_ONE = "it is not a valid expression"
+_INVALID = "it is not a valid expression"
 _TAKES_GENERATOR = ("any", "all", "sum", "min", "max", "sorted", "join")
 _OF_ANSWER = ("answer", "json", "tool_calls")
 
@@ -78,9 +78,9 @@ def read_expression(source: str) -> ast.expr:
             warnings.simplefilter("ignore")
             tree = ast.parse(source.strip(), mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(f"{_NOT_ONE}: {error.msg}") from None
+        raise ExpressionError(f"{_INVALID}: {error.msg}") from None
     except (ValueError, MemoryError, RecursionError):
-        raise ExpressionError(_NOT_ONE) from None
+        raise ExpressionError(_INVALID) from None
     waiting: list[tuple[ast.AST, ast.AST | None, int]] = [(tree, None, 1)]
     while waiting:
         node, parent, depth = waiting.pop()
@@ -92,7 +92,7 @@ def read_expression(source: str) -> ast.expr:
 
 
 @lru_cache(maxsize=256)
-def names_in(source: str) -> tuple[str, ...]:
+def expression_names(source: str) -> tuple[str, ...]:
     """Return the names that an expression uses and does not define itself, once each."""
     tree = read_expression(source)
     nodes = list(ast.walk(tree))
@@ -207,7 +207,7 @@ def _read_settings(arguments: CheckArguments) -> dict[str, Json]:
         read_expression(source.strip())
     except ExpressionError as error:
         words = f"the expression {shorten(source)} is wrong: {error.message}"
-        if error.message.startswith(_NOT_ONE):
+        if error.message.startswith(_INVALID):
             words = f"{shorten(source)} {error.message.removeprefix('it ')}"
         raise arguments.problem(words, error.hint) from None
     return {"expression": source.strip()}
@@ -216,7 +216,7 @@ def _read_settings(arguments: CheckArguments) -> dict[str, Json]:
 def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Evaluate an expression to true or false, or to a score if `pass` is given."""
     source = check["expression"]
-    names = names_in(source)
+    names = expression_names(source)
     for name in names:
         if name not in _OF_ANSWER and name not in subject.names:
             hint = suggest(name, [*_OF_ANSWER, *subject.names], "names")

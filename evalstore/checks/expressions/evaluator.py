@@ -14,7 +14,7 @@ from evalstore.checks.expressions.operations import (
     ExpressionError,
     Operations,
     elements_of,
-    key_of,
+    hashable_key,
     kind_of,
     number_of,
 )
@@ -96,7 +96,7 @@ class _Evaluation:
                 return tuple([self.value(elt, local) for elt in node.elts])
             case ast.Dict():
                 return {
-                    key_of(self.value(key, local)): self.value(value, local)
+                    hashable_key(self.value(key, local)): self.value(value, local)
                     for key, value in zip(node.keys, node.values, strict=True)
                     if key is not None
                 }

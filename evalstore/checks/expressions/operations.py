@@ -113,7 +113,7 @@ class Operations:
                 raise TypeError(f"{kind_of(value)} cannot be in a text")
             return value in container
         if isinstance(container, dict):
-            return key_of(value) in container
+            return hashable_key(value) in container
         return any(self.same(value, element) for element in elements_of(container))
 
     def order(self, sign: str, left: Any, right: Any) -> bool:
@@ -152,7 +152,7 @@ class Operations:
     def part(self, value: Any, at: Any) -> Any:
         """Return an element by its number, a value by its key, or a part by a slice."""
         if isinstance(value, dict):
-            return value[key_of(at)]
+            return value[hashable_key(at)]
         element = elements_of(value)[at]
         if isinstance(at, slice):
             self.spend(len(element) // (_WRITTEN if isinstance(element, str) else _COPIED))
@@ -217,7 +217,7 @@ class Operations:
         self._read(value)
         if isinstance(value, dict):
             if name == "get":
-                return value.get(key_of(arguments[0]), *arguments[1:])
+                return value.get(hashable_key(arguments[0]), *arguments[1:])
             return self._copied(getattr(value, name)())
         if isinstance(value, list | tuple):
             return sum(self.same(arguments[0], element) for element in value)
@@ -255,7 +255,7 @@ def number_of(value: Any, function: str) -> Any:
     return value
 
 
-def key_of(value: Any) -> Any:
+def hashable_key(value: Any) -> Any:
     """Return a value that can be a key."""
     if isinstance(value, list | tuple | dict):
         raise TypeError(f"{kind_of(value)} cannot be a key")

@@ -23,7 +23,7 @@ class JsonDifference(NamedTuple):
     place: str
     """Where it is, as JMESPath writes it; empty: the whole value."""
     expected: str
-    found: str
+    actual: str
     texts: tuple[str, str] | None = None
     """Both texts, whole, if two texts differ."""
 
@@ -31,7 +31,7 @@ class JsonDifference(NamedTuple):
         place = f"at {self.place}: " if self.place else ""
         if self.texts:
             return place + difference(*self.texts)
-        return f"{place}expected {self.expected}, found {self.found}"
+        return f"{place}expected {self.expected}, found {self.actual}"
 
 
 @dataclass(frozen=True, slots=True)

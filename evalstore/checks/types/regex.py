@@ -9,7 +9,7 @@ from evalstore.checks.normalization import preparer
 from evalstore.display import as_text, shorten
 from evalstore.errors import EvalstoreError, NotRunError
 from evalstore.processes.limited_calls import LimitReached
-from evalstore.processes.patterns import _FLAGS, SECONDS, compiled, is_found, pattern_problem
+from evalstore.processes.patterns import _FLAGS, SECONDS, compiled, has_match, pattern_problem
 from evalstore.values import Json
 
 _METHODS = {
@@ -25,7 +25,7 @@ def matches_all(check: Mapping[str, Json]) -> bool:
         return False
     flags = frozenset(check.get("flags", ()))
     try:
-        return all(is_found(check["pattern"], text, flags) for text in ("", "\0"))
+        return all(has_match(check["pattern"], text, flags) for text in ("", "\0"))
     except (LimitReached, NotRunError):
         return False
 

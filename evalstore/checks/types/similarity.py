@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.normalization import squad
-from evalstore.checks.types.text import any_of, read_texts
+from evalstore.checks.types.text import any_of, read_expected_texts
 from evalstore.display import shorten
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
@@ -100,7 +100,7 @@ def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
             "the check 'levenshtein' needs 'max', the most edits",
             "as in 'levenshtein: {expected: Paris, max: 2}'",
         )
-    return {**read_texts(arguments), "max": most}
+    return {**read_expected_texts(arguments), "max": most}
 
 
 def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -155,7 +155,7 @@ def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:
     variant = arguments.choice("variant", _VARIANTS, "rougeL")
     settings = {} if variant == "rougeL" else {"variant": variant}
     stems = {"stem": True} if arguments.flag("stem") else {}
-    return read_texts(arguments) | settings | stems
+    return read_expected_texts(arguments) | settings | stems
 
 
 def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -172,11 +172,13 @@ def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 KINDS = {
-    "exact": CheckType(1, read_texts, _exact, example="Paris"),
-    "fuzzy": CheckType(1, read_texts, _fuzzy, example="Paris"),
-    "f1": CheckType(1, read_texts, _share_words, graded=True, example="Paris"),
-    "similar": CheckType(1, read_texts, _is_similar, graded=True, example="Paris"),
+    "exact": CheckType(1, read_expected_texts, _exact, example="Paris"),
+    "fuzzy": CheckType(1, read_expected_texts, _fuzzy, example="Paris"),
+    "f1": CheckType(1, read_expected_texts, _share_words, graded=True, example="Paris"),
+    "similar": CheckType(1, read_expected_texts, _is_similar, graded=True, example="Paris"),
     "levenshtein": CheckType(1, _read_distance, _is_near, example="{expected: Paris, max: 2}"),
-    "bleu": CheckType(1, read_texts, _bleu, graded=True, package="sacrebleu", example="Paris"),
+    "bleu": CheckType(
+        1, read_expected_texts, _bleu, graded=True, package="sacrebleu", example="Paris"
+    ),
     "rouge": CheckType(1, _read_rouge, _rouge, graded=True, package="rouge_score", example="Paris"),
 }

@@ -19,7 +19,7 @@ _LISTED = 3
 # --- texts that are expected --------------------------------------------------------------
 
 
-def read_texts(arguments: CheckArguments) -> dict[str, Json]:
+def read_expected_texts(arguments: CheckArguments) -> dict[str, Json]:
     """Return the expected texts as a list without duplicates."""
     return {"expected": list(dict.fromkeys(arguments.texts("expected")))}
 
@@ -222,13 +222,13 @@ def _is_not_empty(_check: Mapping[str, Json], subject: CheckInput) -> CheckFindi
 
 
 KINDS = {
-    "equals": CheckType(1, read_texts, _equals, example="Paris"),
+    "equals": CheckType(1, read_expected_texts, _equals, example="Paris"),
     "contains": CheckType(1, _read_text, _contains, example="Paris"),
-    "containsAny": CheckType(1, read_texts, _contains_any, example="[Paris, Lyon]"),
-    "containsAll": CheckType(1, read_texts, _contains_all, example="[Paris, Lyon]"),
-    "startsWith": CheckType(1, read_texts, _starts_with, example="Paris"),
-    "endsWith": CheckType(1, read_texts, _ends_with, example="Paris"),
-    "oneOf": CheckType(1, read_texts, _equals, example="[Paris, Lyon]"),
+    "containsAny": CheckType(1, read_expected_texts, _contains_any, example="[Paris, Lyon]"),
+    "containsAll": CheckType(1, read_expected_texts, _contains_all, example="[Paris, Lyon]"),
+    "startsWith": CheckType(1, read_expected_texts, _starts_with, example="Paris"),
+    "endsWith": CheckType(1, read_expected_texts, _ends_with, example="Paris"),
+    "oneOf": CheckType(1, read_expected_texts, _equals, example="[Paris, Lyon]"),
     "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
     "refusal": CheckType(2, _read_nothing, _refuses, main=None),
     "notEmpty": CheckType(1, _read_nothing, _is_not_empty, main=None),

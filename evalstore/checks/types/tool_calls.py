@@ -179,7 +179,7 @@ def _missing(
     comparison: JsonComparison,
 ) -> str:
     """Return the message that an expected call is missing, with the nearest actual call."""
-    words = f"expected the call {_one(expected['name'], expected.get('arguments'))}"
+    words = f"expected the call {_describe_call(expected['name'], expected.get('arguments'))}"
     near = _nearest(expected, partners, calls)
     message = f"{words}, found {_list(calls)}"
     if near is None:
@@ -206,7 +206,7 @@ def _calls(count: int) -> str:
     return "no tool call" if count == 0 else "1 tool call" if count == 1 else f"{count} tool calls"
 
 
-def _one(name: str, arguments: Json) -> str:
+def _describe_call(name: str, arguments: Json) -> str:
     shape = "…" if arguments is None else shown(arguments)
     return f"{name[:60]}({shape})"
 
@@ -214,7 +214,7 @@ def _one(name: str, arguments: Json) -> str:
 def _list(calls: Sequence[ToolCall]) -> str:
     if not calls:
         return "no tool call"
-    listed = ", ".join(_one(call.name, _arguments(call)) for call in calls[:_LISTED])
+    listed = ", ".join(_describe_call(call.name, _arguments(call)) for call in calls[:_LISTED])
     return f"{listed} … ({len(calls)} in all)" if len(calls) > _LISTED else listed
 
 

@@ -52,14 +52,14 @@ def explain(
 
     'evalstore ls checks' lists all checks. No workspace is needed.
     """
-    from evalstore.cli.render.check_explanation import print_explanation
+    from evalstore.cli.render.check_explanation import print_check_explanation
     from evalstore.operations.explain_check import explain_check
 
     explanation = explain_check(check)
     if json:
         output.document(explanation.document())
     else:
-        print_explanation(explanation)
+        print_check_explanation(explanation)
 
 
 @app.command()

@@ -8,6 +8,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.data_output import print_data
 from evalstore.errors import NO
 
 _MANY = 10_000
@@ -24,13 +25,24 @@ def grep(
         Literal["answers", "feedback", "tests"] | None,
         typer.Option("--in", help="Search only these (tests: instructions too)."),
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("-k", "--name", metavar="EXPR", help="Only cases whose file::row matches."),
+    ] = None,
+    name_only: Annotated[
+        bool, typer.Option("-l", "--name-only", help="Only the names of the test files.")
+    ] = False,
+    ignore_case: Annotated[
+        bool,
+        typer.Option("-i", "--ignore-case", help="Ignore case; this is always so."),
+    ] = False,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
     """Search answers, feedback, tests and instructions.
 
     A text matches if it contains all words; the last one may be the beginning of a word. Case
-    and accents do not matter. Exit code 1: nothing was found.
+    and accents do not matter. PATTERN is not a regular expression. Exit code 1: nothing was found.
     """
     from evalstore.operations.grep import grep as operation
 
@@ -43,13 +55,12 @@ def grep(
             output.talk(f"note: adding {output.plural(total, 'text')} to the search index")
         return True
 
-    hits = operation(here(), pattern, (within,) if within else (), report)
-    if json:
-        output.document({"hits": hits})
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, {"hits": hits}, ["hits"])
+    hits = operation(here(), pattern, (within,) if within else (), report, name=name)
+    if print_data({"hits": hits}, ["hits"], output_format, json=json):
+        return
+    if name_only:
+        for file in dict.fromkeys(hit.file for hit in hits if hit.file):
+            output.line(output.safe(file))
     else:
         from evalstore.cli.render.search_hits import print_hits
 

@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
+from evalstore.cli.data_output import print_data
 from evalstore.errors import NO, OK, EvalstoreError
 from evalstore.planning.options import SelectionOptions
 
@@ -69,29 +70,25 @@ def diff(
     else:
         compared = operations.diff_models(
             here(),
-            _one_run(first, second),
-            (_one_model(selection.models), versus),
+            _require_single_run(first, second),
+            (_require_single_model(selection.models), versus),
             selection=SelectionOptions(paths=tuple(paths)),
             answers=answers,
         )
     ends_with = NO if exit_code and not compared.is_empty else OK
     output.end_with(ends_with)
-    if json:
-        output.document(compared)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, compared, ["broke", "fixed", "changed", "new", "gone"])
-    elif name_only:
-        for file in _files(compared):
-            output.line(output.safe(file))
-    else:
-        print_diff(compared, answers=answers, stat=stat)
+    lists = ["broke", "fixed", "changed", "new", "gone"]
+    if not print_data(compared, lists, output_format, json=json):
+        if name_only:
+            for file in _files(compared):
+                output.line(output.safe(file))
+        else:
+            print_diff(compared, answers=answers, stat=stat)
     if ends_with:
         raise typer.Exit(ends_with)
 
 
-def _one_run(first: str | None, second: str | None) -> str:
+def _require_single_run(first: str | None, second: str | None) -> str:
     if second:
         raise EvalstoreError(
             "'--vs' compares two candidates of one run", hint="name one revision, or none"
@@ -99,14 +96,14 @@ def _one_run(first: str | None, second: str | None) -> str:
     return first or "@"
 
 
-def _one_model(models: tuple[str, ...]) -> str:
+def _require_single_model(models: tuple[str, ...]) -> str:
     if len(models) != 1:
         raise EvalstoreError("'--vs' needs one '--model'", hint="write '--model X --vs Y'")
     return models[0]
 
 
 def _sides(revisions: list[str]) -> tuple[str | None, str | None, list[str]]:
-    """Revisions and paths: `A..B` is two revisions; the arguments after `--` are paths."""
+    """Split arguments into revisions and paths: `A..B` is two revisions, paths follow `--`."""
     from evalstore.planning.open_project import open_workspace
 
     paths: list[str] = []
@@ -177,13 +174,9 @@ def log(
     from evalstore.operations.log import log as operation
 
     runs = operation(here(), file, limit)
-    if json:
-        output.document(runs)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, runs, ["runs"])
-    elif not runs.entries:
+    if print_data(runs, ["runs"], output_format, json=json):
+        return
+    if not runs.entries:
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
         print_log(runs, oneline=oneline)
@@ -203,13 +196,9 @@ def _log_failures(
     # Without a limit people see the newest; a document has all.
     few = None if json or output_format != "table" or output.verbose else _FAILURES
     failures = operation(here(), file, limit or few)
-    if json:
-        output.document(failures)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, failures, ["failures"])
-    elif not failures.entries:
+    if print_data(failures, ["failures"], output_format, json=json):
+        return
+    if not failures.entries:
         output.talk("No call has failed.")
     else:
         print_failures(failures, oneline=oneline)
@@ -253,6 +242,6 @@ def show(
     from evalstore.operations.views import shown_item
 
     if json:
-        output.document(shown_item.show(here(), revision, model=model, prompt=prompt))
+        output.document(shown_item.describe_shown(here(), revision, model=model, prompt=prompt))
     else:
         print_shown(shown_item.show_to_people(here(), revision, model=model, prompt=prompt))

@@ -146,7 +146,7 @@ def _print_history(history: ImportSummary, *, dry_run: bool) -> None:
 
 
 def _retired(history: ImportSummary) -> str:
-    """How many of the versions of before no test has any more."""
+    """Describe how many of the previous versions no test has any more."""
     if history.retired_versions == history.older_versions:
         return "which no test has today"
     if history.retired_versions == 0:

@@ -84,7 +84,7 @@ def label(
 
 
 def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
-    """The verdict of the label, `none` to remove it; raises `EvalstoreError` for a wrong use."""
+    """Return the verdict, `none` to remove a label; raises `EvalstoreError` for a wrong use."""
     if remove:
         if verdict in ("pass", "fail"):
             raise EvalstoreError(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _keep_bytes(text: str | None) -> str | None:
-    """The text with escapes for bytes that are not UTF-8."""
+    """Escape the bytes of a text that are not UTF-8."""
     return text and text.encode(errors="backslashreplace").decode()
 
 
@@ -53,6 +53,12 @@ RUN: options.Table = {
         max=1,
     ),
     "fail_on": option("--fail-on", help.GATE, "What makes the exit code 1."),
+    "baseline": option(
+        "--baseline",
+        help.GATE,
+        "With --fail-on regression: what failed in this run is accepted.",
+        metavar="REV",
+    ),
     "max_cost": option(
         "--max-cost",
         help.LIMITS,
@@ -90,7 +96,7 @@ class Mode(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """Which results are listed."""
+        """Return which results are listed."""
         return "failures" if self.every else "news"
 
 

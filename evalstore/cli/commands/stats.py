@@ -9,6 +9,7 @@ import typer
 
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
 from evalstore.display import interval_bar
 from evalstore.values import SPECIAL_TAGS
@@ -72,18 +73,12 @@ def stats(
     statistics = operation(
         here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
     )
-    if json:
-        output.document(statistics)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, statistics, ["groups"])
-    else:
+    if not print_data(statistics, ["groups"], output_format, json=json):
         print_stats(statistics)
 
 
 def print_stats(statistics: Stats) -> None:
-    """A table for people."""
+    """Print statistics as a table."""
     about = f", {output.safe(statistics.query)}" if statistics.query else ""
     part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
     if statistics.is_workspace:
@@ -91,35 +86,40 @@ def print_stats(statistics: Stats) -> None:
     else:
         when = output.ago(statistics.started, time.time_ns() // 1000)
         output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
+    is_whole = output.wide or output.table_width() is None  # as a file or a pipe has all columns
     groups = [
-        group for group in statistics.groups if output.wide or not _is_special(group, statistics)
+        group for group in statistics.groups if is_whole or not _is_special(group, statistics)
     ]
+    left_out = len(statistics.groups) - len(groups)
     groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
     rows = [_row(group, statistics) for group in groups]
     always = {*statistics.by, *_ALWAYS}
     kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
     numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
     print_table(Table(kept, [[row[name] for name in kept] for row in rows], numbers, OPTIONAL))
+    if left_out:
+        output.talk(f"({output.plural(left_out, 'special tag')} left out; --wide shows all)")
     rerolls = statistics.rerolls.text(statistics.total.rate.passed)
     if rerolls:
         for text in output.wrap(rerolls, output.width()):
             output.line(text)
     if statistics.selection:
-        output.talk("('evalstore stats @work' is about all cases)")
+        output.talk('(use "evalstore stats @work" for all cases)')
     if statistics.total.unpriced:
         count = statistics.total.unpriced
         things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
-        output.talk(f"note: the price of {things} is unknown; costs are without them")
+        them = "it" if count == 1 else "them"
+        output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
 
 
 def _is_special(group: ResultGroup, statistics: Stats) -> bool:
-    """Whether a group is that of a special tag, which says how a test is asked."""
+    """Return whether a group is that of a special tag, which says how a test is asked."""
     keys = zip(statistics.by, group.key, strict=False)
     return any(name == "tag" and key in SPECIAL_TAGS for name, key in keys)
 
 
 def _row(group: ResultGroup, statistics: Stats) -> dict[str, str]:
-    """The cells of a group by the names of their columns."""
+    """Return the cells of a group by the names of their columns."""
     rate, currency = group.rate, statistics.currency
     low, high = rate.interval or (0.0, 0.0)
     names = group.names or (group.name, *("" for _ in statistics.by[1:]))

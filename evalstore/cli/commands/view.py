@@ -22,7 +22,7 @@ _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows 
 
 
 def _own(name: str) -> str:
-    """The environment variable of an option, the same for `tui`."""
+    """Return the environment variable of an option, the same for `tui`."""
     return f"EVALSTORE_VIEW_{name}"
 
 
@@ -168,7 +168,7 @@ def _tell(address: str) -> None:
 
 
 def _command() -> list[str]:
-    """The command line that serves one page; it imports nothing from the workspace."""
+    """Return the command line that serves one page; it imports nothing from the workspace."""
     rest: list[str] = []
     waiting = list(Globals.arguments)
     while waiting and waiting[0] != "--":

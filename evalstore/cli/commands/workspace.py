@@ -14,6 +14,7 @@ import typer
 from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
+from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
 from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind, SelectionOptions
@@ -117,7 +118,7 @@ def check(selection: SelectionOptions, json: options.Json = False) -> None:
 
 
 def _problems_of_browser() -> Iterable[Problem]:
-    """Problems in the browser's settings, which only the browser can check."""
+    """Return problems in the browser's settings, which only the browser can check."""
     from evalstore.workspace.settings import BrowserSettings
     from evalstore.workspace.settings_reader import browser_settings
 
@@ -152,28 +153,29 @@ def ls(
 
     listing = list_things(here(), kind, selection, full=full)
     output.end_with(USAGE if listing.left_out else OK)
-    if json or (full and output_format == "table"):
-        output.document(listing)
-    elif output_format != "table":
-        from evalstore.cli.render.formats import print_as
-
-        print_as(output_format, listing, [kind])
-    elif not listing.rows:
-        output.talk(f"There are no {kind}.")
-    else:
-        print_table(_table(listing))
-        if kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
-            for text in output.wrap(_UNKNOWN, output.width()):
-                output.talk(text)
-        if kind == "checks":
-            output.talk("'evalstore explain CHECK' shows settings and examples.")
+    as_json = json or (full and output_format == "table")
+    if not print_data(listing, [kind], output_format, json=as_json):
+        _print_listing(listing)
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)
 
 
+def _print_listing(listing: Listing) -> None:
+    """Print a list for people, with what it needs to be understood."""
+    if not listing.rows:
+        output.talk(f"There are no {listing.kind}.")
+        return
+    print_table(_table(listing))
+    if listing.kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
+        for text in output.wrap(_UNKNOWN, output.width()):
+            output.talk(text)
+    if listing.kind == "checks":
+        output.talk("'evalstore explain CHECK' shows settings and examples.")
+
+
 def _table(listing: Listing) -> Table:
-    """A list as a table; the columns of models are composed of several fields."""
+    """Lay out a list as a table; the columns of models are composed of several fields."""
     cells = _CELLS.get(listing.kind, dict)
     rows = [cells(row) for row in listing.rows]
     columns = listing.columns
@@ -193,7 +195,7 @@ _UNKNOWN = "(?: neither the model file declares it, under 'capabilities', nor li
 
 
 def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """A model with its capabilities and prices; unknown values are `?`."""
+    """Return the cells of a model with its capabilities and prices; unknown values are `?`."""
     tokens = zip(("$/1M in", "$/1M out"), _token_prices(row["price"]), strict=True)
     return {
         **row,
@@ -207,7 +209,7 @@ def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """A run with its time relative to now, and with a short commit."""
+    """Return the cells of a run, with its time relative to now and a short commit."""
     started = datetime.fromisoformat(row["started"]).timestamp()
     return {
         **row,
@@ -223,7 +225,7 @@ _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def capabilities_text(row: dict[str, Any]) -> str:
-    """The capabilities declared in the model file, and further ones from litellm's table."""
+    """List the capabilities declared in the model file, and further ones from litellm's table."""
     declared, known = row["capabilities"], row["knownCapabilities"] or {}
     besides = {word: can for word, can in known.items() if word not in declared}
     parts = [_words(declared)] if declared else []
@@ -240,7 +242,7 @@ def _token_prices(price: dict[str, Any] | None) -> tuple[str, str]:
 
 
 def price_text(price: dict[str, Any] | None) -> str:
-    """A price in words."""
+    """Describe a price in words."""
     if price is None:
         return "price unknown"
     tokens = "${} in, ${} out per million tokens".format(*_token_prices(price))
@@ -248,7 +250,7 @@ def price_text(price: dict[str, Any] | None) -> str:
 
 
 def price_source(price: dict[str, Any] | None, *, with_calls: bool = True) -> str:
-    """The source of a price, and its parts that do not depend on tokens.
+    """Name the source of a price, and its parts that do not depend on tokens.
 
     The price of a call is left out without `with_calls`.
     """

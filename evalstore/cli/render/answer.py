@@ -8,20 +8,30 @@ from typing import TYPE_CHECKING
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_block, print_lines
 from evalstore.operations.views.answer_text import (
+    OTHER_VERSIONS,
     conversation,
     criteria,
     footer_lines,
     judgement_lines,
     missing_lines,
     reasoning,
+    split_judgements,
     together_lines,
 )
 from evalstore.operations.views.case_name import case_name
-from evalstore.operations.views.explanation_text import explained_place, explanation_sections
+from evalstore.operations.views.explanation_text import (
+    OTHERS,
+    explained_place,
+    explanation_sections,
+    other_lines,
+)
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evalstore.operations.views.answer import AnswerPlace, AnswerView
+    from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
 
 
@@ -43,38 +53,58 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
         print_lines((_place(place, with_verdict=several) for place in view.places), columns)
     is_judged = any(shown_place.is_judged for shown_place in view.places)
     print_lines(missing_lines(view, is_judged=is_judged), columns)
-    for judgement in view.opinions:
-        row = view.rows.get(judgement.id, "")
-        print_lines(judgement_lines(judgement, now, signs={}, row=row), columns)
+    own, others = split_judgements(view)
+    _print_judgements(view, own, now)
+    if explanation:
+        print_verdict_explanation(explanation)
     output.line()
-    blocks = list(criteria(view))
-    first = len([block for block in blocks if block.colour != "faint"])
+    current, earlier = criteria(view)
     for block in conversation(view):
         print_block(block, columns=columns)
     if view.together:
         output.line(output.paint("judged together:", bold=True))
         print_lines(together_lines(view), columns)
     has_failed = explanation is not None and explanation.result.verdict not in ("pass", None)
-    shown = blocks if output.verbose else blocks[:first]
-    if output.verbose or has_failed:
-        shown = [*shown, *reasoning(view)]
-    for block in shown:
+    has_reasoning = output.verbose or has_failed
+    for block in (*current, *(reasoning(own) if has_reasoning else ())):
         print_block(block, columns=columns)
     if explanation:
-        print_explanation(explanation)
+        print_other_results(explanation)
+    if others:
+        output.line(output.paint(f"{OTHER_VERSIONS}:", bold=True))
+        _print_judgements(view, others, now, indent=4)
+    for block in (*earlier, *reasoning(others)) if output.verbose else ():
+        print_block(block, columns=columns)
     output.line()
     print_lines(footer_lines(view, now), columns)
 
 
-def print_explanation(explanation: VerdictExplanation) -> None:
+def _print_judgements(
+    view: AnswerView, judgements: Iterable[JudgementView], now: int, indent: int = 0
+) -> None:
+    for judgement in judgements:
+        row = view.rows.get(judgement.id, "")
+        lines = judgement_lines(judgement, now, signs={}, row=row)
+        shown = (line._replace(indent=line.indent + indent) for line in lines)
+        print_lines(shown, output.table_width())
+
+
+def print_verdict_explanation(explanation: VerdictExplanation) -> None:
     """Print where an answer differs from what was expected, and since when."""
-    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, signs={}):
+    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, {}):
         output.line(output.paint(f"{title}:", bold=True))
         print_lines(lines, output.table_width())
 
 
+def print_other_results(explanation: VerdictExplanation) -> None:
+    """Print the results of other candidates and system prompts, if there are any."""
+    if others := list(other_lines(explanation, {})):
+        output.line(output.paint(f"{OTHERS}:", bold=True))
+        print_lines(others, output.table_width())
+
+
 def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:
-    """A case, with the name of its system prompt when it has several."""
+    """Return the place of a case, with the name of its system prompt when it has several."""
     name = case_name(place.file, place.row, place.prompt)
     verdict = (StyledSpan(f"  {place.word}", place.word),) if with_verdict else ()
     return StyledLine((StyledSpan(output.safe(name)), *verdict))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _INDENT = 2
 
 
-def print_explanation(check: CheckExplanation) -> None:
+def print_check_explanation(check: CheckExplanation) -> None:
     """Print what a check does, its settings and its examples."""
     output.line(f"{output.paint(output.safe(check.type), bold=True)} passes if {_plain(check)}.")
     if check.notes:
@@ -38,7 +38,7 @@ def _paragraph(text: str) -> None:
 
 
 def _without_markup(text: str) -> str:
-    """A text without Markdown's links and backticks."""
+    """Remove Markdown's links and backticks from a text."""
     text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
     return re.sub(r"`(\".*?\")`", r"\1", text).replace("`", "'")
 
@@ -76,9 +76,9 @@ def _print_examples(examples: tuple[CheckExample, ...]) -> None:
 
 
 def _answers(example: CheckExample) -> Iterator[str]:
-    from evalstore.operations.explain_check import answer_text
+    from evalstore.operations.explain_check import example_text
 
     for verdict, answer in (("pass", example.passing), ("fail", example.failing)):
         if answer is not None:
             word = output.paint(verdict, verdict)
-            yield f"{word}  {output.safe(answer_text(answer))}"
+            yield f"{word}  {output.safe(example_text(answer))}"

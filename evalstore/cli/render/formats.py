@@ -31,7 +31,7 @@ def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
 
 
 def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-    """The names of all columns and the cells; the members of an object are `name.member`."""
+    """Return the names of all columns and the cells; the members of an object are `name.member`."""
     flat = [dict(_members("", row)) for row in rows]
     names = list(dict.fromkeys(name for row in flat for name in row))
     # An object can be null in some of the rows: it has no column of its own then.

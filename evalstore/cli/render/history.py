@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines, print_wrapped
+from evalstore.operations.file_edits import by_subject
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.diff_text import (
     CHANGES,
     FLIPS,
+    ROW_ID_HINT,
     change_name,
+    has_edited_rows,
     pair_line,
     side_lines,
     summary_lines,
 )
-from evalstore.operations.views.run_text import cost_text, counts_text, scope_text
+from evalstore.operations.views.run_text import cost_text, run_counts_text, scope_text
 from evalstore.operations.views.status_text import edit_lines
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
-    from evalstore.operations.failures import FailureLog
+    from evalstore.operations.failures import FailureEntry, FailureLog
     from evalstore.operations.log import Log
     from evalstore.reports.comparison import Pair
 
@@ -46,13 +49,15 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
     print_lines(summary_lines(diff))
     if not stat and any(getattr(diff.comparison, change) for change in CHANGES):
         output.talk('(use "evalstore show ID" to read an answer)')
+        if not diff.models and has_edited_rows(diff):
+            output.talk(f"({ROW_ID_HINT})")
 
 
 def _print_edits(diff: Diff) -> None:
     if diff.edits:
         output.line("Edited:")
-    for file, edits in diff.edits.items():
-        output.line(f"    {output.safe(file)}")
+    for subject, edits in by_subject(diff.edits).items():
+        output.line(f"    {output.safe(subject)}")
         for edit in edits[:_EDITS]:
             print_lines(edit_lines(edit, width=output.width() - 12, indent=8))
         if len(edits) > _EDITS:
@@ -80,13 +85,13 @@ def _print_pairs(diff: Diff, change: str, pairs: list[Pair], *, answers: bool) -
 
 
 def print_failures(log: FailureLog, *, oneline: bool) -> None:
-    """Failures for people, with each hint once below them."""
+    """Print failures, with each hint once below them."""
     now = time.time_ns() // 1000
     hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
         failure = entry.document()
         kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
-        if entry.hint:
+        if entry.hint and not entry.is_resolved:
             hints.setdefault((kind, entry.hint))
         if failure["file"] is None:
             place = f"question {output.short(failure['question'])}" if failure["question"] else ""
@@ -102,6 +107,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             ),
             output.safe(place),
             f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
+            _resolution(entry) if entry.is_resolved else "",
         )
         line = "  ".join(part for part in parts if part)
         message = output.safe(failure["message"])
@@ -112,8 +118,13 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
 
 
+def _resolution(entry: FailureEntry) -> str:
+    """Return that a later call has succeeded."""
+    return "(judged since)" if entry.failure.evaluator else "(answered since)"
+
+
 def print_log(log: Log, *, oneline: bool) -> None:
-    """Runs for people."""
+    """Print runs as a table."""
     now = time.time_ns() // 1000
     for number, entry in enumerate(log.entries):
         run = entry.run
@@ -151,7 +162,7 @@ def print_log(log: Log, *, oneline: bool) -> None:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
-        output.line(f"    {counts_text(run)}, {cost_text(run.cost, run.spending)}")
+        output.line(f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}")
         if verdicts:
             output.line(f"    {verdicts}")
         for edit in entry.edits:

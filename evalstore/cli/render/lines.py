@@ -17,16 +17,25 @@ _LEAST = 20
 """The fewest columns to which a line is wrapped."""
 
 
-def print_lines(lines: Iterable[StyledLine], columns: int | None = None) -> None:
-    """Print lines, wrapped between words to this many columns, or as long as they are."""
+def print_lines(
+    lines: Iterable[StyledLine], columns: int | None = None, *, is_yaml: bool = False
+) -> None:
+    """Print lines, wrapped between words to this many columns, or as long as they are.
+
+    In YAML each part of a comment begins with `#`.
+    """
     for line in lines:
-        for part in _fit(line, columns):
+        comment = is_yaml and line.text.lstrip(" ").startswith("# ")
+        for part in _fit(line, columns, "# " if comment else ""):
             text = " " * part.indent + "".join(map(_paint, part.spans))
             output.line(text.rstrip())
 
 
-def _fit(line: StyledLine, columns: int | None) -> Iterator[StyledLine]:
-    """The parts of a line that fit in the columns; those after the first are indented deeper."""
+def _fit(line: StyledLine, columns: int | None, mark: str = "") -> Iterator[StyledLine]:
+    """Yield the parts of a line that fit in the columns; those after the first are indented deeper.
+
+    With a mark they begin with it, below the one of the first part.
+    """
     if columns is None or output.columns_of(line.text) + line.indent <= columns:
         yield line
         return
@@ -35,12 +44,13 @@ def _fit(line: StyledLine, columns: int | None) -> Iterator[StyledLine]:
     spans: list[StyledSpan] = []
     for span in line.spans:
         for word in _words(span, columns):
-            text = word.text if spans or indent == line.indent else word.text.lstrip(" ")
+            text = word.text
             width = output.columns_of(text)
             if width > left and spans:
                 yield StyledLine(tuple(spans), indent)
-                indent = min(line.indent + blanks + 2, columns // 2)
-                left, spans = max(_LEAST, columns - indent), []
+                indent = min(line.indent + blanks + (0 if mark else 2), columns // 2)
+                left = max(_LEAST, columns - indent - len(mark))
+                spans = [StyledSpan(mark, word.colour)] if mark else []
                 text = text.lstrip(" ")
                 width = output.columns_of(text)
             spans.append(StyledSpan(text, word.colour))
@@ -49,7 +59,7 @@ def _fit(line: StyledLine, columns: int | None) -> Iterator[StyledLine]:
 
 
 def _words(span: StyledSpan, columns: int) -> Iterator[StyledSpan]:
-    """The words of a span, each with the blanks before it; very long words in pieces."""
+    """Yield the words of a span, each with the blanks before it; very long words in pieces."""
     most = max(_LEAST, columns // 2)
     for word in _WORD.findall(span.text):
         for start in range(0, len(word), most):
@@ -77,12 +87,13 @@ def _paint(span: StyledSpan) -> str:
 
 
 def print_block(block: TextBlock, indent: str = "", columns: int | None = None) -> None:
-    """A named text: one line beside its name, more of them below it; nothing when empty."""
+    """Print a named text: one line beside its name, more below it; nothing when empty."""
     listed = output.safe(block.text, lines=True).strip("\n").rstrip().split("\n")
     label = StyledSpan(f"{output.safe(block.title)}:", "heading")
     margin = len(indent)
     if len(listed) > 1:
         lines = [StyledLine((StyledSpan(part),), margin + 4) for part in listed]
-        print_lines([StyledLine((label,), margin), *lines], columns)
+        print_lines([StyledLine((label,), margin)], columns)
+        print_lines(lines, columns, is_yaml=bool(block.lines))
     elif listed[0]:
         print_lines([StyledLine((label, StyledSpan(f" {listed[0]}")), margin)], columns)

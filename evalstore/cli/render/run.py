@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
-from evalstore.cli.render.table import Table, print_table
+from evalstore.cli.render.table import Table, print_table, shorten_places
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
+from evalstore.operations.views.diff_text import ROW_ID_HINT
 from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,
     failure_line,
     spending_text,
     stop_lines,
-    summarise,
+    summarise_report,
     summary_text,
     verdict_line,
 )
@@ -35,14 +36,20 @@ from evalstore.operations.views.status_text import (
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import Status
+    from evalstore.operations.status_report import OtherReason, Status
     from evalstore.operations.views.run_results import Extent
     from evalstore.operations.views.run_text import RunSummary
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan import PlanItem
 
 _SHOWN = 20
+_REASONS = 5
+"""Reasons for work in unchanged files before the list is cut."""
 """Lines of a list before it is cut; `-v` shows all."""
+
+
+_BESIDE_PLACE = 23
+"""Columns of a line that has a verdict and an id beside a case and a model."""
 
 
 def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> None:
@@ -54,12 +61,15 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
         output.line("No run yet.")
     elif status.changes:
         _print_changes(status)
+    if status.other_reasons and not explain:
+        _print_other_reasons(status.other_reasons)
     if status.skipped:
         _print_skipped(status)
     is_explained = bool(status.items) and explain
     if is_explained:
         _print_items(status)
-    if status.changes or status.skipped or is_explained or status.last_run is None:
+    is_listed = is_explained or status.other_reasons
+    if status.changes or status.skipped or is_listed or status.last_run is None:
         output.line()
     if left := left_text(status):
         output.line(left)
@@ -87,15 +97,32 @@ def _print_changes(status: Status) -> None:
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
+    if any(0 < change.gone == change.new for change in status.changes):
+        output.talk(f"({ROW_ID_HINT})")
+
+
+def _print_other_reasons(reasons: list[OtherReason]) -> None:
+    """Print why something is pending in test files that have not changed."""
+    output.line("In unchanged test files:")
+    shown = reasons if output.verbose else reasons[:_REASONS]
+    for each in shown:
+        word = "judgement" if each.kind == "judge" else "answer"
+        output.line(f"    {output.plural(each.count, word)}: {output.safe(each.reason)}")
+        _print_values(each.was, each.now, 8)
+    if len(reasons) > len(shown):
+        output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")
 
 
 def _print_skipped(status: Status) -> None:
     output.line()
     output.line(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
     shown = status.skipped if output.verbose else status.skipped[:_SHOWN]
-    for file, row, model, capability in shown:
-        name = output.safe(case_name(file, row))
-        output.line(f"    {name}  {output.safe(model)} has no {capability}")
+    lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
+    places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
+    for name, lack in zip(
+        shorten_places(places, max(map(output.columns_of, lacks)) + 6), lacks, strict=True
+    ):
+        output.line(f"    {name}  {lack}")
     _print_cut(len(status.skipped))
 
 
@@ -125,8 +152,9 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
     shown = items if output.verbose else items[:_SHOWN]
     places = [_place(item.file, item.row, item.prompt, prompts) for item in shown]
     models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
-    place_width = max(map(output.columns_of, places))
     model_width = max(map(output.columns_of, models))
+    places = shorten_places(places, model_width + _BESIDE_PLACE)
+    place_width = max(map(output.columns_of, places))
     last_reason = None
     for item, place, model in zip(shown, places, models, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
@@ -148,13 +176,13 @@ def _print_cut(count: int) -> None:
 def _place(
     file: str, row: str, prompt: str | None, prompts: dict[str, dict[str | None, str]]
 ) -> str:
-    """A case, with its system prompt when its file has several."""
+    """Return the place of a case, with its system prompt when its file has several."""
     return output.safe(case_name(file, row, prompts.get(file, {}).get(prompt)))
 
 
 def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
     """Print what a run changed, its verdicts, its summary and the gate."""
-    summary = summarise(report)
+    summary = summarise_report(report)
     for warning in report.warnings:
         output.talk(f"warning: {output.safe(warning)}")
     print_changes(report)
@@ -185,8 +213,12 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
         if summary.is_refresh:
             output.talk("(use --max-age instead of --refresh to keep it)")
     elif report.gate == "failed":
-        rate = output.percent(report.totals.rate.rate)
-        why = "" if threshold is None else f": {rate} is less than {output.percent(threshold)}"
+        why = ""
+        if threshold is not None:
+            rate = output.percent(report.totals.rate.rate)
+            why = f": {rate} is less than {output.percent(threshold)}"
+        elif report.regressions:
+            why = f": {output.plural(len(report.regressions), 'regression')}"
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.left_out:
         output.line(output.paint("files with errors are left out, see above", "fail"))
@@ -219,14 +251,16 @@ def _print_results(report: RunReport, extent: Extent) -> None:
 
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts
-    results = [entry.result for entry in listed.entries]
-    left = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
-    wide = max(map(output.columns_of, left), default=0)
+    results = [entry.result for entry in listed.entries] or listed.before
     models = max((output.columns_of(cell.model) for cell in results), default=0)
-    for (cell, feedback, change), label in zip(listed.entries, left, strict=True):
+    places = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
+    left = shorten_places(places, models + _BESIDE_PLACE)
+    wide = max(map(output.columns_of, left), default=0)
+    for (cell, feedback, change, attempts), label in zip(listed.entries, left, strict=False):
         word = cell.word or "answered"
         session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
-        mark = f"  ({output.paint(change, _MARKS[change])})" if change else ""
+        mark = f"  ({output.paint(change, _MARKS.get(change, 'broke'))})" if change else ""
+        mark += f"  {attempts}" if attempts else ""
         output.line(
             f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
             f"{output.pad(output.safe(cell.model), models)}  {session}{mark}".rstrip()
@@ -236,6 +270,10 @@ def _print_results(report: RunReport, extent: Extent) -> None:
                 output.line(f"           {part}")
     if listed.rest:
         output.line(listed.rest)
+    for cell, label in zip(listed.before, left, strict=False):
+        output.line(f"    {output.pad(label, wide)}  {output.safe(cell.model)}")
+    if listed.failed_before > len(listed.before) > 0:
+        output.line(f"    … {listed.failed_before - len(listed.before):,} more")
     if listed.entries or listed.rest:
         output.line()
     first = next((cell for cell in results if cell.sessions and cell.verdict != "pass"), None)
@@ -251,7 +289,7 @@ _MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
 
 
 def _how_to_complete(report: RunReport) -> str:
-    """What the user can do to complete an incomplete run."""
+    """Explain how to complete an incomplete run."""
     verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
         waiting = "model" if report.untrusted[0].runs else "checks"

@@ -50,7 +50,7 @@ def _print(hit: SearchHit) -> None:
 
 
 def _pack(parts: list[str], columns: int) -> Iterator[str]:
-    """The parts on as few lines as they fit on."""
+    """Yield lines, each of as many parts as fit on it."""
     packed = parts[0]
     for part in parts[1:]:
         if output.columns_of(f"{packed}  {part}") > columns:
@@ -62,7 +62,7 @@ def _pack(parts: list[str], columns: int) -> Iterator[str]:
 
 
 def _wrap(text: str, columns: int) -> Iterator[tuple[int, int]]:
-    """The start and end of the lines of a text; a word wider than a line has a line of its own."""
+    """Yield the start and end of each line of a text; words wider than a line have their own."""
     begin = end = width = 0
     for word in _WORD.finditer(text):
         size = output.columns_of(output.safe(word[0]))
@@ -77,7 +77,7 @@ def _wrap(text: str, columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _mark(hit: SearchHit, begin: int, end: int) -> str:
-    """A part of the text with its matches in bold."""
+    """Style the matches in a part of the text in bold."""
     parts, at = "", begin
     for first, last in hit.matches:
         first, last = max(first, at), min(last, end)

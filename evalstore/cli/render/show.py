@@ -12,6 +12,7 @@ from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
+from evalstore.cli.render.table import shorten_places
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
+_BESIDE_PLACE = 23
+"""Columns of a line that has a verdict and an id beside a case and a model."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
 _TIMES = ("started", "ended", "at")
@@ -36,7 +39,7 @@ _TIMES = ("started", "ended", "at")
 def print_shown(
     item: ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement,
 ) -> None:
-    """A stored thing for people, in the way of its kind."""
+    """Print a stored object in the layout of its kind."""
     if isinstance(item, ShownItem):
         _PRINTERS.get(item.kind, _print_anything)(item)
         return
@@ -48,7 +51,8 @@ def print_shown(
     elif isinstance(item, tuple):
         _print_judgement(item.item)
         if item.explanation:
-            answer.print_explanation(item.explanation)
+            answer.print_verdict_explanation(item.explanation)
+            answer.print_other_results(item.explanation)
     else:
         answer.print_answer(item)
 
@@ -91,6 +95,8 @@ def _print_results(item: ShownItem) -> None:
         for result in shown
     ]
     models = [output.safe(result["model"]) for result in shown]
+    beside = max(map(output.columns_of, models)) + _BESIDE_PLACE
+    places = shorten_places(places, beside)
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
     for result, word, place, model in zip(shown, words, places, models, strict=True):
         _columns(
@@ -104,7 +110,7 @@ def _print_results(item: ShownItem) -> None:
 
 
 def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
-    """The cases of a run that were asked with several system prompts."""
+    """Return the cases of a run that were asked with several system prompts."""
     seen: dict[tuple[str, str], set[str | None]] = {}
     for result in results:
         seen.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
@@ -123,7 +129,7 @@ def _print_judgement(item: ShownItem) -> None:
         facts = (check.get("verdict"), check.get("type"), check.get("feedback"))
         _block("check", "  ".join(str(fact) for fact in facts if fact))
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
-    _print_told(related["instructions"] or {})
+    _print_criteria(related["instructions"] or {}, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
@@ -187,7 +193,7 @@ def _print_cases(item: ShownItem) -> None:
             number = last + 1
             test = related["tests"].get(id, {})
             _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
-        _print_told(related["evaluations"].get(case.evaluation, {}), "    ")
+        _print_criteria(related["evaluations"].get(case.evaluation, {}), item, "    ")
         ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
         _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
@@ -197,7 +203,7 @@ def _print_version(item: ShownItem) -> None:
     _heading(item.kind, item.id)
     _print_messages(deserialize.restore_messages(content.get("messages", ())))
     if item.kind == "evaluation":
-        _print_told(content)
+        _print_criteria(content, item)
     for name, value in content.items():
         if name in ("parameters", "schema") and not isinstance(value, str):
             _block(name, json.dumps(value, ensure_ascii=False, indent=2))
@@ -215,7 +221,7 @@ def _print_file(item: ShownItem) -> None:
 
 
 def _print_anything(item: ShownItem) -> None:
-    """The fields of a thing, long texts as blocks."""
+    """Print the fields of an object, long texts as blocks."""
     _heading(item.kind, item.id)
     _print_fields(item.content, "  ")
     _print_fields(item.related, "")
@@ -257,7 +263,7 @@ def _ago(microseconds: int) -> str:
 
 
 def _place(file: str, row: str, prompt: str | None = None) -> str:
-    """A case, with the name of its system prompt when it has several."""
+    """Return the place of a case, with the name of its system prompt when it has several."""
     return output.safe(case_name(file, row, prompt))
 
 
@@ -273,13 +279,13 @@ def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
 
 
 def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
-    """A conversation without the candidate's answers."""
+    """Print a conversation without the candidate's answers."""
     for message in messages:
         text = "(filled by the candidate)" if message.filled else text_of(message.parts)
         _block(message.role, text, indent)
 
 
-def _print_told(evaluation: Json, indent: str = "") -> None:
+def _print_criteria(evaluation: Json, item: ShownItem, indent: str = "") -> None:
     """Print the instructions and the checks."""
     _block(
         "instructions",
@@ -287,7 +293,7 @@ def _print_told(evaluation: Json, indent: str = "") -> None:
         indent,
     )
     for check in evaluation.get("checks", ()):
-        _block("check", check_yaml(check), indent)
+        _block("check", check_yaml(check, item.references), indent)
 
 
 def _block(name: str, text: str, indent: str = "") -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalstore.cli import output
 from evalstore.display import widest
+from evalstore.distinct_labels import shorten_labels
 
 _GAP = 2
 """Blanks between two columns."""
 _NARROWEST = 10
 """Columns of the terminal that a cell keeps when it is cut."""
+
+
+_LEAST_PLACE = 20
+"""The fewest columns to which the name of a case is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Layout:
 
 
 def fit(table: Table, width: int | None) -> Layout:
-    """The layout of a table in so many columns of the terminal; None: as wide as it needs."""
+    """Lay out a table in so many columns of the terminal; None: as wide as it needs."""
     sizes = [
         widest([name, *(row[number] for row in table.rows)] if table.has_header else cells)
         for number, name in enumerate(table.header)
@@ -84,7 +89,7 @@ def print_table(table: Table) -> None:
     if table.has_header:
         titles = [name.upper() for name in table.header]
         output.line(output.faint(_line(safe, layout, titles)))
-    for row in rows:
+    for row in _cut(safe, layout):
         output.line(_line(safe, layout, row))
     notes = [f"left out: {', '.join(filter(None, layout.left_out))}"] if layout.left_out else []
     notes += ["long cells are cut"] if layout.is_cut else []
@@ -93,12 +98,29 @@ def print_table(table: Table) -> None:
             output.talk(output.faint(text))
 
 
+def shorten_places(places: Sequence[str], others: int) -> list[str]:
+    """Return the names of cases, as long as the terminal allows beside the `others` columns."""
+    columns = None if output.wide else output.table_width()
+    if columns is None:
+        return list(places)
+    return shorten_labels(places, max(_LEAST_PLACE, columns - others))
+
+
+def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
+    """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
+    if not layout.is_cut:
+        return table.rows
+    columns: list[Sequence[str]] = list(zip(*table.rows, strict=True))
+    for number, size in zip(layout.shown, layout.widths, strict=True):
+        if table.header[number] not in table.numbers:
+            columns[number] = shorten_labels(columns[number], size)
+    return zip(*columns, strict=True)
+
+
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:
     cells = []
     for number, size in zip(layout.shown, layout.widths, strict=True):
         text = row[number]
-        if output.columns_of(text) > size:
-            text = output.clip(text, size)
         blanks = " " * (size - output.columns_of(text))
         is_number = table.header[number] in table.numbers
         cells.append(blanks + text if is_number else text + blanks)

@@ -13,7 +13,7 @@ from evalstore.values import Json
 
 
 def stable_names(written: Iterable[str]) -> list[str]:
-    """The name of each column: in lower case, with `_` for characters not valid in identifiers.
+    """Name each column in lower case, with `_` for characters not valid in identifiers.
 
     A name that is taken gets `_1`, `_2` …, from left to right. Letters of all scripts
     stay, digits may come first, and a name may be empty.
@@ -38,7 +38,7 @@ def _stable(written: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _can_stand(character: str) -> bool:
-    """Whether a character may be in an identifier, other than at its start."""
+    """Return whether an identifier may have a character after its start."""
     return f"a{character}".isidentifier()
 
 
@@ -98,7 +98,7 @@ class DatasetColumns:
         self._settle()
 
     def item(self, values: Mapping[str, Json]) -> DataItem:
-        """A row by its names; raises `KeyError` for a key that is not a column."""
+        """Return a row by its names; raises `KeyError` for a key that is not a column."""
         if self.same and values.keys() <= self.known:
             return DataItem(values, self)
         names = self.names

@@ -31,7 +31,7 @@ class DelimitedTable:
         self._header: list[str] = []
 
     def columns(self) -> dict[str, str]:
-        """From unique keys to the names in the header; none when the file is empty."""
+        """Map unique keys to the names in the header; empty when the file is empty."""
         with self._source.open() as lines:
             header = next(self._table(lines), None)
         if isinstance(header, DataProblem):
@@ -43,7 +43,7 @@ class DelimitedTable:
         return dict(zip(stable_names(self._header), self._header, strict=True))
 
     def advice(self) -> str | None:
-        """A hint when the header seems to have another delimiter."""
+        """Return a hint when the header seems to have another delimiter."""
         header = self._header[0] if len(self._header) == 1 else ""
         for name in _DELIMITERS:
             if name in header and name != self._delimiter:
@@ -52,7 +52,7 @@ class DelimitedTable:
         return None
 
     def records(self) -> Iterator[Record | BadRow]:
-        """The rows in order, with the problems of unreadable ones."""
+        """Yield the rows in order, with the problems of unreadable ones."""
         keys = stable_names(self._header)
         with self._source.open() as lines:
             rows = self._table(lines)
@@ -66,13 +66,13 @@ class DelimitedTable:
                     yield self._uneven(*row)
 
     def _table(self, lines: Lines) -> Iterator[tuple[int, list[str]] | BadRow]:
-        """The header and the rows below it."""
+        """Yield the header and the rows below it."""
         return dropwhile(
             lambda row: not isinstance(row, BadRow) and _is_blank(row[1]), self._rows(lines)
         )
 
     def _rows(self, lines: Lines) -> Iterator[tuple[int, list[str]] | BadRow]:
-        """The cells of each row with the line it starts at; no empty lines."""
+        """Yield the cells of each row with the line it starts at; no empty lines."""
         csv.field_size_limit(_MOST_CHARACTERS)
         rows = csv.reader(lines, delimiter=self._delimiter, strict=True)
         while True:
@@ -90,7 +90,7 @@ class DelimitedTable:
                     yield line, cells
 
     def _unreadable(self, message: str, line: int, last: int) -> BadRow:
-        """The problem for an error of the module `csv`."""
+        """Convert an error of the module `csv` to a problem."""
         to_end = f", up to line {last}" if last > line else ""
         if "unexpected end of data" in message or "field limit" in message:
             hint = "a quote inside of a quoted cell is written twice"
@@ -105,7 +105,7 @@ class DelimitedTable:
         return self._source.bad_row(f"not a row of cells: {message}", line)
 
     def _uneven(self, line: int, cells: list[str]) -> BadRow:
-        """The problem of a row that is too short or too long."""
+        """Return the problem of a row that is too short or too long."""
         expected, actual = len(self._header), len(cells)
         if actual < expected:
             missing = shorten(self._header[actual])
@@ -118,7 +118,7 @@ class DelimitedTable:
 
 
 def _is_blank(cells: list[str]) -> bool:
-    """Whether this is a line of blanks, rather than a row."""
+    """Return whether this is a line of blanks, rather than a row."""
     return len(cells) == 1 and not cells[0].strip()
 
 

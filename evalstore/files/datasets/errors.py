@@ -22,7 +22,7 @@ class DataProblem(FileProblem):
         """The name of the data file in messages."""
 
     def at(self, file: str, lines: list[str] | None = None) -> Problem:
-        """The problem in the data file, whichever file it was found for."""
+        """Return the problem with the place in the data file, whichever file was being read."""
         return Problem(self.file, self.message, self.line, self.column, hint=self.hint)
 
 
@@ -30,7 +30,7 @@ class BadRow(DataProblem):
     """An unusable row, after which reading can continue."""
 
     def as_warning(self) -> Problem:
-        """The warning about a skipped row."""
+        """Return the warning about a skipped row."""
         return Problem(
             self.file,
             f"this row is skipped: {self.message}",

@@ -61,7 +61,7 @@ class ValueReader:
         return value
 
     def read(self, text: str, start: int, line: int) -> tuple[Json, int]:
-        """The value at an offset, and where it ends; raises `BadRow` if it is not JSON.
+        """Parse the value at an offset; returns it and its end, raises `BadRow` if it is not JSON.
 
         `line` is where the text begins.
         """
@@ -80,7 +80,7 @@ class ValueReader:
 
     @property
     def wrong(self) -> str | None:
-        """A problem of the value that was read last; None if it has none."""
+        """Return a problem of the value that was read last; None if it has none."""
         return self._wrong[0] if self._wrong else None
 
     def check(self, value: Json, line: int | None, text: str | None = None) -> dict[str, Json]:
@@ -101,13 +101,13 @@ class ValueReader:
         return value
 
     def unreadable(self, message: str, text: str, at: int, line: int) -> BadRow:
-        """The problem with the text at an offset."""
+        """Return the problem with the text at an offset."""
         column = at - text.rfind("\n", 0, at)
         return self._source.bad_row(f"not JSON: {message}", line + text.count("\n", 0, at), column)
 
 
 def _is_text(value: Json) -> bool:
-    """Whether every text in a value can be encoded as UTF-8."""
+    """Return whether every text in a value can be encoded as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -116,7 +116,7 @@ def _is_text(value: Json) -> bool:
 
 
 def is_deep(value: Json) -> bool:
-    """Whether a value has more than `DEEPEST` levels."""
+    """Return whether a value has more than `DEEPEST` levels."""
     level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
         inner = (item.values() if isinstance(item, dict) else item for item in level)
@@ -131,7 +131,7 @@ _glance = json.JSONDecoder().raw_decode
 
 
 def _has_only(text: str, known: Set[str]) -> bool:
-    """Whether a line is an object with only known keys, valid or not."""
+    """Return whether a line is an object with only known keys, valid or not."""
     try:
         value, _ = _glance(text, _skip(text, 0))
     except (ValueError, RecursionError):
@@ -140,7 +140,7 @@ def _has_only(text: str, known: Set[str]) -> bool:
 
 
 def _read_plain(text: str) -> dict[str, Json] | None:
-    """The row of a line that is a flat and valid object.
+    """Return the row of a line that is a flat and valid object.
 
     None: it must be read strictly. A duplicate key has more quotes than are counted.
     """
@@ -167,7 +167,7 @@ class JsonLines:
         self._source = source
 
     def columns(self) -> dict[str, str]:
-        """The keys of all rows, as they are first seen, to the names as written."""
+        """Map the keys of all rows, in the order of appearance, to the names as written."""
         keys: dict[str, str] = {}
         known = keys.keys()
         for record in self._records(known):
@@ -179,11 +179,11 @@ class JsonLines:
         return keys
 
     def records(self) -> Iterator[Record | BadRow]:
-        """The rows in order, and what is wrong with those that cannot be read."""
+        """Yield the rows in order, and the problems of unreadable ones."""
         return self._records(None)
 
     def _records(self, known: Set[str] | None) -> Iterator[Record | BadRow]:
-        """The rows; with `known`, only those that may have other keys."""
+        """Yield the rows; with `known`, only those that may have other keys."""
         reader = ValueReader(self._source)
         text = ""
         with self._source.open() as lines:
@@ -222,19 +222,19 @@ class JsonDocument:
         self._records: list[Record | BadRow] | None = None
 
     def columns(self) -> dict[str, str]:
-        """The keys of all rows, as they are first seen, to the names as written."""
+        """Map the keys of all rows, in the order of appearance, to the names as written."""
         rows = (record.values for record in self.records() if isinstance(record, Record))
         return {key: key for values in rows for key in values}
 
     def records(self) -> Iterator[Record | BadRow]:
-        """The rows in order, with the problems of unusable ones."""
+        """Yield the rows in order, with the problems of unusable ones."""
         if self._records is None:
             text = self._text()
             self._records = list(self._at_path(text) if self._path else self._listed(text))
         yield from self._records
 
     def _text(self) -> str:
-        """The whole document; joined in parts, as there may be very many short lines."""
+        """Read the whole document; joined in parts, as there may be very many short lines."""
         parts: list[str] = []
         length = 0
         with self._source.open() as lines:
@@ -248,7 +248,7 @@ class JsonDocument:
         return "".join(parts)
 
     def _listed(self, text: str) -> Iterator[Record | BadRow]:
-        """The rows of a document that is a list, with their lines."""
+        """Yield the rows of a document that is a list, with their lines."""
         at = _skip(text, 0)
         if at == len(text):
             return
@@ -272,7 +272,7 @@ class JsonDocument:
         self._refuse_more(text, at + 1)
 
     def _at_path(self, text: str) -> Iterator[Record | BadRow]:
-        """The rows of a nested list; their line numbers are unknown."""
+        """Yield the rows of a nested list; their line numbers are unknown."""
         value, place = self._whole(text), "the document"
         for step in (self._path or "").split("."):
             if isinstance(value, dict) and step in value:
@@ -319,7 +319,7 @@ class JsonDocument:
         return self._source.problem(f"{place} must be a list of rows", 1, hint=hint)
 
     def _parse(self, text: str, at: int) -> tuple[Json, int]:
-        """A value of the document; nothing after a malformed one can be read."""
+        """Parse a value of the document; nothing after a malformed one can be read."""
         try:
             return self._reader.read(text, at, 1)
         except BadRow as bad:
@@ -330,7 +330,7 @@ class JsonDocument:
 
 
 def _skip(text: str, at: int) -> int:
-    """The offset of the next character that is not white space."""
+    """Return the offset of the next character that is not white space."""
     while at < len(text) and text[at] in _SPACE:
         at += 1
     return at

@@ -34,10 +34,10 @@ class _Rows(Protocol):
     """A file of one format."""
 
     def columns(self) -> dict[str, str]:
-        """From the keys of all rows, as they are first seen, to the names as written."""
+        """Map the keys of all rows, in the order of appearance, to the names as written."""
 
     def records(self) -> Iterator[Record | BadRow]:
-        """The rows in order, and what is wrong with those that cannot be read."""
+        """Yield the rows in order, and the problems of unreadable ones."""
 
 
 class Dataset:
@@ -69,21 +69,21 @@ class Dataset:
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """From names as written to those in templates, where they differ."""
+        """Map names as written to those in templates, where they differ."""
         return self._columns.aliases
 
     @property
     def file(self) -> str:
-        """The data file, as a user is to read it."""
+        """Return the data file, as messages name it."""
         return self._source.file
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of all columns, as they are first seen, from left to right."""
+        """Return the names of all columns in the order of appearance."""
         return tuple(self._columns.names.values())
 
     def __iter__(self) -> Iterator[DatasetRow]:
-        """The selected rows, in the order of the file, with duplicates."""
+        """Yield the selected rows, in the order of the file, with duplicates."""
         spec = self._spec
         self._read = self._kept = 0
         self.problems = [self._nameless()] if "" in self._columns.known else []
@@ -100,7 +100,7 @@ class Dataset:
             raise self._without_rows()
 
     def _on_texts(self) -> str | None:
-        """A hint for a condition that may compare cells with numbers."""
+        """Return a hint for a condition that may compare cells with numbers."""
         condition = self._spec.where or ""
         may = (
             self._is_table
@@ -132,7 +132,7 @@ class Dataset:
                 yield row
 
     def _good(self) -> Iterator[DatasetRow]:
-        """The readable rows; the first problems are collected before one is raised."""
+        """Yield the readable rows; the first problems are collected before one is raised."""
         bad: list[BadRow] = []
         count = 0
         make = self._columns.item
@@ -193,7 +193,7 @@ def read_dataset(
 
 
 def _sniff(spec: DatasetSpec, source: TextSource) -> str:
-    """The format of a file, detected from its first lines; raises `FileProblem`."""
+    """Detect the format of a file from its first lines; raises `FileProblem`."""
     with source.open() as lines:
         first = [text for text in (line.strip() for line in islice(lines, 100)) if text]
     if not first:

@@ -57,7 +57,7 @@ class RowCondition:
                 raise spec.problem("where", f"'where': there is no column '{name}'", hint)
 
     def __call__(self, row: DatasetRow) -> bool:
-        """Whether the row is kept."""
+        """Return whether the row is kept."""
         scope: dict[str, Json] = {name: row.item[name] for name in self._names if name in row.item}
         scope[ITEM] = row.item
         try:

@@ -59,16 +59,16 @@ class DatasetSpec:
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def line_of(self, name: str) -> int | None:
-        """The line of a field in the test file."""
+        """Return the line of a field in the test file."""
         return self.lines.get(name, self.line)
 
     def problem(self, name: str, message: str, hint: str | None = None) -> FileProblem:
-        """A problem with a field, at its place in the test file."""
+        """Return a problem with a field, at its place in the test file."""
         return FileProblem(message, self.line_of(name), hint=hint)
 
 
 def read_spec(document: Document) -> DatasetSpec:
-    """The value of the field `dataset`, a path or a mapping; raises `FileProblem`."""
+    """Read the field `dataset`, a path or a mapping; raises `FileProblem`."""
     line = document.line()
     if isinstance(document.value, str):
         return DatasetSpec(_path(document.value, line), line=line)
@@ -131,7 +131,7 @@ def _where(fields: Fields) -> str | None:
 
 
 def condition(expression: str) -> str:
-    """A template that is empty unless the expression is true."""
+    """Return a template that is empty unless the expression is true."""
     return "{% if (" + expression + ") %}1{% endif %}"
 
 
@@ -174,7 +174,7 @@ def _delimiter(fields: Fields) -> str | None:
 
 
 def resolve_path(spec: DatasetSpec, roots: Mapping[str, str]) -> str:
-    """The path of the data, with the longest matching prefix of `roots` replaced by its folder.
+    """Replace the longest prefix of `roots` that the path of the data has by its folder.
 
     Raises `FileProblem` for a path like `hf://…` that no root is known for, and for one
     that leaves the folder of its root. Nothing is ever downloaded.
@@ -195,5 +195,5 @@ def resolve_path(spec: DatasetSpec, roots: Mapping[str, str]) -> str:
 
 
 def _ends(root: str, path: str) -> bool:
-    """Whether a root ends where a part of the path ends."""
+    """Return whether a root ends where a part of the path ends."""
     return root.endswith("/") or path[len(root) : len(root) + 1] in ("", "/")

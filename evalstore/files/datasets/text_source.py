@@ -40,7 +40,7 @@ class TextSource:
 
     @contextmanager
     def open(self) -> Iterator[Lines]:
-        """The lines of the file, from its start; raises `DataProblem`."""
+        """Read the lines of the file from its start; raises `DataProblem`."""
         try:
             binary = self.open_binary()
         except OSError as error:
@@ -72,13 +72,13 @@ class TextSource:
         column: int | None = None,
         hint: str | None = None,
     ) -> DataProblem:
-        """A problem with this file after which reading cannot continue."""
+        """Return a problem with this file after which reading cannot continue."""
         return DataProblem(self.file, message, line, column=column, hint=hint)
 
     def bad_row(
         self, message: str, line: int | None, column: int | None = None, hint: str | None = None
     ) -> BadRow:
-        """A problem with one row of this file."""
+        """Return a problem with one row of this file."""
         return BadRow(self.file, message, line, column=column, hint=hint)
 
 
@@ -102,11 +102,11 @@ class Lines:
             self._readline = text.readline
 
     def __iter__(self) -> Lines:
-        """The lines themselves: there is one reading."""
+        """Return the lines themselves: they can be read once."""
         return self
 
     def __next__(self) -> str:
-        """The next line, the byte order mark left out; raises `BadRow` and `DataProblem`."""
+        """Return the next line, without the byte order mark; raises `BadRow` and `DataProblem`."""
         try:
             raw = self._readline(MOST_BYTES)
         except (OSError, EOFError, zlib.error, UnicodeError) as error:
@@ -128,14 +128,14 @@ class Lines:
         return text if self.number > 1 else text.removeprefix("\ufeff")
 
     def _too_much(self, length: int) -> DataProblem:
-        """The problem with a line, or with all lines so far: compressed data may be much longer."""
+        """Return the problem of a long line or file: compressed data may be much longer."""
         if length == MOST_BYTES:
             return self.source.problem("this line is too long for a row", self.number)
         problem = too_large(self._offset, LARGEST_DATASET)
         return self.source.problem(problem.message, self.number, hint=problem.hint)
 
     def _broken(self, error: Exception) -> DataProblem:
-        """The problem after which reading cannot continue; its place is approximate."""
+        """Return the problem after which reading cannot continue; its place is approximate."""
         after = f", somewhere behind line {self.number:,}" if self.number else ""
         if isinstance(error, EOFError):
             return self.source.problem(f"the gzip data are cut off{after}")

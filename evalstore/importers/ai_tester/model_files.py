@@ -58,7 +58,9 @@ class Models:
         return self.without_id.get(id) or (id if id in self.all_ids else None)
 
 
-def participants(place: str, entries: list[Json], models: Models, notes: list[str]) -> list[Json]:
+def convert_participants(
+    place: str, entries: list[Json], models: Models, notes: list[str]
+) -> list[Json]:
     """Convert the candidates or evaluators of a configuration to settings.
 
     As in ai-tester, ids without a model file are omitted. `place` describes the list in messages;

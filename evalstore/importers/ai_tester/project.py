@@ -6,7 +6,6 @@ Test, prompt, tool, schema, model, provider and currency files load unchanged.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import TYPE_CHECKING
@@ -15,12 +14,13 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import read_yaml
 from evalstore.importers.ai_tester.model_files import (
-    participants,
+    convert_participants,
     provider_notes,
     queries,
     read_models,
 )
 from evalstore.importers.source_files import read_source
+from evalstore.importers.yaml_writer import flow, scalar
 from evalstore.workspace.settings import FOLDERS
 from evalstore.workspace.settings_reader import read_settings
 
@@ -86,8 +86,6 @@ _DEFAULTS: dict[str, Json] = {
 """ai-tester's defaults that differ from evalstore's."""
 _SUFFIXES = (".md", ".yaml", ".yml", ".json")
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
-_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
-_WORDS = frozenset({"true", "false", "null"})
 
 
 def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
@@ -116,7 +114,7 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if value is None:
             continue
         if name in ("candidates", "evaluators") and isinstance(value, list):
-            value = participants(f"'{name}'", value, models, notes)
+            value = convert_participants(f"'{name}'", value, models, notes)
         if name == "analysisQueries" and isinstance(value, list):
             value = queries(value, models, notes)
         parts.append(_setting(name, value))
@@ -206,7 +204,7 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
             notes.append(f"the folder '{path}' is not there")
         for hidden in _hidden_folders(root, root / path):
             notes.append(f"the folder '{hidden}' is ignored: its name begins with '.'")
-        lines.append(f"  {kind}: {_scalar(path)}\n")
+        lines.append(f"  {kind}: {scalar(path)}\n")
     return lines
 
 
@@ -223,21 +221,5 @@ def _hidden_folders(root: Path, folder: Path) -> list[str]:
 
 def _setting(name: str, value: Json) -> str:
     if isinstance(value, list) and value:
-        return f"{name}:\n" + "".join(f"  - {_flow(entry)}\n" for entry in value)
-    return f"{name}: {_flow(value)}\n"
-
-
-def _flow(value: Json) -> str:
-    if isinstance(value, dict):
-        fields = ", ".join(f"{_scalar(name)}: {_flow(inner)}" for name, inner in value.items())
-        return "{" + fields + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    return _scalar(value)
-
-
-def _scalar(value: Json) -> str:
-    """Return a YAML scalar: plain if every YAML version reads it as text, else JSON."""
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return json.dumps(value, ensure_ascii=False)
+        return f"{name}:\n" + "".join(f"  - {flow(entry)}\n" for entry in value)
+    return f"{name}: {flow(value)}\n"

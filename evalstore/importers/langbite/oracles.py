@@ -31,7 +31,7 @@ class Oracle:
     warnings: tuple[str, ...] = field(default=())
 
 
-def translate(template: LangbiteTemplate, delta: Decimal, *, judged: bool) -> Oracle:
+def translate_oracle(template: LangbiteTemplate, delta: Decimal, *, judged: bool) -> Oracle:
     """Convert the oracle of a template to checks; raises `ValueError` if that is impossible.
 
     Each answer is judged separately, except that `allSameValue` compares all answers of the

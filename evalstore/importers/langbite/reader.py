@@ -17,10 +17,15 @@ from evalstore.importers.langbite.requirements import (
     Scenario,
     read_scenario,
 )
-from evalstore.importers.langbite.templates import LangbiteTemplate, Rejected, read_list, read_table
+from evalstore.importers.langbite.templates import (
+    LangbiteTemplate,
+    Rejected,
+    read_table,
+    read_template_list,
+)
 from evalstore.importers.langbite.test_writer import LangbiteTest, compose
 from evalstore.importers.source_files import read_source, reason_of
-from evalstore.importers.template_writer import file_name, unique
+from evalstore.importers.template_writer import safe_file_name, unique
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +131,7 @@ def _libraries(
             language_code = (
                 document.get("input_language") or document.get("language") or language_code
             )
-            entries = read_list(document.get("prompts"))
+            entries = read_template_list(document.get("prompts"))
         elif (text := _text(path, imported)) is not None:
             entries = read_table(text)
         else:
@@ -171,7 +176,7 @@ def _requirement_tags(requirements: list[Requirement]) -> dict[int, str]:
     labels: dict[int, str] = {}
     for requirement in requirements:
         if any(requirement is not other and requirement.overlaps(other) for other in requirements):
-            name = file_name(requirement.name).lstrip("_") or "requirement"
+            name = safe_file_name(requirement.name).lstrip("_") or "requirement"
             labels[id(requirement)] = unique(name, labels.values())
     return labels
 
@@ -252,10 +257,10 @@ def _add_test(
     progress.tolerances[tags] = max(requirement.tolerance, progress.tolerances.get(tags, 0))
     if is_same:
         return True
-    name = file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
+    name = safe_file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
     if len(tags_by_text) > 1:
         name += f".{label}"
-    stem = f"tests/{library.language}/{file_name(template.concern)}/{name}"
+    stem = f"tests/{library.language}/{safe_file_name(template.concern)}/{name}"
     place = unique(stem, (file_path[:-3] for file_path in imported.files)) + ".md"
     imported.files[place] = composed(label).text if label else test.text
     imported.rows += test.rows

@@ -107,7 +107,7 @@ def _order(header: Sequence[str]) -> tuple[int, ...]:
     return tuple(range(len(COLUMNS)))
 
 
-def read_list(value: Json) -> Iterator[LangbiteTemplate | Rejected]:
+def read_template_list(value: Json) -> Iterator[LangbiteTemplate | Rejected]:
     """Yield the templates of a list of mappings; `line` is the number in the list."""
     if not isinstance(value, list):
         yield Rejected(1, "the prompts must be a list")

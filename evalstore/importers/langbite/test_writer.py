@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.importers.escaping import append, escape
-from evalstore.importers.langbite.oracles import translate
+from evalstore.importers.escaping import append_placeholder, escape
+from evalstore.importers.langbite.oracles import translate_oracle
 from evalstore.importers.template_writer import write_test
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def compose(
     for community in communities if names else ():
         if _TEMPLATE_SIGNS.search(community) or not community.strip():
             raise ValueError(f"the community '{community}' cannot be a value")
-    oracle = translate(template, requirement.delta, judged=judged)
+    oracle = translate_oracle(template, requirement.delta, judged=judged)
     template_tags = [template.concern, language, template.input_type, template.reflection_type]
     front: dict[str, Json] = {"tags": list(dict.fromkeys([*template_tags, *tags]))}
     front |= _replacements(names, requirement.markup, communities)
@@ -97,7 +97,7 @@ def _with_placeholders(text: str, names: list[str]) -> str:
     parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
     out = ""
     for number, part in enumerate(parts):
-        out = append(out, "{{" + part + "}}") if number % 2 else out + escape(part)
+        out = append_placeholder(out, "{{" + part + "}}") if number % 2 else out + escape(part)
     return out
 
 

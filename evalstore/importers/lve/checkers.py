@@ -38,7 +38,7 @@ _MODELS = {
 """Checkers that call a classifier: their required argument, and instructions that replace them."""
 
 
-def translate(test: CheckerTest) -> LveJudging:
+def translate_checker(test: CheckerTest) -> LveJudging:
     """Return the checks that replace the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
     lve_checker = CHECKERS.get(name)

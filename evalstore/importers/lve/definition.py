@@ -62,7 +62,7 @@ class LveTest:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the values in a row."""
+        """Return the names of the values in a row."""
         return (*self.parameters, *self.model_columns)
 
 
@@ -150,7 +150,7 @@ def _tags(entries: Json) -> tuple[tuple[str, str], ...]:
 
 def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
     many = document.get("multi_run_prompt")
-    _require_exactly_one(document, _PROMPTS, "the test")
+    _require_single_field(document, _PROMPTS, "the test")
     if many is None:
         return (LveRun(_prompt(document, read_file)),)
     place = "multi_run_prompt"
@@ -160,7 +160,7 @@ def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
         raise NotTakenError("'multi_run_prompt' must be a list of mappings", place)
     runs = []
     for number, entry in enumerate(many, 1):
-        _require_exactly_one(entry, _PROMPTS[:2], f"run {number}", place)
+        _require_single_field(entry, _PROMPTS[:2], f"run {number}", place)
         name = entry.get("name")
         if name is not None and not isinstance(name, str):
             raise NotTakenError(f"the name of run {number} must be a text", place, "name")
@@ -176,7 +176,7 @@ def _runs(document: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
     return tuple(runs)
 
 
-def _require_exactly_one(
+def _require_single_field(
     entry: dict[str, Json], names: tuple[str, ...], subject: str, *place: str
 ) -> None:
     present = [name for name in names if entry.get(name) is not None]
@@ -194,7 +194,9 @@ def _prompt(entry: dict[str, Json], read_file: ReadFile, *place: str) -> LveProm
         if name == "prompt":
             prompt = entry["prompt"]
             is_text = isinstance(prompt, str)
-            return prompts.read_message(prompt) if is_text else prompts.read_list(prompt)
+            return (
+                prompts.read_single_message(prompt) if is_text else prompts.read_prompt_list(prompt)
+            )
         path = entry["prompt_file"]
         if not isinstance(path, str) or not path.endswith(".prompt"):
             raise NotTakenError("the name of a prompt file must end in '.prompt'")
@@ -202,6 +204,6 @@ def _prompt(entry: dict[str, Json], read_file: ReadFile, *place: str) -> LveProm
     except NotTakenError as problem:
         raise NotTakenError(problem.reason, *place, name) from None
     try:
-        return prompts.read_file(text)
+        return prompts.read_prompt_file(text)
     except NotTakenError as problem:
         raise NotTakenError(problem.reason, line=problem.line, file=path) from None

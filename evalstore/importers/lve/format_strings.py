@@ -13,7 +13,7 @@ from string import Formatter
 
 from evalstore.files.datasets import stable_names
 from evalstore.importers.errors import NotTakenError, short_json
-from evalstore.importers.escaping import append, escape
+from evalstore.importers.escaping import append_placeholder, escape
 from evalstore.importers.template_writer import keep_ticks
 from evalstore.values import Json
 
@@ -113,7 +113,7 @@ def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
         if isinstance(piece, str):
             text += escape(piece)
         else:
-            text = append(text, placeholder(piece, names))
+            text = append_placeholder(text, placeholder(piece, names))
     return keep_ticks(text)
 
 

@@ -41,17 +41,17 @@ class Function:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The names of the values it uses: its parameters and those of its placeholders."""
+        """Return the names of the values it uses: its parameters and those of its placeholders."""
         return tuple(dict.fromkeys([*self.parameters, *(field.name for field in self.fields)]))
 
     @property
     def uses_answer(self) -> bool:
-        """Whether it uses the answer."""
+        """Return whether it uses the answer."""
         return any(node.id == self.answer for node in self._names())
 
     @property
     def checks_equality(self) -> bool:
-        """Whether it tests that all answers are equal."""
+        """Return whether it tests that all answers are equal."""
         return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
 
     def _names(self) -> Iterator[ast.Name]:

@@ -40,7 +40,7 @@ class LveTurn:
 
     @property
     def is_filled(self) -> bool:
-        """Whether the model fills it."""
+        """Return whether the model fills it."""
         return self.role == "assistant" and self.content is None
 
 
@@ -52,7 +52,7 @@ class LvePrompt:
     ignored: tuple[str, ...] = ()
 
 
-def read_message(text: str) -> LvePrompt:
+def read_single_message(text: str) -> LvePrompt:
     """Return a prompt of one user message; raises `NotTakenError` if it is empty."""
     if not text:
         raise NotTakenError("the prompt is empty")
@@ -61,15 +61,15 @@ def read_message(text: str) -> LvePrompt:
     return LvePrompt((LveTurn("user", text),))
 
 
-def read_file(text: str) -> LvePrompt:
+def read_prompt_file(text: str) -> LvePrompt:
     """Return the messages of a prompt file; raises `NotTakenError`, if possible with the line."""
-    plain = read_message(text)
+    plain = read_single_message(text)
     try:
         whole = parse_json(text)
     except ValueError as problem:
         lines = text.removesuffix("\n").split("\n")
         if (messages := _read_lines(lines)) is not None:
-            return read_list(messages, on_lines=True)
+            return read_prompt_list(messages, on_lines=True)
         if _MEANT_AS_JSON.match(text):
             line = problem.lineno if isinstance(problem, JSONDecodeError) else 1
             reason = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
@@ -78,7 +78,7 @@ def read_file(text: str) -> LvePrompt:
     if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
         raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
     entries = whole if isinstance(whole, list) else [whole]
-    return read_list(entries) if all(isinstance(entry, dict) for entry in entries) else plain
+    return read_prompt_list(entries) if all(isinstance(entry, dict) for entry in entries) else plain
 
 
 def _read_lines(lines: list[str]) -> list[Json] | None:
@@ -112,7 +112,7 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
     return messages
 
 
-def read_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
+def read_prompt_list(value: Json, *, on_lines: bool = False) -> LvePrompt:
     """Return the messages of a list; raises `NotTakenError`, with the line if `on_lines`."""
     if not isinstance(value, list):
         raise NotTakenError("the prompt must be a list of messages")

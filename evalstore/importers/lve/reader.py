@@ -13,7 +13,7 @@ from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.errors import NotTakenError, check_picture, line_of
 from evalstore.importers.lve.candidates import TemperatureTags, list_candidates, tag_temperatures
 from evalstore.importers.lve.checker_context import CheckerTest, LveJudging
-from evalstore.importers.lve.checkers import translate
+from evalstore.importers.lve.checkers import translate_checker
 from evalstore.importers.lve.definition import LveTest, read_definition
 from evalstore.importers.lve.format_strings import fill, names_of
 from evalstore.importers.lve.instances import checker_columns, read_instance, split_arguments
@@ -34,7 +34,7 @@ from evalstore.importers.lve.test_writer import (
     write,
 )
 from evalstore.importers.source_files import read_source, reason_of
-from evalstore.importers.template_writer import file_name
+from evalstore.importers.template_writer import safe_file_name
 
 if TYPE_CHECKING:
     from evalstore.values import Json
@@ -87,7 +87,7 @@ def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
             from_root = is_root or below[:1] == (_ROOT,)
             if below[:1] == (_ROOT,):
                 below = below[1:]
-            name = PurePosixPath(*map(file_name, below or (Path(folder).name,)))
+            name = PurePosixPath(*map(safe_file_name, below or (Path(folder).name,)))
             categories = name.parts[:-_NO_CATEGORY]
             if from_root and len(name.parts) == _NO_CATEGORY:
                 categories = name.parts[:1]  # a category and a test, without a model folder
@@ -205,7 +205,7 @@ class _Reader:
             for _ in range(conversation.run.repetitions)
         )
         parameters = shown_parameters(conversations)
-        judging = translate(
+        judging = translate_checker(
             CheckerTest(definition, names, turns, rows, parameters, self._custom_files())
         )
         for check in judging.checks:
@@ -215,7 +215,7 @@ class _Reader:
 
     @property
     def _place(self) -> str:
-        """The path of the test without suffix."""
+        """Return the path of the test without suffix."""
         return f"tests/{self.name}"
 
     def _add_files(self, test: bytes, data: bytes | None, judging: LveJudging) -> None:

@@ -39,7 +39,7 @@ class TaskData:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of all columns in lower case."""
+        """Return the names of all columns in lower case."""
         return frozenset(name.lower() for row in self.rows for name in row.values)
 
     def has_column(self, column: str) -> bool:
@@ -73,7 +73,7 @@ class TaskData:
 
     @property
     def limited_rows(self) -> list[JsonLinesRow]:
-        """The rows within the limit."""
+        """Return the rows within the limit."""
         return self.rows[: self.spec.get("limit", len(self.rows))]
 
     def has_empty(self, mentioned: str) -> bool:

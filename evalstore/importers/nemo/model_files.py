@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.base import Imported, SkippedItem
 from evalstore.importers.coerce import as_mapping
-from evalstore.importers.template_writer import file_name
+from evalstore.importers.template_writer import safe_file_name
 from evalstore.importers.yaml_writer import block
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PATHS = re.compile(r"/(?:chat/)?completions/?$")
 
 
-def participants(
+def add_participants(
     document: Mapping[str, Any],
     config: Mapping[str, Any],
     file: str,
@@ -60,7 +60,7 @@ def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str |
         reason = f"nothing says where the model '{code}' is: write a model file for it"
         imported.warnings.append(SkippedItem(file, reason))
         return None
-    name = file_name(code)
+    name = safe_file_name(code)
     address = _PATHS.sub("", url)
     provider = {
         "code": f"{prefix}/{name}".lstrip("/"),

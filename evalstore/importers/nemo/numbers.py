@@ -74,13 +74,13 @@ class _References:
 
     def of(self, row: JsonLinesRow) -> Json:
         """Return the value for a row; None if the evaluation fails."""
-        from evalstore.files.jinja_sandbox import evaluate, run
+        from evalstore.files.jinja_sandbox import evaluate_expression, run
 
         item = self._columns.item(row.values)
         scope = {**item, "item": item}
         try:
             if self._expression is not None:
-                return evaluate(self._expression, 1, scope)
+                return evaluate_expression(self._expression, 1, scope)
             return run(self._template, 1, scope)
         except FileProblem:
             return None

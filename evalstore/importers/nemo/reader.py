@@ -12,7 +12,7 @@ from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.coerce import as_mapping, parse_json
 from evalstore.importers.json_lines import json_as_yaml
 from evalstore.importers.nemo.datasets import tasks_of
-from evalstore.importers.nemo.model_files import participants
+from evalstore.importers.nemo.model_files import add_participants
 from evalstore.importers.nemo.tasks import Task, write_task
 from evalstore.importers.source_files import read_unpacked, reason_of
 
@@ -88,7 +88,7 @@ class _Job:
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
             imported.left.append(SkippedItem(str(self.path), reason, line))
-        participants(self.document, self.config, str(self.path), options.name, imported)
+        add_participants(self.document, self.config, str(self.path), options.name, imported)
 
     def _dataset(self, task: Mapping[str, Any]) -> Any:
         """Return the data of a task, from the task itself, the configuration or the target."""

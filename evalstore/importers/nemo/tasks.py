@@ -18,8 +18,8 @@ from evalstore.importers.nemo.datasets import TaskData, find_data
 from evalstore.importers.nemo.judges import NemoJudge, read_judges
 from evalstore.importers.nemo.metrics import GRADED, METRICS, MetricNotTakenError, tool_call
 from evalstore.importers.nemo.numbers import with_numbers
-from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parse_if_text, write_tools
-from evalstore.importers.template_writer import file_name, unique, write_test
+from evalstore.importers.nemo.tools import evaluate_rows, parse_if_text, read_tools, write_tools
+from evalstore.importers.template_writer import safe_file_name, unique, write_test
 from evalstore.importers.yaml_writer import flow
 from evalstore.values import Json
 
@@ -72,8 +72,8 @@ def write_task(task: Task, imported: Imported) -> None:
     params, general = as_mapping(task.task.get("params")), as_mapping(task.config.get("params"))
     limit = params.get("limit_samples", general.get("limit_samples"))
     data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
-    name = unique(f"tests/{file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
-    tools_by_row = offered_tools(as_mapping(params.get("template")).get("tools"), data)
+    name = unique(f"tests/{safe_file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
+    tools_by_row = read_tools(as_mapping(params.get("template")).get("tools"), data)
     keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
     if len(set(keys)) <= 1:
         _write_tests(task, data, tools_by_row[0] if tools_by_row else [], name, name, imported)
@@ -98,12 +98,12 @@ def _write_tests(
     judges: list[NemoJudge | None] = [*parts.judges]
     for number, judge in enumerate(judges or [None]):
         checks = [*parts.checks] if number == 0 else []
-        title = name if judge is None or number == 0 else f"{name}.{file_name(judge.name)}"
+        title = name if judge is None or number == 0 else f"{name}.{safe_file_name(judge.name)}"
         instructions = ""
         if judge is not None:
-            id = f"{task.prefix}/{base}.{file_name(judge.name)}".lstrip("/")
+            id = f"{task.prefix}/{base}.{safe_file_name(judge.name)}".lstrip("/")
             grading, check = judge.write(id)
-            imported.files[f"prompts/{base}.{file_name(judge.name)}.md"] = grading.prompt
+            imported.files[f"prompts/{base}.{safe_file_name(judge.name)}.md"] = grading.prompt
             instructions = grading.instructions
             checks.append(check)
             if grading.differs:
@@ -158,12 +158,13 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
     messages = template_fields.get("messages")
     if isinstance(template, str) or "prompt" in template_fields:
         prompt = template if isinstance(template, str) else template_fields["prompt"]
-        parts.turns = [("user", templates.shown(str(prompt)))]
+        parts.turns = [("user", templates.convert_template(str(prompt)))]
     elif isinstance(messages, str):
         parts.front["messages"] = templates.value(messages)
     elif isinstance(messages, list) and messages and all(map(_is_message, messages)):
         parts.turns = [
-            (message["role"], templates.shown(message["content"])) for message in messages
+            (message["role"], templates.convert_template(message["content"]))
+            for message in messages
         ]
         if _breaks_order([role for role, _ in parts.turns]):
             parts.front["messages"] = [
@@ -179,7 +180,7 @@ def _is_option(name: str, value: Json) -> bool:
     collector = Collector()
     document = read_yaml(f"options: {flow({name: value})}")
     Fields(document, ("options",), collector=collector).options()
-    return not collector.found
+    return not collector.problems
 
 
 def _is_message(message: Any) -> bool:

@@ -29,7 +29,7 @@ _BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
 _TO_JSON = re.compile("tojson")
 
 
-def shown(template: str) -> str:
+def convert_template(template: str) -> str:
     """Convert a template of NeMo; syntax with a meaning only in evalstore is quoted."""
 
     def part(text: str) -> str:
@@ -49,9 +49,13 @@ def value(text: Json) -> Json:
         return text
     expression = expression_in(text)
     if expression is None:
-        return shown(text.removesuffix("\n"))
+        return convert_template(text.removesuffix("\n"))
     without_to_json = without_filter(expression, _TO_JSON)
-    return shown(text.strip()) if without_to_json is None else f"{{{{ {without_to_json} }}}}"
+    return (
+        convert_template(text.strip())
+        if without_to_json is None
+        else f"{{{{ {without_to_json} }}}}"
+    )
 
 
 def lone_expression(text: Json) -> str | None:

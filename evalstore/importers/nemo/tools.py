@@ -8,7 +8,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.importers.nemo import templates
-from evalstore.importers.template_writer import file_name
+from evalstore.importers.template_writer import safe_file_name
 from evalstore.importers.yaml_writer import block
 from evalstore.values import Json
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstore.importers.nemo.datasets import TaskData
 
 
-def offered_tools(value: Json, data: TaskData) -> list[list[Json]]:
+def read_tools(value: Json, data: TaskData) -> list[list[Json]]:
     """Return the tools of each row, or one list for all rows; raises `EvalstoreError`."""
     expression = templates.lone_expression(value)
     if expression is None:
@@ -39,7 +39,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise EvalstoreError("one of its tools has no name")
-        stem, number = file_name(name), 1
+        stem, number = safe_file_name(name), 1
         while True:
             id = f"{prefix}/{stem}".lstrip("/")
             fields: dict[str, Json] = {"id": id, "name": name}
@@ -52,18 +52,21 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
             if imported.files.setdefault(f"tools/{stem}.yaml", content) == content:
                 break
             number += 1
-            stem = f"{file_name(name)}-{number}"
+            stem = f"{safe_file_name(name)}-{number}"
         ids.append(id)
     return ids
 
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
     """Return the value of an expression in each row; raises `EvalstoreError`."""
-    from evalstore.files.jinja_sandbox import evaluate
+    from evalstore.files.jinja_sandbox import evaluate_expression
 
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
     try:
-        return [evaluate(expression, 1, {"item": columns.item(row.values)}) for row in data.rows]
+        return [
+            evaluate_expression(expression, 1, {"item": columns.item(row.values)})
+            for row in data.rows
+        ]
     except FileProblem as problem:
         raise EvalstoreError(problem.message) from problem
 

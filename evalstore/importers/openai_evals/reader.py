@@ -17,11 +17,11 @@ from evalstore.importers.openai_evals.registry_files import (
     EvalSources,
     JudgeSpecs,
     WrittenEval,
-    read_file,
+    read_yaml_document,
     yaml_files,
 )
 from evalstore.importers.source_files import include, reason_of
-from evalstore.importers.template_writer import file_name, unique
+from evalstore.importers.template_writer import safe_file_name, unique
 
 if TYPE_CHECKING:
     from evalstore.files.yaml12 import Document
@@ -93,7 +93,7 @@ class _EvalsImporter:
     def eval_file(self, path: Path, registry: Path) -> None:
         """Import all evals of a file; entries with only an `id` describe the eval of that name."""
         try:
-            document, warning = read_file(path)
+            document, warning = read_yaml_document(path)
         except FileProblem as problem:
             self._skip(path, reason_of(problem), problem.line, problem.column)
             return
@@ -204,7 +204,7 @@ def _is_eval(entry: Document) -> bool:
 
 
 def _path(name: str) -> str:
-    return "/".join(file_name(part) for part in name.split("/") if part not in ("", ".", ".."))
+    return "/".join(safe_file_name(part) for part in name.split("/") if part not in ("", ".", ".."))
 
 
 def _without_suffix(name: str) -> str:

@@ -49,7 +49,7 @@ class Eval:
         return SkippedItem(self.file, f"'{self.name}': {reason}", self.line)
 
 
-def read_file(path: Path) -> tuple[Document, SkippedItem | None]:
+def read_yaml_document(path: Path) -> tuple[Document, SkippedItem | None]:
     """Read a YAML document, and a warning if it has duplicate keys, of which the last is used.
 
     Raises `FileProblem`.
@@ -86,7 +86,7 @@ class JudgeSpecs:
         all_specs: dict[str, Mapping[str, Any]] = {}
         for path in yaml_files(self._folder):
             try:
-                value = read_file(path)[0].value
+                value = read_yaml_document(path)[0].value
             except FileProblem as problem:
                 self._unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
                 continue

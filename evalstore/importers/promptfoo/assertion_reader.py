@@ -95,8 +95,8 @@ class Assertions:
         return Assertion(
             kind=kind,
             value=self._value(entry.get("value"), kind),
-            threshold=number_of(entry, "threshold", None),
-            weight=number_of(entry, "weight", 1) or 0,
+            threshold=read_number(entry, "threshold", None),
+            weight=read_number(entry, "weight", 1) or 0,
             metric=entry.get("metric"),
             others=tuple(str(name) for name in entry if name not in _KNOWN),
         )
@@ -124,13 +124,13 @@ class Assertions:
         problem = ExpressionNotTakenError("")
         for folder in self.folders:
             try:
-                return files.read_value(files.find(value, folder)[0])
+                return files.read_value(files.find_files(value, folder)[0])
             except ExpressionNotTakenError as error:
                 problem = error
         raise problem
 
 
-def number_of(entry: Mapping[str, Any], name: str, default: float | None) -> float | None:
+def read_number(entry: Mapping[str, Any], name: str, default: float | None) -> float | None:
     """Return a number, or the default; raises `ExpressionNotTakenError`."""
     value = entry.get(name)
     if value is None:

@@ -64,7 +64,7 @@ def is_code(name: str) -> bool:
     )
 
 
-def find(name: str, folder: Path) -> list[Path]:
+def find_files(name: str, folder: Path) -> list[Path]:
     """Return the files that match a name or pattern; raises `ExpressionNotTakenError`."""
     if is_code(name):
         raise ExpressionNotTakenError(f"'{name}' is code, which is not run")
@@ -83,7 +83,7 @@ def find(name: str, folder: Path) -> list[Path]:
     raise ExpressionNotTakenError(f"there is no file '{bare}'")
 
 
-def read_text(path: Path) -> str:
+def read_source_text(path: Path) -> str:
     """Return the text of a file; raises `ExpressionNotTakenError`."""
     try:
         return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
@@ -95,7 +95,7 @@ def read_text(path: Path) -> str:
 
 def read_document(path: Path) -> Document:
     """Return a YAML or JSON document with line numbers; raises `ExpressionNotTakenError`."""
-    text = read_text(path)
+    text = read_source_text(path)
     try:
         document = read_yaml(
             json_as_yaml(text) if path.suffix == ".json" else text, merge_keys=True
@@ -125,15 +125,15 @@ def read_value(path: Path) -> Any:
     """Return the value of a YAML or JSON file, or the text of another file."""
     if path.suffix in (".yaml", ".yml", ".json"):
         return read_document(path).value
-    return read_text(path).strip()
+    return read_source_text(path).strip()
 
 
-def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+def read_data_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Return the rows of a CSV or JSON Lines file with line numbers.
 
     Raises `ExpressionNotTakenError`.
     """
-    text = read_text(path)
+    text = read_source_text(path)
     if path.suffix == ".csv":
         reader = csv.DictReader(io.StringIO(text), restval="")
         rows = []

@@ -33,7 +33,7 @@ class ExpressionNotTakenError(Exception):
         return SkippedItem(file, f"{subject}: {self}", self.line or line)
 
 
-def names_in(template: str) -> frozenset[str]:
+def template_names(template: str) -> frozenset[str]:
     """Return the variables of a template; raises `ExpressionNotTakenError`."""
     try:
         undeclared_names = undeclared(_for_jinja(template), 1)

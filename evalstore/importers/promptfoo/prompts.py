@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.importers.chat_messages import ROLES
 from evalstore.importers.promptfoo import files
 from evalstore.importers.promptfoo.json_prompts import messages_in
-from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError, names_in
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError, template_names
 from evalstore.importers.template_parts import find_parts
 
 if TYPE_CHECKING:
@@ -86,15 +86,15 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
     if not is_name:
         yield label, entry
         return
-    for path in files.find(entry, folder):
+    for path in files.find_files(entry, folder):
         name = label or path.stem
         if path.suffix in (".json", ".yaml", ".yml"):
-            yield name, files.read_text(path)
+            yield name, files.read_source_text(path)
         elif path.suffix == ".csv":
-            for _, row in files.read_rows(path):
+            for _, row in files.read_data_rows(path):
                 yield row.get("label") or name, row.get("prompt", "")
         else:
-            texts = [part.strip() for part in _SEPARATOR.split(files.read_text(path))]
+            texts = [part.strip() for part in _SEPARATOR.split(files.read_source_text(path))]
             for number, text in enumerate([part for part in texts if part], 1):
                 yield (name if len(texts) == 1 else f"{name}-{number}"), text
 
@@ -106,7 +106,7 @@ def _prompt(label: str, text: str) -> PromptfooPrompt:
     turns = list(_turns(text))
     images = tuple(image for _, _, image in turns)
     templates = [template for _, content, image in turns for template in (content, image or "")]
-    names = frozenset(name for template in templates for name in names_in(template))
+    names = frozenset(name for template in templates for name in template_names(template))
     return PromptfooPrompt(
         label, tuple((role, content) for role, content, _ in turns), names, images
     )

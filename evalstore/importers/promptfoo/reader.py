@@ -13,7 +13,7 @@ from evalstore.importers.promptfoo.prompts import PromptfooPrompt, read_prompts
 from evalstore.importers.promptfoo.providers import read_providers
 from evalstore.importers.promptfoo.test_writer import group, needed_rows, write
 from evalstore.importers.promptfoo.tests import PromptfooCase, PromptfooTests
-from evalstore.importers.template_writer import file_name, unique
+from evalstore.importers.template_writer import safe_file_name, unique
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
             hint="name a 'promptfooconfig.yaml', or the folder with it",
         )
     for config in configs:
-        prefix = file_name(config.parent.name) if len(configs) > 1 else ""
+        prefix = safe_file_name(config.parent.name) if len(configs) > 1 else ""
         try:
             _read(config, f"{prefix}/" if prefix else "", imported)
         except ExpressionNotTakenError as problem:
@@ -121,7 +121,7 @@ def _write(
     groups = group(cases, imported)
     labels: list[str] = []
     for number, prompt in enumerate(prompts, 1):
-        label = file_name(prompt.label)[:40] if prompt.label else f"prompt-{number}"
+        label = safe_file_name(prompt.label)[:40] if prompt.label else f"prompt-{number}"
         labels.append(unique(label, labels))
     for case_group in groups:
         rows = needed_rows(case_group, prompts)

@@ -16,9 +16,9 @@ from evalstore.importers.promptfoo.nunjucks import (
     ExpressionNotTakenError,
     as_template,
     is_template,
-    names_in,
+    template_names,
 )
-from evalstore.importers.template_writer import as_section, file_name, literal, write_test
+from evalstore.importers.template_writer import as_section, literal, safe_file_name, write_test
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
                 assertion.kind, assertion.value, assertion.threshold
             )
             if isinstance(assertion.value, str):
-                names_in(assertion.value)
+                template_names(assertion.value)
             if not assertion.weight:
                 raise ExpressionNotTakenError(
                     f"'{assertion.kind}' has the weight 0: it only measures"
@@ -181,7 +181,7 @@ def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
         return [_render(item, case, imported) for item in value]
     if not isinstance(value, str) or not is_template(value):
         return value
-    names = names_in(value)
+    names = template_names(value)
     scope = {name: case.values.get(name, "") for name in names}
     try:
         return run(as_template(value, ()), 1, scope)
@@ -231,7 +231,7 @@ def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
             if not all(kind in other for other in kinds_by_group)
         ]
         name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or "answers"
-        case_group.name = _free_name(file_name(name) if len(groups) > 1 else "tests", names)
+        case_group.name = _free_name(safe_file_name(name) if len(groups) > 1 else "tests", names)
 
 
 # --- the test of a prompt and a group -----------------------------------------------------
@@ -289,7 +289,7 @@ def needed_rows(
     for case in case_group.cases:
         for assertion in case.assertions:
             if is_template(assertion.value):
-                variables |= names_in(str(assertion.value))
+                variables |= template_names(str(assertion.value))
     columns = [*_columns(case_group.rows), *sorted(variables - set(_columns(case_group.rows)))]
     for row in case_group.rows:
         for name in columns:

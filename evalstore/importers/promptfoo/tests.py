@@ -16,8 +16,8 @@ from evalstore.importers.promptfoo import files
 from evalstore.importers.promptfoo.assertion_reader import (
     Assertion,
     Assertions,
-    number_of,
     parse_compact,
+    read_number,
 )
 from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
@@ -90,13 +90,13 @@ class PromptfooTests:
     def _file(self, name: str, folder: Path) -> Iterator[PromptfooCase]:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
             raise ExpressionNotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
-        for path in files.find(name, folder):
+        for path in files.find_files(name, folder):
             with self.nesting.enter(path):
                 yield from self._tests_in_file(path)
 
     def _tests_in_file(self, path: Path) -> Iterator[PromptfooCase]:
         if path.suffix in (".csv", ".jsonl"):
-            for line, row in files.read_rows(path):
+            for line, row in files.read_data_rows(path):
                 yield from self._row(row, path, line)
             return
         if path.suffix not in (".yaml", ".yml", ".json"):
@@ -145,7 +145,7 @@ class PromptfooTests:
         for name in entry:
             if name not in _KNOWN:
                 self.warnings.append(SkippedItem(file, f"a test's '{name}' is not imported", line))
-        if (number_of(entry, "threshold", None) or 0) > 1:
+        if (read_number(entry, "threshold", None) or 0) > 1:
             raise ExpressionNotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(entry.get("vars"), folder)}
         reader = Assertions((folder, self.folder), self.root, file)
@@ -153,7 +153,7 @@ class PromptfooTests:
             values={},
             assertions=(*self.default.assertions, *reader.read(entry.get("assert"), document)),
             description=str(entry.get("description") or ""),
-            threshold=number_of(entry, "threshold", self.default.threshold),
+            threshold=read_number(entry, "threshold", self.default.threshold),
             prefix=str(options.get("prefix") or self.default.prefix),
             suffix=str(options.get("suffix") or self.default.suffix),
             file=file,
@@ -177,7 +177,7 @@ class PromptfooTests:
         """Set the defaults for all tests."""
         value = document.value
         if isinstance(value, str):
-            path = files.find(value, self.folder)[0]
+            path = files.find_files(value, self.folder)[0]
             document = files.read_document(path)
             value = document.value
         if not isinstance(value, dict):
@@ -200,7 +200,7 @@ class PromptfooTests:
         for part in parts:
             try:
                 if isinstance(part.value, str):
-                    for path in files.find(part.value, self.folder):
+                    for path in files.find_files(part.value, self.folder):
                         scenario_tests = replace(self, folder=path.parent, file=str(path))
                         with self.nesting.enter(path):
                             yield from scenario_tests.scenarios(files.read_document(path))
@@ -230,7 +230,7 @@ class PromptfooTests:
 
     def _variables(self, variables: Any, folder: Path) -> dict[str, Json]:
         if isinstance(variables, str):
-            variables = files.read_value(files.find(variables, folder)[0])
+            variables = files.read_value(files.find_files(variables, folder)[0])
         if variables is None:
             return {}
         if not isinstance(variables, dict):
@@ -241,7 +241,7 @@ class PromptfooTests:
         if isinstance(value, list):
             return [self._variable(item, folder) for item in value]
         if isinstance(value, str) and value.startswith(files.PREFIX):
-            values = [files.read_value(path) for path in files.find(value, folder)]
+            values = [files.read_value(path) for path in files.find_files(value, folder)]
             return values if len(values) > 1 else values[0]
         return value
 

@@ -78,7 +78,7 @@ def _read_rows(
                 "score": cell.score,
                 "feedback": join_feedback(cell.evaluations, feedback),
                 "answer": None if answer is None else answer_text(answer),
-                "attempts": cell.wanted,
+                "attempts": cell.required_answers,
                 "answers": len(cell.sessions),
                 "judgements": len(cell.evaluations),
                 "cost": _sum_costs(measured.answers),

@@ -39,12 +39,12 @@ def write_files(
     workspace: WorkspaceFolder, folder: str, imported: Imported, *, force: bool, dry_run: bool
 ) -> PlacedFiles:
     """Write the imported files; those that `check` would refuse are removed again, and reported."""
-    places = {name: place_of(workspace, folder, name) for name in imported.files}
+    places = {name: import_path_of(workspace, folder, name) for name in imported.files}
     models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
     taken = find_taken(workspace, models)
     imported.warnings += taken.values()
     new = {name: content for name, content in imported.files.items() if places[name] not in taken}
-    tests = place_of(workspace, folder, "tests/")
+    tests = import_path_of(workspace, folder, "tests/")
     workspace.boundary.require(workspace.root / tests, tests)
     record = ImportRecord.load(workspace.root / tests)
     files = _write(workspace, new, places, record, force=force, dry_run=dry_run)
@@ -58,7 +58,7 @@ def write_files(
     return files.without({item.file for item in refused})
 
 
-def place_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
+def import_path_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
     """Return the path of an imported file, relative to the workspace."""
     kind, _, rest = name.partition("/")
     return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))

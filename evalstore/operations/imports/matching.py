@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural
 from evalstore.importers.base import JudgedAnswer, SkippedItem
-from evalstore.judging.aggregation import combine
+from evalstore.judging.aggregation import combine_votes
 from evalstore.operations.imports.older_cases import OlderVersions, by_age
 from evalstore.operations.imports.recorded_candidates import CandidateFinder, asks_at
 from evalstore.operations.imports.records import IMPORTED, ImportedCase, ImportedHistory
-from evalstore.operations.imports.row_lookup import NotPlacedError, Rows, read_rows
+from evalstore.operations.imports.row_lookup import NotPlacedError, Rows, read_test_rows
 from evalstore.planning.version_reader import in_batches
 from evalstore.results import Evaluation, Session
 from evalstore.values import Case, Json, Question, Reply, Verdict
@@ -236,7 +236,7 @@ class _Placer:
 
     def _rows_of(self, file: str) -> Rows:
         if file not in self._rows:
-            self._rows[file] = rows = read_rows(self._project, file)
+            self._rows[file] = rows = read_test_rows(self._project, file)
             self._read_turns(dict.fromkeys(test for case in rows.cases for test in case.tests))
         return self._rows[file]
 
@@ -283,7 +283,7 @@ class _Placer:
         """Return the cell of a place, with the recorded verdict of the answers that count."""
         verdicts = [(attempt.verdict, None) for attempt in counted if attempt.verdict]
         is_judged = len(verdicts) == len(counted)
-        judged = combine(verdicts, self._project.settings.verdict) if is_judged else None
+        judged = combine_votes(verdicts, self._project.settings.verdict) if is_judged else None
         return ImportedCase(
             place.file,
             place.number,
@@ -292,7 +292,7 @@ class _Placer:
             tuple(id for attempt in counted for id in attempt.sessions),
             tuple(id for attempt in counted for id in attempt.evaluations),
             judged.verdict if judged else None,
-            wanted=sum(len(attempt.sessions) for attempt in counted),
+            required_answers=sum(len(attempt.sessions) for attempt in counted),
         )
 
     def _began(self, attempt: _Attempt) -> int:

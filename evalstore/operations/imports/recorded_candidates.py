@@ -26,7 +26,7 @@ class CandidateFinder:
         suggested: Sequence[Mapping[str, Json]],
         temperatures: dict[str, list[float]],
     ) -> None:
-        """Temperatures that no candidate has are added to `temperatures`, by model."""
+        """Collect in `temperatures` those that no candidate has, by model."""
         self._project = project
         self._suggested = suggested
         self._temperatures = temperatures

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.errors import FileProblem
 from evalstore.files.access import LARGEST_TEXT
-from evalstore.importers.template_writer import file_name, unique
+from evalstore.importers.template_writer import safe_file_name, unique
 from evalstore.importers.yaml_writer import block
 from evalstore.planning.open_project import open_store, store_path
 from evalstore.values import RECORDED
@@ -49,7 +49,7 @@ def write_models(
     for id in ids:
         if id in called:
             continue
-        name = unique(f"models/{file_name(id.replace('/', '--'))}", names)
+        name = unique(f"models/{safe_file_name(id.replace('/', '--'))}", names)
         content = (_WORDS + block({"id": id, "provider": RECORDED})).encode()
         file = known.get(id)
         if file is None or (file == place_of(f"{name}.yaml") and _has(workspace, file, content)):

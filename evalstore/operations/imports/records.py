@@ -53,7 +53,7 @@ class ImportedCase:
     evaluations: tuple[str, ...]
     verdict: Verdict | None
     score: float | None = None
-    wanted: int = 1
+    required_answers: int = 1
     prompt: str | None = None
 
 
@@ -294,7 +294,7 @@ def _describe_cell(file: CaseFile, cell: ImportedCase) -> Json:
         cell.index,
         file.cases[cell.index].prompts.index(cell.prompt),
         cell.candidate.id,
-        cell.wanted,
+        cell.required_answers,
         cell.verdict,
         cell.score,
         cell.sessions,

@@ -49,7 +49,7 @@ class Rows:
         return matches
 
 
-def read_rows(project: Project, file: str) -> Rows:
+def read_test_rows(project: Project, file: str) -> Rows:
     """Return the rows of a test file of the workspace; raises `NotPlacedError` for errors."""
     case_file, library = project.reading.files.get(file), project.reading.library
     if case_file is None or library is None:

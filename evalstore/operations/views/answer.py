@@ -16,9 +16,9 @@ from evalstore import deserialize, hashing
 from evalstore.display import short
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
-from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
-from evalstore.operations.views.last_messages import find_last_asked
+from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
@@ -28,6 +28,7 @@ from evalstore.values import FileRef, Json, Message, Part, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
+    from evalstore.operations.views.session_details import SessionDetails
     from evalstore.planning.options import Location
     from evalstore.results import Failure, Result, Session
     from evalstore.store import Store
@@ -109,12 +110,13 @@ class AnswerPlace:
         return self.word != "answered"
 
 
-class MemberAnswer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemberAnswer:
     """One of several answers that are judged together."""
 
     session: str
     answer: str
-    asked: str
+    user_message: str = field(metadata={"json_name": "asked"})
     """The last message of the user; empty when it is not in the store."""
 
 
@@ -126,18 +128,18 @@ class AnswerView:
     """The id of the session; None if there is no answer."""
     file: str
     row: str
-    said: tuple[TurnView, ...]
+    conversation: tuple[TurnView, ...]
     answer: str
     """The text of the last answer; JSON is indented."""
-    opinions: tuple[JudgementView, ...]
+    judgements: tuple[JudgementView, ...]
     """The judgements: those that count first, people before models, then the newest first."""
-    told: Mapping[str, Criteria]
+    criteria: Mapping[str, Criteria]
     """The instructions and checks by id of the evaluation version, that of the case first."""
     together: tuple[MemberAnswer, ...]
     """All sessions that are judged together, this one included; empty if it is only one."""
     failures: tuple[str, ...]
     """Why an answer or a judgement is missing, newest first."""
-    offered: tuple[str, ...]
+    request_settings: tuple[str, ...]
     """The tools, schema and options of the request, one line each."""
     facts: SessionFacts | None
     ids: tuple[tuple[str, str], ...]
@@ -160,45 +162,53 @@ def session_of(location: Location, id: str, result: Result | None = None) -> Ans
 
 
 def read_answer(
-    location: Location, store: Store, id: str, result: Result | None = None
+    location: Location,
+    store: Store,
+    id: str,
+    result: Result | None = None,
+    judged: SessionDetails | None = None,
 ) -> AnswerView:
-    """Read an answer as `session_of` does, from an open store."""
-    judged = read_session_details(store, id, result)
+    """Read an answer as `session_of` does, from an open store; `judged` if it was read before."""
+    judged = judged or read_session_details(store, id, result)
     session, cells, judgements = judged.session, judged.cells, judged.judgements
-    asked = session.question
-    model = store.load_contents("model", [asked.model]).get(asked.model) or {}
-    names = name_prompts(location, [asked.prompt]) if judged.has_several_prompts else {}
-    contents = VersionReader(store, fallback=partial(_read_workspace, location))
+    question = session.question
+    model = store.load_contents("model", [question.model]).get(question.model) or {}
+    names = name_prompts(location, [question.prompt]) if judged.has_several_prompts else {}
+    contents = VersionReader(store, fallback=partial(read_workspace, location))
     together = next((subject for subject in judged.subjects if len(subject) > 1), ())
     return AnswerView(
         id=id,
         file=cells[0].file if cells else "",
         row=cells[0].row if cells else "",
-        said=tuple(turns_of(contents, asked.test, asked.prompt, session.turns)),
+        conversation=tuple(
+            read_conversation(contents, question.test, question.prompt, session.turns)
+        ),
         answer=answer_text(session.answer),
-        opinions=judgements,
-        told=criteria_of(contents, _in_order(judged.current, judgements)),
+        judgements=judgements,
+        criteria=_read_criteria(location, contents, _in_order(judged.current, judgements)),
         together=_together(store, together),
         failures=()
         if any(not judgement.why_not for judgement in judgements)
         else _failures(store, (), {id, *map(hashing.subject_of, judged.subjects)}),
-        offered=request_lines(contents, asked.test, model),
+        request_settings=describe_request(contents, question.test, model),
         facts=session_facts(session, is_free=model.get("provider") == SCRIPTED),
         ids=tuple(
             (kind, key)
             for kind, key in (
                 ("session", id),
-                ("question", hashing.question_id(asked)),
-                ("test", asked.test),
-                ("prompt", asked.prompt),
-                ("model", asked.model),
+                ("question", hashing.question_id(question)),
+                ("test", question.test),
+                ("prompt", question.prompt),
+                ("model", question.model),
                 ("instructions", result.evaluation if result else None),
             )
             if key
         ),
-        model=str(model.get("code") or short(asked.model)),
+        model=str(model.get("code") or short(question.model)),
         places=tuple(
-            AnswerPlace(cell.file, cell.row, names.get(asked.prompt, ""), cell.word or "answered")
+            AnswerPlace(
+                cell.file, cell.row, names.get(question.prompt, ""), cell.word or "answered"
+            )
             for cell in cells
         ),
         rows=judged.rows if len(cells) > 1 else {},
@@ -216,25 +226,27 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
     """Return the question to a candidate that has not answered, with the failures of its calls."""
     with open_store(location) as store:
         if run is None:
-            questions, fresh = _asked_now(location, result)
+            questions, fresh = _find_questions(location, result)
             contents = VersionReader(store, fresh)
         else:
-            from evalstore.operations.views.failed_results import asked_in_run
+            from evalstore.operations.views.failed_results import questions_in_run
 
-            contents = VersionReader(store, fallback=partial(_read_workspace, location))
-            asked = asked_in_run(store, store.load_run(run), [result])
-            questions = next(iter(asked.values()), ())
+            contents = VersionReader(store, fallback=partial(read_workspace, location))
+            questions_of = questions_in_run(store, store.load_run(run), [result])
+            questions = next(iter(questions_of.values()), ())
         return AnswerView(
             id=None,
             file=result.file,
             row=result.row,
-            said=tuple(turns_of(contents, result.test, result.prompt, ())),
+            conversation=tuple(read_conversation(contents, result.test, result.prompt, ())),
             answer="",
-            opinions=(),
-            told=criteria_of(contents, [result.evaluation] if result.evaluation else []),
+            judgements=(),
+            criteria=_read_criteria(
+                location, contents, [result.evaluation] if result.evaluation else []
+            ),
             together=(),
             failures=_failures(store, questions, ()),
-            offered=request_lines(contents, result.test, {}),
+            request_settings=describe_request(contents, result.test, {}),
             facts=None,
             ids=tuple(
                 (kind, id)
@@ -244,14 +256,14 @@ def question_of(location: Location, result: Result, run: str | None) -> AnswerVi
         )
 
 
-def _read_workspace(location: Location) -> Fresh:
+def read_workspace(location: Location) -> Fresh:
     """Return the versions of the workspace, which may not be stored yet; empty if it has errors."""
     with suppress(EvalstoreError), open_project(location) as project:
         return project.reading.contents
     return {}
 
 
-def turns_of(
+def read_conversation(
     contents: VersionReader, test: str, prompt: str | None, turns: Sequence[Reply]
 ) -> Iterator[TurnView]:
     """Yield the turns of the conversation, with the candidate's answers in their places."""
@@ -290,19 +302,21 @@ def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
         return {id: file.data for id, file in store.load_files(ids).items()}
 
 
-def criteria_of(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
-    """Return the instructions and checks of the evaluation versions that are available, by id."""
+def _read_criteria(
+    location: Location, contents: VersionReader, ids: Iterable[str]
+) -> dict[str, Criteria]:
     evaluations = list(dict.fromkeys(ids))
     loaded = contents.load("evaluation", evaluations)
-    return {id: describe_criteria(loaded[id]) for id in evaluations if id in loaded}
+    names = name_references(location, loaded.values())
+    return {id: describe_criteria(loaded[id], names) for id in evaluations if id in loaded}
 
 
-def describe_criteria(evaluation: Json) -> Criteria:
-    """Return the instructions and checks of the content of an evaluation version."""
+def describe_criteria(evaluation: Json, names: Mapping[str | None, str]) -> Criteria:
+    """Return the instructions and checks of an evaluation version; `names` are those of ids."""
     return Criteria(
         text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
         tuple(
-            CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check))
+            CheckText(str(check.get("name") or check.get("type") or ""), check_yaml(check, names))
             for check in evaluation.get("checks", ())
         ),
     )
@@ -310,9 +324,9 @@ def describe_criteria(evaluation: Json) -> Criteria:
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
     stored = store.find_sessions(sessions)
-    asked = find_last_asked(store, {session.question.test for session in stored.values()})
+    messages = find_last_messages(store, {session.question.test for session in stored.values()})
     return tuple(
-        MemberAnswer(id, answer_text(stored[id].answer), asked.get(stored[id].question.test, ""))
+        MemberAnswer(id, answer_text(stored[id].answer), messages.get(stored[id].question.test, ""))
         if id in stored
         else MemberAnswer(id, "[not in the store]", "")
         for id in sessions
@@ -336,7 +350,7 @@ def failure_text(failure: Failure) -> str:
     return f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else "")
 
 
-def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
+def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
     """Return the current questions of a case, and the versions of the workspace.
 
     There are no questions if the workspace does not have the case now.
@@ -353,7 +367,7 @@ def _asked_now(location: Location, result: Result) -> tuple[tuple[str, ...], Fre
     return (), fresh
 
 
-def request_lines(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
+def describe_request(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
     """Return the tools, schema and options of a request, one line each."""
     content = contents.find("test", test) or {}
     tools = contents.load("tool", content.get("tools", ()))

@@ -5,7 +5,7 @@ The functions are pure: they turn an `AnswerView` into texts with titles and col
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import ago, clip, money, safe, short
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from evalstore.operations.views.judgements import CheckResult, JudgementView
 
+OTHER_VERSIONS = "verdicts by other instructions, checks or evaluators"
+"""The title of the judgements that are not about the shown version of the case."""
 _INDENT = 2
 _SHOWN = 120
 """The most characters shown of each answer that is judged together with others."""
@@ -37,12 +39,18 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
     """Yield what is missing and why; `is_judged` is false if nothing judges the answer."""
     if view.id is None:
         yield from text_lines("There is no answer yet.", "pending")
-    elif is_judged and all(judgement.why_not for judgement in view.opinions):
+    elif is_judged and all(judgement.why_not for judgement in view.judgements):
         yield from text_lines("It is not judged yet.", "pending")
     else:
         return
     for text in view.failures:
         yield from text_lines(f"The call failed: {text}", "error", _INDENT)
+
+
+def split_judgements(view: AnswerView) -> tuple[list[JudgementView], list[JudgementView]]:
+    """Return the judgements by the instructions and checks of the case, and all others."""
+    own = [judgement for judgement in view.judgements if not judgement.is_of_other_version]
+    return own, [judgement for judgement in view.judgements if judgement.is_of_other_version]
 
 
 def judgement_lines(
@@ -88,7 +96,7 @@ def check_text(check: CheckResult) -> str:
 
 def conversation(view: AnswerView) -> Iterator[TextBlock]:
     """Yield the messages of the conversation, with the candidate's answers in their places."""
-    for turn in view.said:
+    for turn in view.conversation:
         if turn.answer is None:
             images = tuple(image.id for image in turn.images)
             yield TextBlock(turn_title(turn, view), turn.text, images=images)
@@ -102,31 +110,39 @@ def turn_title(turn: TurnView, view: AnswerView) -> str:
     """Return the title of a turn: its role, or the number of the candidate's answer."""
     if turn.answer is None:
         return f"{turn.role} {turn.name}".rstrip()
-    answers = sum(1 for other in view.said if other.answer)
+    answers = sum(1 for other in view.conversation if other.answer)
     which = f"answer {turn.answer} of {answers}" if answers > 1 else "answer"
     return which if turn.answer else "assistant"
 
 
-def criteria(view: AnswerView, signs: Mapping[str, str] | None = None) -> Iterator[TextBlock]:
-    """Yield the instructions and checks of evaluators, those of the case first."""
-    for number, (id, shown) in enumerate(view.told.items()):
-        judgements = [judgement for judgement in view.opinions if judgement.evaluation == id]
+def criteria(
+    view: AnswerView, signs: Mapping[str, str] | None = None
+) -> tuple[list[TextBlock], list[TextBlock]]:
+    """Return the instructions and checks of the case, and those of its other versions."""
+    blocks = list(_criteria(view, signs or {}))
+    current = [block for block in blocks if block.colour != "faint"]
+    return current, [block for block in blocks if block.colour == "faint"]
+
+
+def _criteria(view: AnswerView, signs: Mapping[str, str]) -> Iterator[TextBlock]:
+    for number, (id, shown) in enumerate(view.criteria.items()):
+        judgements = [judgement for judgement in view.judgements if judgement.evaluation == id]
         counts = any(not judgement.why_not for judgement in judgements)
         which = _of_which(view, judgements) if counts or not number else ""
         colour = "" if counts or not number else "faint"
         if colour:
             why_not = {judgement.why_not for judgement in judgements}
-            when_told = (
+            scope = (
                 "of another case"
                 if ELSEWHERE in why_not
                 else f"{'before' if EARLIER in why_not else 'after'} an edit"
             )
-            which = f" {when_told} ({short(id)})"
+            which = f" {scope} ({short(id)})"
         if shown.instructions:
             yield TextBlock(f"instructions{which}", shown.instructions, colour)
         if shown.checks:
             results = next((judgement.checks for judgement in judgements if judgement.checks), ())
-            lines = tuple(_check_lines(shown.checks, results, colour, signs or {}))
+            lines = tuple(_check_lines(shown.checks, results, colour, signs))
             text = "\n".join(" " * line.indent + line.text for line in lines)
             yield TextBlock(f"checks{which}", text, colour, lines=lines)
 
@@ -137,7 +153,7 @@ def _check_lines(
     colour: str,
     signs: Mapping[str, str],
 ) -> Iterator[StyledLine]:
-    """Checks as a list in YAML, the result of each in a comment below it."""
+    """Yield the checks as a list in YAML, the result of each in a comment below it."""
     left = list(results)
     for check in checks:
         for number, line in enumerate(text_lines(check.text, colour, 2)):
@@ -164,9 +180,9 @@ def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
     return f" of [{row}]" if row else ""
 
 
-def reasoning(view: AnswerView) -> Iterator[TextBlock]:
+def reasoning(judgements: Iterable[JudgementView]) -> Iterator[TextBlock]:
     """Yield the reasoning of judges."""
-    for judgement in view.opinions:
+    for judgement in judgements:
         if judgement.reasoning:
             yield TextBlock(f"reasoning of {judgement.by}", judgement.reasoning, "faint")
 
@@ -176,14 +192,14 @@ def together_lines(view: AnswerView) -> Iterator[StyledLine]:
 
     Where the questions differ, answers stand below their question.
     """
-    asked = view.together[0].asked if view.together else ""
-    several = any(member.asked != asked for member in view.together)
+    first = view.together[0].user_message if view.together else ""
+    several = any(member.user_message != first for member in view.together)
     shown = None
     for number, member in enumerate(view.together, 1):
-        if several and member.asked != shown:
-            question = clip(member.asked[: 4 * _SHOWN], _SHOWN)
+        if several and member.user_message != shown:
+            question = clip(member.user_message[: 4 * _SHOWN], _SHOWN)
             yield StyledLine((StyledSpan(question or "(not in the store)", "faint"),), _INDENT)
-            shown = member.asked
+            shown = member.user_message
         mark = "▸" if member.session == view.id else " "
         yield StyledLine(
             (
@@ -198,7 +214,8 @@ def together_lines(view: AnswerView) -> Iterator[StyledLine]:
 def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
     """Yield the tools and options, the facts of the session, and the ids."""
     ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
-    for text in (*view.offered, *((facts_text(view.facts, now),) if view.facts else ()), ids):
+    facts = (facts_text(view.facts, now),) if view.facts else ()
+    for text in (*view.request_settings, *facts, ids):
         yield from text_lines(text, "faint")
 
 

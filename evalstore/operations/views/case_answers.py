@@ -9,33 +9,34 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.operations.rendering import answer_text
+from evalstore.operations.prompt_names import reference_names
+from evalstore.operations.rendering import answer_text, references_of
 from evalstore.operations.views.answer import (
     MOST_FAILURES,
     Criteria,
     SessionFacts,
     TurnView,
     describe_criteria,
+    describe_request,
     failure_text,
-    request_lines,
+    read_conversation,
     session_facts,
-    turns_of,
 )
 from evalstore.operations.views.failed_results import (
     Place,
-    asked_in_run,
     judged_subjects,
     place_of,
+    questions_in_run,
 )
 from evalstore.operations.views.judgements import JudgementView, evaluator_names, judgement_view
+from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
 
 if TYPE_CHECKING:
-    from evalstore.planning.version_reader import VersionReader
+    from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.runs import Run
-    from evalstore.store import Store
-    from evalstore.values import Case
+    from evalstore.values import Case, Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,9 @@ class ResultView:
 class AnswerReader:
     """Reads answers, judgements and what they were asked for, in batches."""
 
-    def __init__(self, store: Store, versions: VersionReader, run: Run) -> None:
-        """`versions` reads the tests, prompts and instructions."""
-        self._store, self._versions, self.run = store, versions, run
+    def __init__(self, project: Project, run: Run) -> None:
+        self._project, self._store, self.run = project, project.store, run
+        self._versions = VersionReader(project.store, project.reading.contents)
         self._names: dict[str, tuple[str, bool]] = {}
         self._free: dict[str, bool] = {}
         """By model version: whether its answers cost nothing."""
@@ -125,16 +126,21 @@ class AnswerReader:
 
     def conversation(self, test: str, prompt: str | None) -> tuple[TurnView, ...]:
         """Return the turns of a conversation without the last one, which is the answer."""
-        return tuple(turns_of(self._versions, test, prompt, ()))
+        return tuple(read_conversation(self._versions, test, prompt, ()))
 
     def request(self, test: str) -> tuple[str, ...]:
         """Return the tools, the schema and the options of a request, one line each."""
-        return request_lines(self._versions, test, {})
+        return describe_request(self._versions, test, {})
 
     def criteria(self, evaluation: str | None) -> Criteria | None:
         """Return the instructions and checks of an evaluation version; None without one."""
         content = self._versions.find("evaluation", evaluation)
-        return None if content is None else describe_criteria(content)
+        return None if content is None else describe_criteria(content, self._names_of(content))
+
+    def _names_of(self, evaluation: Json) -> dict[str | None, str]:
+        """Return the names of the prompts and schemas that the checks of a version refer to."""
+        references = [*references_of([evaluation])]
+        return reference_names(self._project, references) if references else {}
 
     def answers(self, sessions: Collection[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
@@ -145,7 +151,7 @@ class AnswerReader:
         """Return the messages of the failed calls for results that lack something, by place."""
         if not missing or not self.run.snapshot:
             return {}
-        asked = asked_in_run(self._store, self.run, missing)
+        asked = questions_in_run(self._store, self.run, missing)
         subjects = judged_subjects(missing)
         messages: dict[str, dict[str, None]] = {}
         for _, failure in self._store.find_failures_of(

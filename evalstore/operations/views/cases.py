@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, mark_failed
-from evalstore.operations.views.labels import LabelIndex, read_opinions
+from evalstore.operations.views.labels import LabelIndex, read_labels
 from evalstore.planning.open_project import (
     open_catalogue,
     open_project,
@@ -98,7 +98,7 @@ class Cases:
     models: tuple[str, ...]
     """The candidates by name; recorded answers come last."""
     rows: Sequence[CaseRow]
-    said: LabelIndex = field(default_factory=LabelIndex)
+    labels: LabelIndex = field(default_factory=LabelIndex)
     """The labels of people on the answers."""
     labelled: frozenset[str] = frozenset()
     """The candidates whose answers have labels."""
@@ -112,7 +112,7 @@ class StoreStamp:
     is_there: bool
 
 
-def runs(location: Location) -> list[RunLine]:
+def list_runs(location: Location) -> list[RunLine]:
     """Return all runs, newest first."""
     with open_store(location) as store:
         return [_line(run) for run in store.find_runs()]
@@ -193,7 +193,7 @@ def _arranged(
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
-    labels = read_opinions(project.store)
+    labels = read_labels(project.store)
     labelled: set[str] = set()
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}
@@ -254,7 +254,7 @@ def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
         return store.find_feedback(evaluations)
 
 
-def stamp(location: Location) -> StoreStamp:
+def store_stamp(location: Location) -> StoreStamp:
     """Return the stamp of the store; raises `StoreError` when it is gone."""
     path = store_path(open_workspace(location), location)
     require_store(path, location)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.status import status as read_status
-from evalstore.operations.verdict_changes import cell_of, find_changes
+from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
 from evalstore.operations.views.case_name import case_name
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
@@ -19,7 +19,7 @@ from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, r
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
-    from evalstore.operations.verdict_changes import Cell
+    from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
 
 _RUNS = 10
@@ -47,8 +47,8 @@ class Dashboard:
     """The pass rate of the workspace as it is now; None when it cannot be read."""
     status: Status | None = None
     """The pending work; None when the workspace cannot be read."""
-    broken: tuple[BrokenCase, ...] = ()
-    """The newest first."""
+    broken: tuple[BrokenCase, ...] | None = ()
+    """The newest first; None when the settings cannot be read."""
     problem: EvalstoreError | None = None
     """Why the workspace cannot be read."""
 
@@ -59,7 +59,11 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
     A workspace that cannot be read is a `problem` of the result. Raises `EvalstoreError` for a
     store that cannot be read.
     """
-    dashboard = Dashboard(broken=_find_broken(location, go_on))
+    try:
+        folder = open_workspace(location).settings.paths["tests"]
+    except EvalstoreError as problem:
+        return Dashboard(broken=None, problem=problem)
+    dashboard = Dashboard(broken=_find_broken(location, folder, go_on))
     try:
         if go_on():
             pending = read_status(location, SelectionOptions(), whole=False)
@@ -71,16 +75,17 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
     return dashboard
 
 
-def _find_broken(location: Location, go_on: Callable[[], bool]) -> tuple[BrokenCase, ...]:
+def _find_broken(
+    location: Location, folder: str, go_on: Callable[[], bool]
+) -> tuple[BrokenCase, ...]:
     """Return the cases that broke in the newest runs, without those that a later run fixed."""
-    folder = open_workspace(location).settings.paths["tests"]
-    broken: dict[Cell, BrokenCase] = {}
-    fixed: set[Cell] = set()
+    broken: dict[CellKey, BrokenCase] = {}
+    fixed: set[CellKey] = set()
     with open_store(location) as store:
         for run in store.find_recent_runs(limit=_RUNS):
             if len(broken) >= _LISTED or not go_on():
                 break
-            changes = find_changes(store, folder, run)
+            changes = find_verdict_changes(store, folder, run)
             for result in changes.broke if changes else ():
                 cell = cell_of(result)
                 name = f"{case_name(result.file, result.row)} {result.model}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,10 @@ from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
     from evalstore.reports.comparison import Pair
+    from evalstore.results import Result
 
+ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"
+"""Said where rows of a file are gone and as many are new."""
 FLIPS = {"broke": "fail", "fixed": "pass"}
 """Changes between pass and fail, and their colours."""
 CHANGES = {**FLIPS, "changed": "undecided", "new": "group", "gone": "faint"}
@@ -63,10 +67,21 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
         yield from text_lines(_pending_text(comparison.pending), "pending")
     change = comparison.change()
     cases = f"{plural(change.pairs, 'case')} in {plural(change.files, 'file')}"
-    yield from text_lines(f"pass rate {before.text} -> {after.text} ({cases}, paired)")
+    yield from text_lines(
+        f"pass rate {before.text} -> {after.text} ({cases}, judged on both sides)"
+    )
     is_known = not comparison.pending or change.moved
     if comparison.flips and is_known:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
+
+
+def has_edited_rows(diff: Diff) -> bool:
+    """Return whether as many rows of a file are new as are gone, so that they may be the same."""
+    new, gone = (
+        Counter(file for file, _ in {(pair.either.file, pair.either.row) for pair in pairs})
+        for pairs in (diff.comparison.new, diff.comparison.gone)
+    )
+    return any(new[file] == count for file, count in gone.items())
 
 
 def _pending_text(count: int) -> str:
@@ -108,16 +123,25 @@ def pair_line(
     """
     facts = describe_pair(diff, pair)
     model = f"{safe(facts.model)}  " if facts.model else ""
-    spans = [StyledSpan(f"{safe(facts.name)}  {model}")]
-    for number, word in enumerate(facts.verdicts):
-        spans += [StyledSpan(" -> ")] if number else []
-        spans.append(verdict_span(word, signs))
+    sides = [(*_verdicts(diff, side, signs),) for side in (pair.was, pair.now) if side]
+    if len(sides) == 2 and sides[0] != sides[1]:
+        verdicts = [*sides[0], StyledSpan(" -> "), *sides[1]]
+    else:
+        verdicts = [*sides[-1]]
+    spans = [StyledSpan(f"{safe(facts.name)}  {model}"), *verdicts]
     if facts.reason:
         spans.append(StyledSpan(f"  ({safe(facts.reason)})", "undecided"))
     ids = [short(side.sessions[0]) for side in (pair.was, pair.now) if side and side.sessions]
     if with_ids and ids:
         spans.append(StyledSpan(f"  {' -> '.join(dict.fromkeys(ids))}", "faint"))
     return StyledLine(tuple(spans), indent)
+
+
+def _verdicts(diff: Diff, result: Result, signs: Mapping[str, str]) -> Iterator[StyledSpan]:
+    """Yield the verdict of a side, with its run if that is an earlier one than the side's."""
+    yield verdict_span(result.word or "answered", signs)
+    if result in diff.earlier:
+        yield StyledSpan(f" (run {short(diff.earlier[result])})", "faint")
 
 
 def side_lines(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.files.fields import suggest
 from evalstore.operations.prompt_names import find_prompt, name_prompts
-from evalstore.operations.show import find_file
+from evalstore.operations.show import find_test_file
 from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
@@ -25,7 +26,7 @@ from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.values import URGENCY
+from evalstore.values import RECORDED, URGENCY
 
 if TYPE_CHECKING:
     from evalstore.operations.views.case_reference import CaseReference
@@ -43,9 +44,10 @@ def explain_case(
 ) -> VerdictExplanation:
     """Explain a case: the most urgent of its results in a run.
 
-    Without a revision it is the newest run that has a result of the case; `@work` is the
-    workspace. `model` names a candidate, and `prompt` a system prompt by its name or the first
-    digits of its id. Raises `EvalstoreError` when there is no such case or result.
+    Without a revision it is the newest run that has a result of the case, and results of models
+    that are candidates now are preferred; `@work` is the workspace. `model` names a candidate, and
+    `prompt` a system prompt by its name or the first digits of its id. Raises `EvalstoreError`
+    when there is no such case or result.
     """
     case, revision = reference.case, reference.revision
     prompt = prompt or reference.prompt
@@ -53,8 +55,17 @@ def explain_case(
         return _explain_now(location, case, model, prompt)
     with open_store(location) as store:
         run, cells = _find_cells(location, store, case, revision)
-        result = _choose(location, case, cells, model, prompt)
-        return explain_stored_result(location, store, result, run)
+        former = frozenset() if revision else _former_candidates(location, cells)
+        preferred = [] if model else [cell for cell in cells if cell.model not in former]
+        result = _choose(location, case, preferred or cells, model, prompt)
+        explanation = explain_stored_result(location, store, result, run)
+        return replace(explanation, former=former)
+
+
+def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset[str]:
+    """Return the models of these results that are not candidates of the workspace now."""
+    current = {candidate.id for candidate in open_workspace(location).settings.candidates}
+    return frozenset({cell.model for cell in cells} - current - {RECORDED})
 
 
 def find_case(location: Location, case: str, revision: str | None = None) -> tuple[Run, Result]:
@@ -75,7 +86,7 @@ def _explain_now(
         )
         plan = make_plan(project, selection)
         cells = [as_result(each) for each in compute_results(plan, project.settings.verdict)]
-        _require_one(case, cells)
+        _require_single_case(case, cells)
         result = _choose(location, case, cells, model, prompt)
         return explain_workspace_result(project, result, cells)
 
@@ -97,7 +108,7 @@ def _find_cells(
         rows = None if row is None else {row}
         cells = _read(store, path, leaf, rows)
         if cells:
-            _require_one(case, cells)
+            _require_single_case(case, cells)
             return run, cells
     where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
     raise RevisionError(
@@ -119,7 +130,7 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     name, _, row = case.partition("::")
     if "::" not in case and "[" in case:
         name, row = case.split(" [", 1)[0], case
-    file = find_file(location, workspace, nodes, name, run.id)
+    file = find_test_file(location, workspace, nodes, name, run.id)
     files = store.load_case_files([nodes[file]])
     named = file + case[len(name) :] if row else file
     known = {file: files[nodes[file]]}
@@ -127,7 +138,7 @@ def _find_place(location: Location, store: Store, run: Run, case: str) -> tuple[
     return target.path, target.row
 
 
-def _require_one(case: str, cells: Iterable[Result]) -> None:
+def _require_single_case(case: str, cells: Iterable[Result]) -> None:
     """Raise `EvalstoreError` when the results belong to several cases."""
     places = dict.fromkeys((cell.file, cell.row) for cell in cells)
     if len(places) > 1:

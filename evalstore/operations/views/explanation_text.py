@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import minute
 from evalstore.display import ago, plural, safe, short
+from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.styled_text import (
     StyledLine,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from evalstore.reports.word_diff import ChangedLine, TextPiece
     from evalstore.runs import Run
 
-DIFFERENCE, HISTORY, OTHERS = "where it differs", "history", "other results of this case"
+DIFFERENCE, ATTEMPTS, HISTORY = "where it differs", "attempts", "history"
+OTHERS = "other results of this case"
 """The titles of the sections."""
 _INDENT = 4
 _LINES = 12
@@ -44,16 +46,16 @@ _LISTED = 8
 
 
 def explanation_sections(
-    explanation: VerdictExplanation, now: int | None, *, signs: Mapping[str, str]
+    explanation: VerdictExplanation, now: int | None, signs: Mapping[str, str]
 ) -> Iterator[tuple[str, list[StyledLine]]]:
-    """Yield the title and the lines of each section.
+    """Yield the sections to show below the verdict, each a title and lines.
 
     `now` is in microseconds since 1970; without it, runs have their times in the place of ages.
     """
     sections = (
         (DIFFERENCE, chain.from_iterable(map(_check_lines, explanation.failed_checks))),
+        (ATTEMPTS, _attempt_lines(explanation, signs)),
         (HISTORY, _history_lines(explanation, now)),
-        (OTHERS, _other_lines(explanation, signs)),
     )
     for title, lines in sections:
         listed = list(lines)
@@ -79,14 +81,14 @@ def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
         ),
         _INDENT,
     )
-    if difference.is_text and _is_alike(difference.expected, difference.found):
-        hunks = diff_lines(difference.expected, difference.found, context=0)
+    if difference.is_text and _is_alike(difference.expected, difference.actual):
+        hunks = diff_lines(difference.expected, difference.actual, context=0)
         labels = {"-": "expected", "+": "found   "}
         yield from _hunk_lines(hunks, _INDENT + 2, labels)
         return
     for name, colour, text in (
         ("expected", "old", difference.expected),
-        ("found   ", "new", difference.found),
+        ("found   ", "new", difference.actual),
     ):
         lines = text.split("\n")
         for line in lines[:_LINES] if text else ():
@@ -98,12 +100,12 @@ def _check_lines(check: FailedCheck) -> Iterator[StyledLine]:
             yield from text_lines(f"… {left}", "faint", _INDENT + 2)
 
 
-def _is_alike(expected: str, found: str) -> bool:
+def _is_alike(expected: str, actual: str) -> bool:
     """Return whether two texts have enough in common to mark the words that differ."""
-    longest = max(len(expected), len(found))
+    longest = max(len(expected), len(actual))
     if longest > _COMPARED:
         return True
-    stretches = compare_words(expected, found)
+    stretches = compare_words(expected, actual)
     shared = sum(len(text) for kind, text in stretches if kind == "same" and not text.isspace())
     return shared >= _LEAST_SHARED * longest
 
@@ -145,12 +147,43 @@ def _clip(text: str) -> str:
     return f"{text[: _CUT // 2]} … {text[-_CUT // 2 :]}"
 
 
+# --- attempts
+
+
+def _attempt_lines(
+    explanation: VerdictExplanation, signs: Mapping[str, str]
+) -> Iterator[StyledLine]:
+    """Yield how many of several attempts fail, and the verdict on each."""
+    attempts = explanation.history.attempts if explanation.history else ()
+    if not attempts or explanation.result.is_missing:
+        return
+    summary = attempts_text(attempt.verdict for attempt in attempts)
+    yield StyledLine((StyledSpan(summary),), _INDENT)
+    for attempt in attempts:
+        verdict = verdict_span(attempt.verdict, signs)
+        is_shown = explanation.answer.id in attempt.sessions
+        yield StyledLine(
+            (
+                StyledSpan(f"{verdict.text}  ", verdict.colour),
+                StyledSpan(" ".join(map(short, attempt.sessions)), "faint"),
+                StyledSpan("  (shown above)" if is_shown else ""),
+            ),
+            _INDENT + 2,
+        )
+
+
 # --- history
 
 
 def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator[StyledLine]:
     history = explanation.history
     if history is None:
+        return
+    if history.is_pending:
+        word = explanation.result.word or "answered"
+        verdict = StyledSpan("passed" if history.passes else "failed")
+        last = StyledSpan(f" last in {_run_text(history.last, now)}")
+        yield StyledLine((StyledSpan(f"{word}; ", "pending"), verdict, last), _INDENT)
         return
     outcome, opposite = ("passing", "failed") if history.passes else ("failing", "passed")
     if not history.passes and explanation.result.verdict not in ("fail", None):
@@ -168,7 +201,7 @@ def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator
         yield StyledLine((StyledSpan("what changed in between:"),), _INDENT)
         for change in history.changes:
             yield from _change_lines(change)
-    yield StyledLine((StyledSpan(counts_text(history.counts)),), _INDENT)
+    yield StyledLine((StyledSpan(pass_counts_text(history.counts)),), _INDENT)
 
 
 def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
@@ -176,7 +209,7 @@ def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
     yield from _hunk_lines(change.hunks, _INDENT + 4)
 
 
-def counts_text(counts: VerdictCounts) -> str:
+def pass_counts_text(counts: VerdictCounts) -> str:
     """Return how often this version of the case passed, and how often the verdict changed."""
     if counts.judged < 2:
         return "this version: judged once"
@@ -205,7 +238,8 @@ def _run_text(run: Run, now: int | None) -> str:
 # --- other results
 
 
-def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
+def other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> Iterator[StyledLine]:
+    """Yield the other results of the case, for the section `OTHERS` at the end of a page."""
     for other in explanation.others:
         result = other.result
         verdict = verdict_span(result.word or "answered", signs)
@@ -216,9 +250,14 @@ def _other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> I
                 StyledSpan(f"{verdict.text}  ", verdict.colour),
                 StyledSpan(safe(f"{prompt}{result.model}  ")),
                 StyledSpan(session, "faint"),
+                StyledSpan(_former_text(explanation, result.model)),
             ),
             _INDENT,
         )
+
+
+def _former_text(explanation: VerdictExplanation, model: str) -> str:
+    return "  (no longer a candidate)" if model in explanation.former else ""
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:
@@ -230,6 +269,6 @@ def explained_place(explanation: VerdictExplanation) -> StyledLine:
         (
             StyledSpan(f"{verdict.text}  ", verdict.colour),
             StyledSpan(safe(name), "heading"),
-            StyledSpan(f"  {safe(result.model)}"),
+            StyledSpan(f"  {safe(result.model)}{_former_text(explanation, result.model)}"),
         )
     )

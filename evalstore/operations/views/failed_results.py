@@ -69,12 +69,12 @@ def find_failed(store: Store, run: Run) -> set[Place]:
 
 def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Place]:
     """Return the places of these results of a run for which one of its calls failed."""
-    asked = asked_in_run(store, run, missing)
+    questions_of = questions_in_run(store, run, missing)
     subjects = judged_subjects(missing)
     failed_places = [
         failure
         for _, failure in store.find_failures_of(
-            {id for ids in asked.values() for id in ids},
+            {id for ids in questions_of.values() for id in ids},
             {id for ids in subjects.values() for id in ids},
         )
         if run.started <= failure.at <= run.ended
@@ -82,7 +82,7 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
     failed = {failure.question or failure.subject for failure in failed_places}
     return {
         place
-        for lists in (asked, subjects)
+        for lists in (questions_of, subjects)
         for place, ids in lists.items()
         if not failed.isdisjoint(ids)
     }
@@ -99,7 +99,7 @@ def judged_subjects(results: Iterable[Result]) -> Mapping[Place, set[str]]:
     }
 
 
-def asked_in_run(
+def questions_in_run(
     store: Store, run: Run, results: Collection[Result]
 ) -> Mapping[Place, tuple[str, ...]]:
     """Return the ids of the questions that a run asked for these results, by place."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from evalstore.errors import NothingSelectedError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.run import offer_run, run
-from evalstore.operations.verdict_changes import find_changes
-from evalstore.operations.views.run_text import RunSummary, summarise
+from evalstore.operations.verdict_changes import find_verdict_changes
+from evalstore.operations.views.run_text import RunSummary, summarise_report
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.store.results import read_results
@@ -35,7 +35,7 @@ class RunRequest:
     """A run that is requested in the browser, with the options of the command line."""
 
     title: str
-    wanted: SelectionOptions = field(default_factory=SelectionOptions)
+    selection: SelectionOptions = field(default_factory=SelectionOptions)
     judge_only: bool = False
     before: tuple[Result, ...] = ()
     """The previous results of the cases to judge again."""
@@ -130,13 +130,13 @@ def plan(
     location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
 ) -> PlanPreview:
     """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
-    selection = replace(request.wanted, offline=offline)
+    selection = replace(request.selection, offline=offline)
     status, agreed = offer_run(location, selection, judge_only=request.judge_only)
     settled = open_workspace(location).settings.max_cost
     return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
 
 
-def carry_out(
+def carry_out_request(
     location: Location,
     request: RunRequest,
     listener: ProgressListener,
@@ -152,7 +152,7 @@ def carry_out(
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    report = run(location, replace(request.wanted, offline=offline), options, listener)
+    report = run(location, replace(request.selection, offline=offline), options, listener)
     return _ended(location, request, report)
 
 
@@ -161,7 +161,7 @@ def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd
         failures = tuple(_call_failures(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
     return RunEnd(
-        summary=summarise(report),
+        summary=summarise_report(report),
         repeated=pairs,
         failures=failures,
         warnings=tuple(report.warnings),
@@ -209,4 +209,4 @@ def flips(location: Location, run: str) -> VerdictChanges | None:
     """
     folder = open_workspace(location).settings.paths["tests"]
     with open_store(location) as store:
-        return find_changes(store, folder, store.load_run(run))
+        return find_verdict_changes(store, folder, store.load_run(run))

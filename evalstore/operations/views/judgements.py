@@ -62,8 +62,14 @@ class JudgementView:
     latency: float
     """The duration in seconds."""
 
+    @property
+    def is_of_other_version(self) -> bool:
+        """Return whether it is not by the instructions, checks and evaluators of the case."""
+        is_passed_over = self.why_not == PASSED_OVER and not self.is_person
+        return is_passed_over or self.why_not in (EARLIER, LATER, ELSEWHERE)
 
-def opinions_on(
+
+def read_judgements(
     store: Store,
     id: str,
     judged: Sequence[str],

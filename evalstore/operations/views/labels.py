@@ -81,7 +81,7 @@ class LabelIndex:
         return any(label.id in result.evaluations for label in self.of(result))
 
 
-def read_opinions(store: Store) -> LabelIndex:
+def read_labels(store: Store) -> LabelIndex:
     """Read all labels in the store."""
     labels_of: dict[tuple[str, str], list[PersonLabel]] = {}
     for label in store.find_labels():

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-def last_asked(location: Location, tests: Sequence[str]) -> dict[str, str]:
+def last_user_messages(location: Location, tests: Sequence[str]) -> dict[str, str]:
     """Return the last user message of each of these test versions that the store has, by id."""
     with open_store(location) as store:
-        return find_last_asked(store, tests)
+        return find_last_messages(store, tests)
 
 
-def find_last_asked(store: Store, tests: Collection[str]) -> dict[str, str]:
+def find_last_messages(store: Store, tests: Collection[str]) -> dict[str, str]:
     """Return the same from an open store."""
     contents = store.load_contents("test", tests)
-    asked: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for id, content in contents.items():
         for message in deserialize.restore_messages(content.get("messages", ())):
             if message.role == "user" and not message.filled:
-                asked[id] = text_of(message.parts)
-    return asked
+                messages[id] = text_of(message.parts)
+    return messages

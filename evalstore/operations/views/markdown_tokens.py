@@ -21,10 +21,8 @@ LONGEST = 20_000
 """The most characters of a text that is parsed; a longer text is shown as it is written."""
 _MOST_CELLS = 20_000
 """The most cells that a text can have; each short row of a table gets all columns of its head."""
-_MARKS = re.compile(
-    r"[*_`#\[|~]|^ {0,3}(?:[-+>]|\d+[.)])|^(?: {4}|\t)|^ {0,3}[=-]{2,}", re.MULTILINE
-)
-"""Matches in each text that has Markdown other than paragraphs."""
+_MARKUP = re.compile(r"(?:^|[\r\n])\s*(?:[#>=+*-]|\d+[.)])|[`|<\[]|\*\*|__|~~")
+"""What a text has at least that is Markdown: the beginning of a block, or a sign within a line."""
 _BLOCKS = frozenset(
     (
         *("heading_open", "fence", "bullet_list_open", "ordered_list_open"),
@@ -37,7 +35,7 @@ _INLINE = frozenset(("strong_open", "code_inline", "link_open", "image", "s_open
 
 def parse_markdown(text: str) -> list[Token] | None:
     """Return the tokens of a text; None if it is not Markdown, or too long to be parsed."""
-    if len(text) > LONGEST or not _MARKS.search(text):
+    if len(text) > LONGEST or not _MARKUP.search(text):
         return None
     written = text.split("\n")
     if len(written) * max(line.count("|") for line in written) > _MOST_CELLS:

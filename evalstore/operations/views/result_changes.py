@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.display import plural
+from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.rendering import answer_text
-from evalstore.operations.views.test_parts import describe_parts, load_parts
+from evalstore.operations.views.test_parts import describe_parts, load_test_parts
+from evalstore.planning.reasons import describe_evaluator_change
 from evalstore.planning.version_reader import VersionReader
-from evalstore.reports.version_diff import differ_models, differ_prompts
+from evalstore.reports.comparison import Pair
+from evalstore.reports.version_diff import differ_models
 from evalstore.reports.word_diff import ChangedLine, diff_lines
 
 if TYPE_CHECKING:
@@ -53,7 +58,7 @@ class ResultChange:
         ]
 
 
-def find_changes(
+def find_result_changes(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None = None
 ) -> Iterator[ResultChange]:
     """Yield what changed between two judged results of a case.
@@ -76,7 +81,7 @@ def _edits(
     cases = [_only_prompt(record) for record in (was, now)]
     if cases[0] == cases[1] and was.node == now.node:
         return
-    contents = load_parts(store, project, cases)
+    contents = load_test_parts(store, project, cases)
     files = store.load_case_files([record.node for record in (was, now) if record.node])
     parts = []
     for record, case in zip((was, now), cases, strict=True):
@@ -133,22 +138,12 @@ def _evaluators(
         if id not in old or id not in new:
             yield ResultChange(f"evaluator {id} is {'new' if id in new else 'gone'}")
         elif old[id] != new[id]:
-            yield from _evaluator(versions, id, old[id], new[id])
+            before, after = (versions.find("evaluator", each[id]) or {} for each in (old, new))
+            reason = describe_evaluator_change(versions.find, before, after, id)
+            yield ResultChange(reason.text + (f" ({id})" if len(new) > 1 else ""))
     rules = was.run.verdict_rule, now.run.verdict_rule
     if rules[0] != rules[1]:
         yield ResultChange(f"verdict: {rules[0]} -> {rules[1]}")
-
-
-def _evaluator(versions: VersionReader, id: str, was: str, now: str) -> Iterator[ResultChange]:
-    old, new = (versions.find("evaluator", version) or {} for version in (was, now))
-    yield from _models(versions, f"evaluator {id}", old.get("model", ""), new.get("model", ""))
-    if old.get("prompt") != new.get("prompt"):
-        prompts = (versions.find("prompt", each.get("prompt")) or {} for each in (old, new))
-        for difference in differ_prompts(*prompts):
-            yield ResultChange(f"evaluator {id}: prompt {difference}")
-    if old.get("temperature") != new.get("temperature"):
-        values = (_number(each.get("temperature")) for each in (old, new))
-        yield ResultChange(f"evaluator {id}: temperature {' -> '.join(values)}")
 
 
 def _number(value: float | None) -> str:
@@ -160,36 +155,60 @@ def _reader(store: Store, project: Project | None) -> VersionReader:
 
 
 def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
-    """Another answer to the same question, or another judgement of the same answer."""
+    """Yield another answer to the same question, another number of them, or another judgement."""
     if was.result.sessions == now.result.sessions:
         yield ResultChange(_other_judgement(store, was, now))
         return
-    pairs = zip(was.result.sessions, now.result.sessions, strict=False)
-    changed = [(old, new) for old, new in pairs if old != new]
-    sessions = store.find_sessions(id for pair in changed for id in pair)
-    for old, new in changed:
-        if old in sessions and new in sessions:
-            replies = sessions[old].answer, sessions[new].answer
-            resolved = [reply.resolved_model for reply in replies]
-            before, after = (answer_text(reply) for reply in replies)
-            if before != after:
-                hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT)))
-                yield ResultChange("same question, another answer", hunks)
-            else:
-                yield ResultChange("same question, asked again: the answer is the same")
-            if all(resolved) and resolved[0] != resolved[1]:
-                yield ResultChange(
-                    f"the provider answered with {resolved[1]}, before {resolved[0]}"
-                )
-            return
-    yield ResultChange("same question, another answer")
+    attempts = [each.result.required_answers // len(each.result.tests) for each in (was, now)]
+    if attempts[0] != attempts[1]:
+        yield ResultChange(f"attempts {attempts[0]} -> {attempts[1]}")
+    sessions = store.find_sessions({*was.result.sessions, *now.result.sessions})
+    both = {*was.result.sessions} & {*now.result.sessions}
+    replies = [
+        [sessions[id].answer for id in each.result.sessions if id in sessions and id not in both]
+        for each in (was, now)
+    ]
+    old, new = ([answer_text(reply) for reply in side] for side in replies)
+    if Counter(old) == Counter(new):
+        text = "the answer is the same" if len(new) == 1 else "the answers are the same"
+        yield ResultChange(f"same question, asked again: {text}" if new else "fewer answers")
+    else:
+        before, after = _first_difference(old, new)
+        hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
+        yield ResultChange(_other_answers(len(old), len(new)), hunks)
+    if label := _label(store, was, now):
+        yield ResultChange(label)
+    models = [{reply.resolved_model for reply in side} - {None} for side in replies]
+    if all(models) and models[0].isdisjoint(models[1]):
+        names = [", ".join(sorted(map(str, side))) for side in models]
+        yield ResultChange(f"the provider answered with {names[1]}, before {names[0]}")
+
+
+def _other_answers(was: int, now: int) -> str:
+    """Return what is different, for the numbers of answers that only one side has."""
+    if was and now:
+        return (
+            "same question, another answer" if was == now == 1 else "same question, other answers"
+        )
+    if now:
+        return f"same question, {plural(now, 'more answer')}"
+    return f"same question, {plural(was, 'answer')} fewer"
+
+
+def _first_difference(was: Sequence[str], now: Sequence[str]) -> tuple[str, str]:
+    """Return the first text of each side that the other side does not have as often."""
+    old, new = Counter(was), Counter(now)
+    return next(iter(old - new), ""), next(iter(new - old), "")
 
 
 def _other_judgement(store: Store, was: JudgedResult, now: JudgedResult) -> str:
-    new = set(now.result.evaluations) ^ set(was.result.evaluations)
-    judgements = store.find_evaluations(new).values()
-    contents = store.load_contents("evaluator", {made.evaluator for made in judgements})
-    people = sorted({str(content["human"]) for content in contents.values() if "human" in content})
-    if people:
-        return f"same answer, labelled by {', '.join(people)}"
-    return "same answer, another judgement"
+    label = _label(store, was, now)
+    return f"same answer, {label or 'another judgement'}"
+
+
+def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
+    """Return who has labelled the answer, or whose label was removed; empty if nobody."""
+    pair = Pair(was.result, now.result)
+    changes = judgement_changes(store, VersionReader(store), [pair])
+    words = changes.get((was.result.evaluations, now.result.evaluations), [])
+    return next((word for word in words if word.startswith("label")), "")

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.judging.aggregation import judge_session
-from evalstore.operations.views.result_changes import JudgedResult, ResultChange, find_changes
-from evalstore.planning.plan import CHECKS
+from evalstore.operations.views.attempts import (
+    Attempt,
+    find_attempts,
+    has_attempts,
+    judge_votes,
+    read_votes,
+)
+from evalstore.operations.views.result_changes import (
+    JudgedResult,
+    ResultChange,
+    find_result_changes,
+)
 from evalstore.planning.renames import follow_file
 from evalstore.reports.comparison import ResultIndex
-from evalstore.results import Vote
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries
 from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.results import Evaluation, Result
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Case, Verdict
@@ -35,7 +43,7 @@ class VerdictCounts:
     """The verdicts on the answers to one version of a case, and how often they changed."""
 
     verdicts: tuple[Verdict, ...]
-    """One for each judged run or attempt, newest first; at most 20."""
+    """One for each answer or further judgement of it, the newest first; at most 20."""
 
     @property
     def judged(self) -> int:
@@ -60,6 +68,8 @@ class ResultHistory:
 
     passes: bool
     """Whether the newest verdict is a pass."""
+    last: Run
+    """The run with the newest verdict."""
     since: Run
     """The first run of those, up to the newest, that passed alike or did not pass alike."""
     before: Run | None
@@ -71,6 +81,10 @@ class ResultHistory:
     """How many runs were searched."""
     is_cut: bool
     """Whether older runs were not searched."""
+    attempts: tuple[Attempt, ...] = ()
+    """The attempts of the newest judged result, if there are several."""
+    is_pending: bool = False
+    """Whether the result itself has no verdict, so that the newest one is that of an older run."""
 
 
 def find_history(
@@ -101,22 +115,26 @@ def find_history(
         if records and _passes(record) != _passes(records[-1]) and before is None:
             before = record
         records.append(record)
-        if before and (
-            not _is_same_version(records[0], record) or len(_distinct(records)) >= _SAMPLES
-        ):
+        if before and not _is_same_version(records[0], record):
+            break
+        if before and len(_answers(records)) >= _SAMPLES:
             break
     if not records:
         return None
     since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
     alike = [record for record in records if _is_same_version(records[0], record)]
+    attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
+        last=records[0].run,
         since=since.run,
         before=before.run if before else None,
-        changes=tuple(find_changes(store, before, since, project)) if before else (),
-        counts=VerdictCounts(tuple(_verdicts(store, _distinct(alike)))[:_SAMPLES]),
+        changes=tuple(find_result_changes(store, before, since, project)) if before else (),
+        counts=VerdictCounts(tuple(sample.verdict for sample in _samples(store, alike))[:_SAMPLES]),
         searched=search.count,
         is_cut=search.is_cut or len(earlier) == RUNS_SEARCHED,
+        is_pending=current.verdict is None,
+        attempts=attempts.get(records[0].result.evaluations, ()),
     )
 
 
@@ -189,6 +207,11 @@ def _passes(record: JudgedResult) -> bool:
     return record.result.verdict == "pass"
 
 
+def _answers(records: Sequence[JudgedResult]) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the distinct answers with their judgements; some may differ in labels alone."""
+    return {(record.result.sessions, record.result.evaluations) for record in records}
+
+
 def _is_same_version(now: JudgedResult, was: JudgedResult) -> bool:
     """Return whether both runs asked the same model the same, and judged it by the same."""
     return _version(now) == _version(was)
@@ -206,53 +229,42 @@ def _version(record: JudgedResult) -> tuple[object, ...]:
     )
 
 
-def _distinct(records: Sequence[JudgedResult]) -> list[JudgedResult]:
-    """Return the records without those of runs that only reused what a newer run has too.
+# --- samples
 
-    A label that is added to the judgements of an answer makes no other sample of it.
+
+class _Sample(NamedTuple):
+    """One verdict on an answer, or on answers that are judged together."""
+
+    at: int
+    """When the newest judgement was made that is not a person's, in microseconds since 1970."""
+    verdict: Verdict
+
+
+def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
+    """Return the verdicts of the records, newest first, each answer and judgement of it once.
+
+    A run that reuses an answer adds nothing. A label changes the verdict of a sample and makes no
+    other one. The order is that in which they were judged, whichever run has them.
     """
-    kept: list[JudgedResult] = []
-    seen: dict[tuple[str, ...], list[set[str]]] = {}
-    for record in records:
-        judged = set(record.result.evaluations)
-        newer = seen.setdefault(record.result.sessions, [])
-        if not any(judged <= other for other in newer):
-            kept.append(record)
-        newer.append(judged)
-    return kept
-
-
-# --- attempts
-
-
-def _verdicts(store: Store, records: Sequence[JudgedResult]) -> Iterator[Verdict]:
-    """Yield the verdict of each record, or of each of its attempts if there are several."""
-    several = [record for record in records if record.result.wanted > len(record.result.tests)]
-    ids = [id for record in several for id in record.result.evaluations]
-    evaluations = store.find_evaluations(ids)
+    evaluations = store.find_evaluations(
+        dict.fromkeys(id for record in records for id in record.result.evaluations)
+    )
     evaluators = {evaluation.evaluator for evaluation in evaluations.values()}
     contents = store.load_contents("evaluator", evaluators)
     people = {id for id, content in contents.items() if "human" in content}
+    samples: list[_Sample] = []
+    newer: dict[tuple[str, ...], list[set[str]]] = {}
     for record in records:
-        attempts = list(_attempts(record, evaluations, people))
-        if len(attempts) > 1:
-            yield from attempts
-        elif record.result.verdict:
-            yield record.result.verdict
-
-
-def _attempts(
-    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
-) -> Iterator[Verdict]:
-    votes: dict[tuple[str, ...], list[Vote]] = {}
-    for id in record.result.evaluations:
-        if id in evaluations:
-            made = evaluations[id]
-            vote = Vote(
-                *(made.started, id, made.evaluation, made.evaluator, made.verdict, made.score),
-                human=made.evaluator in people,
-            )
-            votes.setdefault(made.sessions, []).append(vote)
-    for cast in votes.values():
-        rule = record.run.verdict_rule
-        yield judge_session(cast, record.case.judged_by, CHECKS, rule).verdict
+        for subject, votes in read_votes(record, evaluations, people).items():
+            judged = {vote.id for vote in votes if not vote.human}
+            known = newer.setdefault(subject, [])
+            if any(judged <= other or other <= judged for other in known):
+                continue
+            known.append(judged)
+            at = max((vote.started for vote in votes if vote.id in judged), default=0)
+            verdict = record.result.verdict
+            if has_attempts(record):
+                verdict = judge_votes(record, votes)
+            if verdict:
+                samples.append(_Sample(at, verdict))
+    return sorted(samples, key=lambda sample: -sample.at)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from evalstore.display import short
 from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
 from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.attempts import attempts_text
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.verdict_changes import Cell, VerdictChanges
+    from evalstore.operations.verdict_changes import CellKey, VerdictChanges
     from evalstore.results import Result
 
 MOST_CHANGED = 5
 """The most changed results that pass and are listed; more are only counted."""
+_MOST_NAMED = 3
+"""The most unchanged failures that are named."""
 Extent = Literal["news", "failures", "results"]
 """The listed results: failures that are new or judged again, all failures, or all results."""
 
@@ -28,8 +32,10 @@ class ListedResult(NamedTuple):
     result: Result
     feedback: str
     change: str
-    """`broke`, `fixed`, `changed`, or `new` for a failing case without an earlier verdict; else
-    empty."""
+    """`broke`, `fixed`, `changed`, or `new` for a failing case without an earlier verdict; for
+    another regression the run in which it passed; else empty."""
+    attempts: str = ""
+    """How many attempts fail, if there are several and one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class ResultList:
     """The number of pending cases that are left out."""
     failed_before: int = 0
     """The number of failures that are left out because they have not changed."""
+    before: list[Result] = field(default_factory=list)
+    """The first of these failures, when nothing else is listed."""
 
     @property
     def rest(self) -> str:
@@ -78,7 +86,12 @@ def list_results(report: RunReport, extent: Extent = "news") -> ResultList:
 def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[ListedResult]:
     """Return the results with their changes, the new failures first."""
     changes = report.changes
-    marks: dict[Cell, str] = dict(changes.marks()) if changes else {}
+    marks: dict[CellKey, str] = {
+        cell_of(each.result): f"passed in run {short(each.passed_in)}"
+        for each in report.regressions or ()
+    }
+    regressed = set(marks)
+    marks |= changes.marks() if changes else {}
     again = {cell_of(result) for result in changes.failed_again} if changes else set()
     if changes:
         marks |= {cell_of(result): "changed" for result in changes.changed}
@@ -86,10 +99,16 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> list[L
     def rank(entry: ListedResult) -> int:
         if entry.change in _RANKS:
             return _RANKS[entry.change]
-        return len(_RANKS) + (cell_of(entry.result) not in again)
+        cell = cell_of(entry.result)
+        return len(_RANKS) + (cell not in regressed) * (1 + (cell not in again))
 
     entries = [
-        ListedResult(result, feedback, marks.get(cell_of(result), ""))
+        ListedResult(
+            result,
+            feedback,
+            marks.get(cell_of(result), ""),
+            attempts_text(report.totals.attempts.get(cell_of(result), ())),
+        )
         for result, feedback in results
     ]
     return sorted(entries, key=rank)
@@ -109,17 +128,32 @@ def _list_news(report: RunReport) -> ResultList:
         listed, count, failed_before = notable, failing + pending - hidden, 0
     else:
         waiting = [result for result in notable if result.word == "pending"]
-        listed = [*changes.failures, *changes.fixed, *_also_changed(changes), *waiting]
+        failing_now = {
+            cell_of(result): result for result in (*changes.failures, *_regressions(report))
+        }
+        listed = [*failing_now.values(), *changes.fixed, *_also_changed(changes), *waiting]
         failures = {cell_of(result) for result in listed if result.word not in _NOT_FAILING}
         count, failed_before = len(listed), failing - len(failures)
     shown = [
         (result, join_feedback(result.evaluations, totals.feedback))
         for result in listed[:MOST_SHOWN]
     ]
-    return ResultList(_arrange(report, shown), count - len(shown), hidden, failed_before)
+    before = [result for result in notable if result.word not in _NOT_FAILING]
+    return ResultList(
+        _arrange(report, shown),
+        count - len(shown),
+        hidden,
+        failed_before,
+        before[:_MOST_NAMED] if failed_before and not shown else [],
+    )
 
 
 _NOT_FAILING = ("pass", "pending", None)
+
+
+def _regressions(report: RunReport) -> list[Result]:
+    """Return the regressions that decide the gate."""
+    return [regression.result for regression in report.regressions or ()]
 
 
 def _also_changed(changes: VerdictChanges) -> list[Result]:

@@ -66,7 +66,7 @@ class RunSummary:
     rate: Rate
 
 
-def summarise(report: RunReport) -> RunSummary:
+def summarise_report(report: RunReport) -> RunSummary:
     """Return the summary of a report."""
     return RunSummary(
         run=report.run,
@@ -102,7 +102,7 @@ def spending_text(spending: Json) -> str:
     return cost_text(spending["cost"], [spending])
 
 
-def counts_text(run: RunCounts) -> str:
+def run_counts_text(run: RunCounts) -> str:
     """Return the status and counts of a run: `complete: 2 asked, 2 judged, 6 reused`."""
     recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
     return (
@@ -123,7 +123,7 @@ def scope_text(run: Run) -> str:
 def summary_text(summary: RunSummary) -> str:
     """Return the id of a run, its status, counts and cost in one line."""
     saved = f"; saved {money(summary.saved)} by reuse" if summary.saved else ""
-    return f"run {short(summary.run)} {counts_text(summary)}, {summary.cost}{saved}"
+    return f"run {short(summary.run)} {run_counts_text(summary)}, {summary.cost}{saved}"
 
 
 def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:

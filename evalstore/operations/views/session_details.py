@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
 from evalstore.operations.show import cells_with
-from evalstore.operations.views.judgements import JudgementView, opinions_on
+from evalstore.operations.views.judgements import JudgementView, read_judgements
 from evalstore.values import URGENCY
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read_session_details(store: Store, id: str, result: Result | None = None) ->
         cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
     counted = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
     current = {cell.evaluation for cell in cells if cell.evaluation}
-    subjects, judgements = opinions_on(
+    subjects, judgements = read_judgements(
         store,
         id,
         counted,

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.operations.show import ShownItem
-from evalstore.operations.views.session_details import read_session_details
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
+    from evalstore.operations.views.session_details import SessionDetails
     from evalstore.results import Result
     from evalstore.store import Store
     from evalstore.values import Json
 
 
-def show_session(store: Store, id: str) -> ShownItem:
-    """Return a stored session with its cases and judgements, as the newest run has it."""
-    judged = read_session_details(store, id)
+def show_session(store: Store, id: str, judged: SessionDetails) -> ShownItem:
+    """Return a stored session with its cases and judgements."""
     question = judged.session.question
 
     def version(kind: str, id: str | None) -> Json:

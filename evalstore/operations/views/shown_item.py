@@ -12,13 +12,14 @@ from evalstore.store.revisions import WORK, resolve
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
+    from evalstore.operations.views.session_details import SessionDetails
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.values import Json
 
 
-def show(
+def describe_shown(
     location: Location, revision: str, *, model: str | None = None, prompt: str | None = None
 ) -> ShownItem | dict[str, Json]:
     """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.
@@ -47,10 +48,12 @@ def _show(location: Location, revision: str) -> ShownItem:
             return show_file(location, store, text, path)
         kind, id = resolve(store, text)
         if kind == "session":
+            from evalstore.operations.views.session_details import read_session_details
             from evalstore.operations.views.session_document import show_session
 
-            item = show_session(store, id)
-            explanation = _explain_session(location, store, id)
+            judged = read_session_details(store, id)
+            item = show_session(store, id, judged)
+            explanation = _explain_session(location, store, id, judged)
             item.related |= explanation.document_of_history() if explanation else {}
             return item
         return show_item(location, store, kind, id)
@@ -68,8 +71,11 @@ def show_to_people(
         kind, id = resolve(store, revision)
         if kind == "session":
             from evalstore.operations.views.answer import read_answer  # only for sessions
+            from evalstore.operations.views.session_details import read_session_details
 
-            return _explain_session(location, store, id) or read_answer(location, store, id)
+            judged = read_session_details(store, id)
+            explanation = _explain_session(location, store, id, judged)
+            return explanation or read_answer(location, store, id, judged=judged)
         item = show_item(location, store, kind, id)
         if kind == "judgement":
             explanation = _explain_session(location, store, item.content["sessions"][0])
@@ -77,12 +83,17 @@ def show_to_people(
         return item
 
 
-def _explain_session(location: Location, store: Store, id: str) -> VerdictExplanation | None:
-    """Return the explanation of the verdict on an answer; None when no recent run has it."""
+def _explain_session(
+    location: Location, store: Store, id: str, judged: SessionDetails | None = None
+) -> VerdictExplanation | None:
+    """Return the explanation of the verdict on an answer; None when no recent run has it.
+
+    `judged` are the details of its session if they were read before.
+    """
     from evalstore.operations.views.answer import read_answer
     from evalstore.operations.views.verdict_explanation import explain_session
 
-    return explain_session(location, store, read_answer(location, store, id))
+    return explain_session(location, store, read_answer(location, store, id, judged=judged))
 
 
 class ExplainedJudgement(NamedTuple):

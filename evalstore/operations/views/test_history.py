@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.prompt_names import prompt_label
-from evalstore.operations.views.test_parts import describe_parts, load_parts
+from evalstore.operations.views.test_parts import describe_parts, load_test_parts
 from evalstore.operations.views.test_spans import (
     VersionSpan,
     add_results,
@@ -51,6 +51,8 @@ class Version:
     """Messages about candidates that are new, changed or gone."""
     row: str = ""
     """The label of the row in this version; empty if the test is gone."""
+    judged_in: str | None = None
+    """The run with these verdicts: the first with this version that has results of the case."""
     prompts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The name of the system prompt of each verdict, by candidate, if there are several."""
 
@@ -80,7 +82,7 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         add_results(store, spans, file)
         if project and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = results_now(project, now, spans[-1].case.row)
-        contents = load_parts(store, project, [span.case for span in spans if span.case])
+        contents = load_test_parts(store, project, [span.case for span in spans if span.case])
         versions = list(_versions(spans, files, contents, partial(_prompt_name, project)))
     return versions[::-1]
 
@@ -128,7 +130,9 @@ def _versions(
             row = span.case.row if span.case else ""
             words, prompts = _verdicts(span.results, name)
             yield Version(
-                span.run, span.started, tuple(edits), words, parts, candidates, row, prompts
+                *(span.run, span.started, tuple(edits), words, parts, candidates, row),
+                judged_in=span.judged_in,
+                prompts=prompts,
             )
         if span.case or (before and before.case):
             before, parts_before = span, parts
@@ -142,15 +146,15 @@ def _kind(part: str) -> str:
 def _candidates(was: VersionSpan, now: VersionSpan) -> Iterator[str]:
     """Yield messages about the changes of the candidates of this case."""
     here = {result.model for result in (*was.results, *now.results)}
-    for id in sorted({*was.asked, *now.asked} & here):
-        if id not in was.asked:
+    for id in sorted({*was.candidates, *now.candidates} & here):
+        if id not in was.candidates:
             yield f"{id} is new"
-        elif id not in now.asked:
+        elif id not in now.candidates:
             yield f"{id} is gone"
-        elif was.asked[id][0] != now.asked[id][0]:
+        elif was.candidates[id][0] != now.candidates[id][0]:
             yield f"the model of {id} changed"
-        elif was.asked[id][1] != now.asked[id][1]:
-            yield f"temperature of {id}: {was.asked[id][1]} -> {now.asked[id][1]}"
+        elif was.candidates[id][1] != now.candidates[id][1]:
+            yield f"temperature of {id}: {was.candidates[id][1]} -> {now.candidates[id][1]}"
 
 
 _ByModel = dict[str, tuple[str, ...]]

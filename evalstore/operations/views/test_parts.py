@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.store import Store
 
-SYSTEM, SHOWN, TOLD, CHECKS, SETTINGS = (
+SYSTEM, SHOWN, INSTRUCTIONS, CHECKS, SETTINGS = (
     *("system prompt", "test text", "instructions", "checks", "settings"),
 )
 """The names of the parts of a test."""
 
 
-def load_parts(store: Store, project: Project | None, cases: Sequence[Case]) -> dict[str, Json]:
+def load_test_parts(
+    store: Store, project: Project | None, cases: Sequence[Case]
+) -> dict[str, Json]:
     """Return the contents of all versions of these cases, by id."""
     ids_of = {
         "test": {id for case in cases for id in case.tests},
@@ -49,7 +51,7 @@ def describe_parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> 
         held = f"\n(held {times} times)" if times > 1 else ""
         parts[name] = _messages(contents.get(id, {})) + held
     evaluation = contents.get(case.evaluation or "", {})
-    parts[TOLD] = text_of(deserialize.restore_parts(evaluation.get("instructions", ())))
+    parts[INSTRUCTIONS] = text_of(deserialize.restore_parts(evaluation.get("instructions", ())))
     parts[CHECKS] = "\n".join(_check(check) for check in evaluation.get("checks", ()))
     parts[SETTINGS] = "\n".join(_settings(case, contents, file))
     return {name: text for name, text in parts.items() if text}

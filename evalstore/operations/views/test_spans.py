@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.store import Store
 
-Asked = Mapping[str, tuple[str, Json]]
+CandidateModels = Mapping[str, tuple[str, Json]]
 """Display id of a candidate -> the id of its model version and its temperature."""
 
 
@@ -33,11 +33,13 @@ class VersionSpan:
     run: str | None
     started: int
     node: str | None
-    asked: Asked
-    leaves: list[str] = field(default_factory=list)
-    """The leaves of the result trees with its results, oldest first."""
+    candidates: CandidateModels
+    leaves: list[tuple[str, str]] = field(default_factory=list)
+    """The runs with results of the file, oldest first: their ids and the leaves of the results."""
     case: Case | None = None
     results: list[Result] = field(default_factory=list)
+    judged_in: str | None = None
+    """The run that has the results: the first with results of the case."""
 
 
 def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
@@ -57,16 +59,16 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
         last = spans[-1] if spans else None
         if last is None and node is None:
             continue
-        asked: Asked = {
+        candidates: CandidateModels = {
             candidate.id: (candidate.model, candidate.temperature) for candidate in run.candidates
         }
         if last and "models" in run.selection:
-            asked = last.asked  # only this run was limited to some candidates
-        if last is None or (node, asked) != (last.node, last.asked):
-            last = VersionSpan(run.id, run.started, node, asked)
+            candidates = last.candidates  # only this run was limited to some candidates
+        if last is None or (node, candidates) != (last.node, last.candidates):
+            last = VersionSpan(run.id, run.started, node, candidates)
             spans.append(last)
         if node and run.results in leaves:
-            last.leaves.append(leaves[run.results])
+            last.leaves.append((run.id, leaves[run.results]))
     return spans
 
 
@@ -79,7 +81,7 @@ def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> l
             last
             and last.node
             and span.node
-            and last.asked == span.asked
+            and last.candidates == span.candidates
             and find_same(span.node, files[span.node], {last.node: files[last.node]})
         ):
             last.leaves += span.leaves
@@ -100,8 +102,8 @@ def add_workspace(
         node and last and find_same(node, project.reading.files[file], {last: files[last]})
     ):
         return
-    asked = spans[-1].asked if spans else {}
-    now = VersionSpan(None, 0, node, asked)
+    candidates = spans[-1].candidates if spans else {}
+    now = VersionSpan(None, 0, node, candidates)
     if node is not None:
         files[node] = project.reading.files[file]
     spans.append(now)
@@ -138,22 +140,27 @@ def _labelled(span: VersionSpan, files: Mapping[str, CaseFile], row: str) -> Cas
 
 
 def add_results(store: Store, spans: Sequence[VersionSpan], file: str) -> None:
-    """Add the results of each span: those of its first and its last run."""
-    rows: dict[str, set[str]] = {}
-    for span in spans:
-        for id in _ends(span):
-            rows.setdefault(id, set()).update([span.case.row] if span.case else ())
-    results = results_of(store, file, rows)
-    for span in spans:
-        if span.case:
-            row = span.case.row
-            span.results += [seen for id in _ends(span) for seen in results[id] if seen.row == row]
+    """Add the results of each span: those of its first run that has results of the case."""
+    waiting = {number: iter(span.leaves) for number, span in enumerate(spans) if span.case}
+    while waiting:
+        tried: dict[int, tuple[str, str]] = {}
+        for number, leaves in waiting.items():
+            if leaf := next(leaves, None):
+                tried[number] = leaf
+        rows: dict[str, set[str]] = {}
+        for number, (_, id) in tried.items():
+            rows.setdefault(id, set()).add(_row(spans[number]))
+        results = results_of(store, file, rows) if rows else {}
+        for number, (run, id) in tried.items():
+            span = spans[number]
+            span.results = [seen for seen in results[id] if seen.row == _row(span)]
+            span.judged_in = run if span.results else None
+        waiting = {number: waiting[number] for number in tried if spans[number].judged_in is None}
 
 
-def _ends(span: VersionSpan) -> list[str]:
-    """Return the result leaves of the first and the last run of a span with the case."""
-    leaves = (*span.leaves[:1], *span.leaves[-1:]) if span.case else ()
-    return list(dict.fromkeys(leaves))
+def _row(span: VersionSpan) -> str:
+    assert span.case
+    return span.case.row
 
 
 def results_now(project: Project, file: str, row: str) -> list[Result]:

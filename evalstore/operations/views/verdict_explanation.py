@@ -84,6 +84,8 @@ class VerdictExplanation:
     """None when no run has judged the case."""
     others: tuple[OtherResult, ...] = ()
     """The results of the same case with other system prompts and candidates."""
+    former: frozenset[str] = frozenset()
+    """The models with results of this case that are not candidates of the workspace now."""
 
     @property
     def model(self) -> str:
@@ -117,10 +119,12 @@ class VerdictExplanation:
             "model": result.model,
             "verdict": result.word,
             "session": answer.id,
-            "conversation": [{"role": turn.role, "text": turn.text} for turn in answer.said],
+            "conversation": [
+                {"role": turn.role, "text": turn.text} for turn in answer.conversation
+            ],
             "answer": answer.answer,
             "together": [to_json(member) for member in answer.together],
-            "judgements": [_describe_judgement(each) for each in answer.opinions],
+            "judgements": [_describe_judgement(each) for each in answer.judgements],
             **self.document_of_history(),
         }
 
@@ -153,7 +157,7 @@ def _describe_check(check: FailedCheck) -> Json:
         if difference is None
         else {
             "expected": difference.expected,
-            "found": difference.found,
+            "found": difference.actual,
             "place": difference.place,
             "note": difference.note,
         },
@@ -172,6 +176,7 @@ def _describe_history(history: ResultHistory) -> Json:
         "flips": history.counts.changes,
         "runsSearched": history.searched,
         "isCut": history.is_cut,
+        **({"pending": True} if history.is_pending else {}),
     }
 
 
@@ -343,7 +348,7 @@ def _others(
 
 def _failed_checks(store: Store, view: AnswerView) -> Iterator[FailedCheck]:
     """Yield the checks that did not pass in the judgements that count."""
-    for judgement in view.opinions:
+    for judgement in view.judgements:
         if judgement.evaluator == CHECKS and not judgement.why_not:
             yield from _checks_of(store, judgement)
 

@@ -12,7 +12,7 @@ from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
-    from evalstore.operations.verdict_changes import Cell
+    from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
     from evalstore.store import Store
 
@@ -22,16 +22,16 @@ _RUNS = 40
 """Runs that are searched for them."""
 _CELLS = 60_000
 """Results that are read; after so many no older run is read."""
-_Leaf = Mapping["Cell", str]
+_Leaf = Mapping["CellKey", str]
 """The verdicts in a leaf of a result tree; in place of the file each cell has the leaf."""
 
-VerdictHistory = Mapping["Cell", tuple[str, ...]]
+RecentVerdicts = Mapping["CellKey", tuple[str, ...]]
 """The last verdicts of each cell, the oldest first."""
 
 
-def read_history(
+def read_recent_verdicts(
     location: Location, files: Collection[str], run: str | None = None
-) -> VerdictHistory:
+) -> RecentVerdicts:
     """Return the last verdicts of all cells of these files, up to a run.
 
     Each run that judged a cell counts, also one that used stored answers again. What a file was
@@ -41,7 +41,7 @@ def read_history(
         last = resolve_run(store, run) if run is not None else None
         runs = [*([last] if last else []), *store.find_recent_runs(before=last, limit=_RUNS)]
         roots = [each.results for each in runs]
-        history: dict[Cell, list[str]] = {}
+        history: dict[CellKey, list[str]] = {}
         left = _CELLS
         for file in sorted(files):
             entries = find_entry(set(roots), file, store.load_nodes)
@@ -51,7 +51,7 @@ def read_history(
 
 
 def _add(
-    history: dict[Cell, list[str]], file: str, leaves: list[str], store: Store, most: int
+    history: dict[CellKey, list[str]], file: str, leaves: list[str], store: Store, most: int
 ) -> int:
     """Add the verdicts of a file, and return how many results were read.
 

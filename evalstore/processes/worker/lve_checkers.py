@@ -125,10 +125,10 @@ class BaseChecker:
                 "prompt": prompt_out,
                 "prompt_in": prompt_in,
                 "prompt_out": prompt_out,
-                "response": _one(
+                "response": _all_or_only(
                     [self.extract_response_from_prompt(chat) for chat in chats], several
                 ),
-                "variables": _one(
+                "variables": _all_or_only(
                     [self.extract_variables_from_prompt(chat) for chat in chats], several
                 ),
                 "param_values": param_values,
@@ -138,7 +138,7 @@ class BaseChecker:
             )
         else:
             safe = self.is_safe(prompt_out, param_values)
-        return safe, _one(answers, several)
+        return safe, _all_or_only(answers, several)
 
     def _answers(self, chat: Chat) -> Any:
         named = [
@@ -160,7 +160,7 @@ class MultiRunBaseChecker(BaseChecker):
         return True
 
 
-def _one(values: list[Any], several: bool) -> Any:
+def _all_or_only(values: list[Any], several: bool) -> Any:
     return values if several else values[0]
 
 
@@ -183,14 +183,14 @@ def refuse_own_names(name: str) -> None:
 def judge(checker: BaseChecker, facts: dict[str, Any]) -> Any:
     """Run a checker on the answers; a safe answer passes."""
     chats = [[_message(turn) for turn in run] for run in facts.get("runs", [facts["messages"]])]
-    asked_chats = [
+    unanswered_chats = [
         [replace(message, content=None) if message.variable else message for message in chat]
         for chat in chats
     ]
     values = ParameterValues(facts["item"])
     if checker.is_multi_run():
-        return checker.invoke_check(asked_chats, chats, values)[0]
-    return checker.invoke_check(asked_chats[-1], chats[-1], values)[0]
+        return checker.invoke_check(unanswered_chats, chats, values)[0]
+    return checker.invoke_check(unanswered_chats[-1], chats[-1], values)[0]
 
 
 class ParameterValues(dict[str, Any]):

@@ -41,7 +41,7 @@ class _NoSocket(socket.socket):
         super().__init__(family, type, proto, fileno)
 
 
-def _refuse(*_given: Any, **_named: Any) -> Any:
+def _refuse(*_arguments: Any, **_named: Any) -> Any:
     raise PermissionError(_REFUSED)
 
 

@@ -34,7 +34,7 @@ class Appearance:
 def key_problems(
     file: str, shared: BrowserSettings, own: BrowserSettings, registry: KeyRegistry
 ) -> Iterator[Problem]:
-    """Unknown actions, names that are not keys, and keys with two meanings."""
+    """Yield unknown actions, names that are not keys, and keys with two meanings."""
     known = registry.actions
     valid: dict[str, tuple[Problem, tuple[str, ...]]] = {}
     for id, text in [*shared.keys.items(), *own.keys.items()]:
@@ -81,7 +81,7 @@ def _at(place: Problem, message: str, hint: str) -> Problem:
 
 
 def normal_keys(keys: str) -> tuple[str, ...]:
-    """Keys as Textual names them: `?` is `question_mark`."""
+    """Convert keys to the names that Textual uses: `?` is `question_mark`."""
     names = []
     for text in keys.split(","):
         *modifiers, key = text.strip().rsplit("+", 1) if len(text.strip()) > 1 else (text.strip(),)

@@ -73,7 +73,7 @@ class KeyRegistry:
         return actions
 
     def scopes(self) -> Iterator[list[Action]]:
-        """Actions whose keys work at the same time: a page's, one widget's, the program's."""
+        """Yield lists of actions whose keys work together: a page's, a widget's, the program's."""
         for page in self._pages:
             for widget in self._widgets:
                 owners = [*owners_of(page), self._program, *owners_of(widget)]

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import safe
 from evalstore.operations.views.answer_text import (
+    OTHER_VERSIONS,
     conversation,
     criteria,
     footer_lines,
     judgement_lines,
     missing_lines,
     reasoning,
+    split_judgements,
     together_lines,
 )
 from evalstore.operations.views.case_name import case_name
@@ -60,30 +62,46 @@ def place_lines(case: CaseRow, result: Result, attempt: int) -> Iterator[StyledL
 def result_facts(result: Result, attempt: int) -> list[str]:
     """Return the score, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]
-    if result.wanted > 1 or len(result.sessions) > 1:
+    if result.required_answers > 1 or len(result.sessions) > 1:
         have = len(result.sessions)
         facts.append(f"answer {attempt + 1} of {have}" if have else "no answer")
-        facts += [f"{result.wanted} wanted"] if have < result.wanted else []
+        facts += [f"{result.required_answers} wanted"] if have < result.required_answers else []
     return facts
 
 
 def answer_lines(
     view: AnswerView, images: Mapping[str, Sequence[StyledLine]], *, rendered: bool = False
 ) -> Iterator[StyledLine]:
-    """Yield all of an answer but the verdicts.
+    """Yield the conversation and how it is judged.
 
     Answers that are Markdown are `rendered` as such, and messages with their `images`, by id.
     """
-    if not view.said:
+    if not view.conversation:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
-    for block in (*conversation(view), *criteria(view, SIGNS), *reasoning(view)):
+    current, _ = criteria(view, SIGNS)
+    own, _ = split_judgements(view)
+    for block in (*conversation(view), *current, *reasoning(own)):
         yield BLANK
         yield from block_lines(block, images, rendered=rendered)
     if view.together:
         yield BLANK
         yield heading("judged together")
         yield from together_lines(view)
+
+
+def closing_lines(view: AnswerView) -> Iterator[StyledLine]:
+    """Yield what stands last on the page: verdicts by other instructions, and the facts."""
+    _, others = split_judgements(view)
+    if others:
+        yield BLANK
+        yield heading(OTHER_VERSIONS)
+        for judgement in others:
+            yield from judgement_lines(judgement, _now(), signs=SIGNS)
+    _, earlier = criteria(view, SIGNS)
+    for block in (*earlier, *reasoning(others)):
+        yield BLANK
+        yield from block_lines(block, {}, rendered=False)
     yield BLANK
     yield from footer_lines(view, _now())
 
@@ -110,14 +128,15 @@ def block_lines(
 
 
 def verdict_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
-    """Yield the judgements on an answer; a `hint` when the answer or a judgement is missing."""
+    """Yield the judgements on the case; a `hint` when the answer or a judgement is missing."""
     if missing := list(missing_lines(view, is_judged=bool(result.evaluation))):
         yield BLANK
         yield from missing
         yield from text_lines(hint, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
-    for judgement in view.opinions:
+    own, _ = split_judgements(view)
+    for judgement in own:
         yield from _judgement(judgement)
 
 
@@ -136,7 +155,7 @@ def _now() -> int:
 def compared_lines(
     first: AnswerView, second: AnswerView
 ) -> tuple[list[StyledLine], list[StyledLine]]:
-    """Two answers below the question, with the words marked that the other one does not have."""
+    """Show two answers below the question, with the words marked that differ."""
     differences = compare_side_by_side(first.answer, second.answer)
     is_marked = None not in (first.id, second.id)
     if first.answer and second.answer:
@@ -147,7 +166,9 @@ def compared_lines(
             is_marked = False
     sides: list[list[StyledLine]] = []
     for number, view in enumerate((first, second)):
-        users = [turn.text for turn in view.said if turn.role == "user" and turn.answer is None]
+        users = [
+            turn.text for turn in view.conversation if turn.role == "user" and turn.answer is None
+        ]
         lines = [*question_lines(users[-1] if users else ""), BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
@@ -155,7 +176,7 @@ def compared_lines(
             lines += [_piece_line(pieces, ("old", "new")[number]) for pieces in differences[number]]
         else:
             lines += text_lines(view.answer)
-        for judgement in view.opinions:
+        for judgement in view.judgements:
             if not judgement.why_not:
                 lines += _judgement(judgement)
         sides.append(lines)

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.operations.views.markdown_tokens import LONGEST
-from evalstore.tui.render.answer import answer_lines, compared_lines, place_lines, verdict_lines
+from evalstore.tui.render.answer import (
+    answer_lines,
+    closing_lines,
+    compared_lines,
+    place_lines,
+    verdict_lines,
+)
 
 if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
@@ -21,15 +27,36 @@ class AnswerTexts:
     """An answer as lines as it is written, and the answer of another candidate beside it."""
 
     view: AnswerView
-    lines: Sequence[StyledLine]
-    rendered: Sequence[StyledLine]
-    """The same lines with answers that are Markdown or JSON rendered."""
+    verdict: Sequence[StyledLine]
+    """The case and the judgements on it."""
+    written: Sequence[StyledLine] = ()
+    """The conversation, and how it is judged."""
+    laid_out: Sequence[StyledLine] = ()
+    """The same with answers that are Markdown or JSON rendered."""
+    closing: Sequence[StyledLine] = ()
+    """Verdicts by other instructions or checks, and the facts."""
     other: Sequence[StyledLine] = ()
+    explained: Sequence[StyledLine] = ()
+    """Where the answer differs from what was expected, and the history; empty until read."""
+    other_results: Sequence[StyledLine] = ()
+
+    @property
+    def lines(self) -> list[StyledLine]:
+        """Return the whole page as it is written."""
+        return self._page(self.written)
+
+    @property
+    def rendered(self) -> list[StyledLine]:
+        """Return the whole page with answers that are Markdown or JSON rendered."""
+        return self._page(self.laid_out)
+
+    def _page(self, body: Sequence[StyledLine]) -> list[StyledLine]:
+        return [*self.verdict, *self.explained, *body, *self.other_results, *self.closing]
 
     @property
     def is_rendered(self) -> bool:
         """Return whether something is not shown as it is written."""
-        return self.rendered != self.lines
+        return self.laid_out != self.written
 
     @property
     def why_not_rendered(self) -> str:
@@ -47,10 +74,13 @@ def answer_texts(
 ) -> AnswerTexts:
     """Return one answer with its `images` by id; a `hint` when it or a judgement is missing."""
     place = place_lines(position.case, result, position.attempt)
-    verdicts = [*place, *verdict_lines(view, result, hint)]
-    lines = list(answer_lines(view, images))
-    rendered = list(answer_lines(view, images, rendered=True))
-    return AnswerTexts(view, [*verdicts, *lines], [*verdicts, *rendered])
+    return AnswerTexts(
+        view,
+        verdict=[*place, *verdict_lines(view, result, hint)],
+        written=list(answer_lines(view, images)),
+        laid_out=list(answer_lines(view, images, rendered=True)),
+        closing=list(closing_lines(view)),
+    )
 
 
 def compared_texts(
@@ -58,10 +88,8 @@ def compared_texts(
 ) -> AnswerTexts:
     """Return the answers of two candidates, with their differences marked."""
     left, right = compared_lines(*views)
-    lines = [*place_lines(position.case, results[0], position.attempt), *left]
     return AnswerTexts(
         views[0],
-        lines,
-        lines,
-        [*place_lines(position.case, results[1], 0), *right],
+        verdict=[*place_lines(position.case, results[0], position.attempt), *left],
+        other=[*place_lines(position.case, results[1], 0), *right],
     )

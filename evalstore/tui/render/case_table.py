@@ -41,6 +41,7 @@ def case_title(
 ) -> Iterator[str]:
     """Yield the parts of the title: the run, how many cases are listed, and how."""
     yield f"run {revision[:8]}" if revision else "workspace"
+    yield "" if listing.grouping == "file" else listing.only_file
     if listing.cases is None or listing.filtered is None:
         yield READING
         return
@@ -56,14 +57,15 @@ def case_title(
 def case_columns(
     cases: Cases,
     filtered: FilteredCases,
-    grouping: str,
     rates: Sequence[Rate] = (),
     *,
+    by_file: bool = False,
     with_history: bool = False,
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
-    `rates` are the pass rates of the candidates, for the line at the top.
+    `rates` are the pass rates of the candidates, for the line at the top. With `by_file` the name
+    of the file stands above the cases.
     """
     labelled = dict.fromkeys(cases.labelled, 14)  # with room for the sign of a person
     heads = _heads(cases.models, rates)
@@ -79,13 +81,26 @@ def case_columns(
         )
         for model, head in zip(cases.models, heads, strict=True)
     ]
-    by_file = grouping == "file"  # its name is above
     row_width = max(filtered.row_width, filtered.stem_width * by_file)
     names = min(_NAME, filtered.file_width) + min(_NAME, row_width)
     history = names + _LEAST + len(models) * (11 + GAP) if with_history else NEVER
     return [
-        Column("file", 9, grows=True, most=filtered.file_width, since=NEVER if by_file else 24),
-        Column("row", 8, grows=True, most=row_width, since=0 if by_file else 35),
+        Column(
+            "file",
+            9,
+            grows=True,
+            most=filtered.file_width,
+            since=NEVER if by_file else 24,
+            names=filtered.file_names,
+        ),
+        Column(
+            "row",
+            8,
+            grows=True,
+            most=row_width,
+            since=0 if by_file else 35,
+            names=filtered.row_names,
+        ),
         *models,
         Column("last runs", 9, since=history, is_saved=False),
     ]
@@ -128,7 +143,7 @@ def case_cells(
     if by_file and not label:
         name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))
     else:
-        name = StyledCell(label)
+        name = StyledCell(label, group=line.file)
     return (
         StyledCell(line.file),
         name,
@@ -147,7 +162,7 @@ def spark_cell(words: Sequence[str]) -> StyledCell:
 
 def _result_cell(cases: Cases, result: Result) -> StyledCell:
     """Return the verdict, with the sign of a person who decided it or labelled it after the run."""
-    cell, labels = verdict_cell(result.word), cases.said
+    cell, labels = verdict_cell(result.word), cases.labels
     if word := labels.word(result):
         plain = f"{cell.plain}, labelled {word}"
         return StyledCell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)

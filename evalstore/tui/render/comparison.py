@@ -15,6 +15,7 @@ from evalstore.operations.views.diff_text import (
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.tui.render.plot import spark_spans, spark_words
 from evalstore.tui.render.verdicts import short_names, verdict_cell
+from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.grid_columns import NEVER, Column
 from evalstore.tui.widgets.grid_lines import StyledCell
 
@@ -49,30 +50,35 @@ def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     ]
 
 
+def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
+    """Return the file that all pairs are of, which the title names; empty with several."""
+    return only_file(listed.place[0] for listed in pairs)
+
+
 def pair_columns(
     diff: Diff, pairs: Sequence[ListedPair], *, with_history: bool = False
 ) -> list[Column]:
     """Return the columns: the change, the case, the candidate unless two are compared, verdicts."""
     was, now = short_names(side_names(diff))
     changes = {change_name(diff, listed.change) for listed in pairs}
-    models = widest({listed.place[3] for listed in pairs})
-    candidate = (
-        []
-        if diff.models
-        else [Column("candidate", 16, grows=True, most=models, least=6, keeps_end=True)]
-    )
     words = {side.word for _, pair in pairs for side in (pair.was, pair.now) if side}
     verdicts = (verdict_cell(word).text for word in words)
     width = max(widest(verdicts), min(_VERDICT, widest((was, now))))
     files = widest({listed.place[0] for listed in pairs})
     rows = widest({_row_label(diff, listed) for listed in pairs})
+    names = case_names(
+        (listed.place[0], _row_label(diff, listed), listed.place[3]) for listed in pairs
+    )
+    since = NEVER if file_of_pairs(pairs) and rows else 0
+    models = widest({listed.place[3] for listed in pairs})
+    candidate = Column("candidate", 16, grows=True, most=models, least=6, names=names["candidate"])
     return [
         Column("change", max(9, min(_CHANGE, widest(changes))), since=56),
-        Column("file", 10, grows=True, most=files, least=8, keeps_end=True),
+        Column("file", 10, grows=True, most=files, least=8, since=since, names=names["file"]),
         Column(
-            "row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, keeps_end=True
+            "row", 8, grows=True, most=rows, least=4, since=0 if rows else NEVER, names=names["row"]
         ),
-        *candidate,
+        *(() if diff.models else (candidate,)),
         *(Column(name, width) for name in (was, now)),
         Column("last runs", 9, since=96 if with_history else NEVER, is_saved=False),
     ]
@@ -84,7 +90,7 @@ def pair_cells(diff: Diff, listed: ListedPair, history: Sequence[str] = ()) -> S
     return (
         StyledCell(change_name(diff, change), CHANGES.get(change, "faint")),
         StyledCell(pair.either.file),
-        StyledCell(_row_label(diff, listed)),
+        StyledCell(_row_label(diff, listed), group=pair.either.file),
         *(() if diff.models else (StyledCell(pair.either.model),)),
         *(
             StyledCell("-", "faint") if side is None else verdict_cell(side.word)

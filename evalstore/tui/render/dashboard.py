@@ -84,7 +84,10 @@ def _figure_lines(
     else:
         yield _line("passing now", *_rate_spans(dashboard.rate, room))
         yield _line("pending", *_pending_spans(dashboard.status, room))
-    yield _line("broke last", *_broken_spans(dashboard.broken, runs, room))
+    if dashboard.broken is None:
+        yield _line("broke last", StyledSpan("known when the settings can be read", "faint"))
+    else:
+        yield _line("broke last", *_broken_spans(dashboard.broken, runs, room))
     if dashboard.status:
         yield _line("edited", *_edited_spans(dashboard.status, room))
 

@@ -71,7 +71,7 @@ def save(folder: Path, name: str, exported: Exported) -> Path:
         path = folder / Path(name.strip()).expanduser()
         if path.suffix.lower() not in suffixes(exported):
             raise EvalstoreError(f"'{name}' ends in none of {', '.join(suffixes(exported))}")
-        text = as_text(path.suffix.lower(), exported)
+        text = export_text(path.suffix.lower(), exported)
         write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
     except FileExistsError:
         raise EvalstoreError(
@@ -83,7 +83,7 @@ def save(folder: Path, name: str, exported: Exported) -> Path:
     return path
 
 
-def as_text(suffix: str, exported: Exported) -> str:
+def export_text(suffix: str, exported: Exported) -> str:
     """Return the content of a file with this suffix."""
     if not isinstance(exported, ExportedTable):
         text = exported if isinstance(exported, str) else exported.text
@@ -110,7 +110,7 @@ def _as_markdown(table: ExportedTable) -> str:
 
 
 def markdown_line(text: str) -> str:
-    """One line that no reader of Markdown takes for anything but text."""
+    """Escape a text to one line that Markdown shows as it is."""
     return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
 
 
@@ -123,7 +123,7 @@ def _as_csv(table: ExportedTable) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a verdict without its sign; the sign of a label is replaced by words."""
+    """Remove the sign of a verdict; the sign of a label is replaced by words."""
     match = _VERDICT.fullmatch(text)
     if not match:
         return text
@@ -137,5 +137,5 @@ def _padded(line: Sequence[str], table: ExportedTable) -> list[str]:
 
 
 def _as_plain_text(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
+    """Escape a text so that no spreadsheet takes it for a formula."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

@@ -49,7 +49,7 @@ def code_lines(code: str, language: str, indent: int = 0) -> list[StyledLine]:
 
 
 def _pieces(code: str, language: str) -> Sequence[tuple[str, str]]:
-    """Return the parts of a text with the names of their colours."""
+    """Split a text into parts with the names of their colours."""
     if language not in _LANGUAGES or (len(code) > _LONGEST and language != _JSON):
         return [("code", code)]
     from pygments.lexers import get_lexer_by_name  # few need it

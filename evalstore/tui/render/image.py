@@ -30,13 +30,12 @@ def is_available() -> bool:
     return find_spec("PIL") is not None
 
 
-def read_images(
+def render_images(
     view: AnswerView, read: Callable[[Sequence[str]], Mapping[str, bytes]]
 ) -> dict[str, list[StyledLine]]:
-    """Return the lines of the first images of a conversation by id; none that cannot be shown."""
-    ids = list(dict.fromkeys(image.id for turn in view.said for image in turn.images))[
-        :_MOST_IMAGES
-    ]
+    """Read the first images of a conversation as lines by id; none that cannot be shown."""
+    listed = (image.id for turn in view.conversation for image in turn.images)
+    ids = list(dict.fromkeys(listed))[:_MOST_IMAGES]
     if not ids or not is_available():
         return {}
     try:
@@ -71,7 +70,7 @@ def image_lines(data: bytes) -> list[StyledLine]:
 
 
 def _decoded(data: bytes) -> tuple[int, int, str] | None:
-    """Return the columns, the rows and the colours of the image; a slow decoder is ended."""
+    """Decode an image to its columns, rows and colours; a slow decoder is ended."""
     from evalstore.processes.limited_calls import LimitReached, call
 
     if len(data) > _MOST_BYTES:

@@ -12,7 +12,7 @@ MOST_PIXELS = 40_000_000
 
 
 def decode(data: str, width: int, height: int) -> tuple[int, int, str] | None:
-    """Return the columns, the rows and the colours (RGB as hex) of an image made small enough.
+    """Decode an image made small enough: its columns, its rows and its colours (RGB as hex).
 
     `data` is the file in base64. The number of rows is even, and the picture is on white where it
     is transparent. None when the image is too large, damaged or of an unknown format.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.results import Result
 
 
-def judgement_lines(
+def case_judgement_lines(
     cases: Cases,
     case: CaseRow,
     picked: int,
@@ -53,7 +53,7 @@ def candidate_lines(
             *history_spans(history(result)),
         )
     )
-    labels = cases.said.of(result)
+    labels = cases.labels.of(result)
     ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
     for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
         yield from text_lines(text, indent=2)

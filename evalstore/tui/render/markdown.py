@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import safe, short
-from evalstore.operations.views.answer_text import judgement_lines, turn_title
+from evalstore.operations.views.answer_text import (
+    OTHER_VERSIONS,
+    judgement_lines,
+    split_judgements,
+    turn_title,
+)
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.render.answer import result_facts
@@ -29,15 +34,16 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
     yield f"# {markdown_line(case_name(case.file, case.row, case.prompt))}\n"
     summary = (verdict_cell(result.word).text, result.model, *result_facts(result, number))
     yield f"{markdown_line(', '.join(summary))}\n"
-    for judgement in view.opinions:
+    own, others = split_judgements(view)
+    for judgement in own:
         yield from _judgement(judgement)
     yield ""
-    for turn in view.said:
+    for turn in view.conversation:
         yield f"## {markdown_line(turn_title(turn, view))}\n"
         yield f"{safe(turn.text, lines=True)}\n"
     if view.id is None:
         yield "There is no answer yet.\n"
-    for criteria in [*view.told.values()][:1]:
+    for criteria in [*view.criteria.values()][:1]:
         if criteria.instructions:
             yield f"## instructions\n\n{safe(criteria.instructions, lines=True)}\n"
         if criteria.checks:
@@ -46,6 +52,11 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
                 text = safe(check.text, lines=True).replace("\n", "\n      ")
                 yield f"    - {text}"
             yield ""
+    if others:
+        yield f"## {OTHER_VERSIONS}\n"
+        for judgement in others:
+            yield from _judgement(judgement)
+        yield ""
     if view.id:
         yield f"session {short(view.id)}"
 

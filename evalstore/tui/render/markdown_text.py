@@ -41,7 +41,7 @@ class RenderedText(NamedTuple):
 
 
 def render_text(text: str) -> RenderedText | None:
-    """Return the lines of a text that is Markdown or JSON; None: it is shown as it is written."""
+    """Render a text that is Markdown or JSON; None: it is shown as it is written."""
     if len(text) > LONGEST:
         return None
     if text[:1] in ("{", "["):
@@ -72,7 +72,7 @@ class _Renderer:
         """What stands in front of the next line of each open list item."""
 
     def render(self, tokens: Sequence[Token]) -> list[StyledLine]:
-        """Return the lines, without blank ones at the ends."""
+        """Render the document to lines, without blank ones at the ends."""
         position = 0
         while position < len(tokens):
             token = tokens[position]
@@ -222,7 +222,7 @@ def _blanks(count: int) -> StyledSpan:
 
 
 def _joined(cells: Iterable[Sequence[StyledSpan]]) -> list[StyledSpan]:
-    """Return the cells of a row with lines between them."""
+    """Join the cells of a row with lines between them."""
     spans: list[StyledSpan] = []
     for number, cell in enumerate(cells):
         spans += [StyledSpan(" │ ", "faint")] if number else ()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evalstore.reports.version_diff import Difference
 
 _EDITS = 4
-"""Edits of the test file that are shown."""
+"""Edits of the case that are shown."""
 _WIDTH = 160
 """Characters of a text of an edit."""
 MIN_SHARED = 0.3
@@ -34,7 +34,7 @@ MIN_SHARED = 0.3
 
 
 def answers_to_compare(pair: Pair) -> tuple[str | None, str | None]:
-    """Return the sessions to compare: of several attempts, the first two that are not the same."""
+    """Choose the sessions to compare: of several attempts, the first two that differ."""
     was = pair.was.sessions if pair.was else ()
     now = pair.now.sessions if pair.now else ()
     for both in zip(was, now, strict=False):
@@ -50,16 +50,16 @@ def pair_lines(
     answers: Mapping[str, str] | None = None,
     question: str = "",
     *,
+    edits: Sequence[Difference] = (),
     history: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[StyledLine]:
     """Yield a pair in detail, with the answers and the question when they are known.
 
-    `history` are the last verdicts on its candidates.
+    `edits` are those of the case, and `history` are the last verdicts on its candidates.
     """
     yield pair_line(diff, pair, signs=SIGNS)
     yield from question_lines(question)
-    if "changed" in diff.reason(pair):
-        yield from _edit_lines(diff.edits.get(pair.either.file, []))
+    yield from _edit_lines(edits)
     yield from side_lines(diff, pair, feedback)
     for model, words in (history or {}).items():
         name = f"{safe(model)} in the last runs" if diff.models else "last runs"
@@ -84,7 +84,7 @@ def question_lines(question: str) -> Iterator[StyledLine]:
 
 
 def _edit_lines(edits: Sequence[Difference]) -> Iterator[StyledLine]:
-    """Yield the edits of the test file."""
+    """Yield the edits of the case."""
     for edit in edits[:_EDITS]:
         yield from edit_lines(edit, width=_WIDTH, indent=2)
     if len(edits) > _EDITS:

@@ -49,7 +49,7 @@ class Series(NamedTuple):
 
 
 def bar(share: float | None, width: int) -> str:
-    """Return a share as a bar of up to `width` characters."""
+    """Draw a share as a bar of up to `width` characters."""
     if share is None:
         return ""
     eighths = round(share * width * 8)
@@ -58,13 +58,13 @@ def bar(share: float | None, width: int) -> str:
 
 
 def sparkline(shares: Sequence[float | None], width: int) -> str:
-    """Return the last shares as a line of small bars, the newest at the right."""
+    """Draw the last shares as a line of small bars, the newest at the right."""
     shown = shares[-width:]
     return "".join(" " if number is None else _BLOCKS[1 + round(number * 7)] for number in shown)
 
 
 def verdict_strip(verdicts: Mapping[str, int], width: int) -> tuple[StyledSpan, ...]:
-    """Return the shares of verdicts as cells: one for each result, or `width` in proportion.
+    """Draw the shares of verdicts as cells: one for each result, or `width` in proportion.
 
     Each verdict that occurs has at least one cell.
     """
@@ -97,7 +97,7 @@ def spark_words(words: Sequence[str]) -> str:
 
 
 def plot(shares: Sequence[float | None], width: int, height: int) -> list[str]:
-    """Return a line through shares (0 to 1) as `height` rows of braille dots, `width` wide.
+    """Draw a line through shares (0 to 1) as `height` rows of braille dots, `width` wide.
 
     Without a number the line has a gap. When there are more numbers than dots, the last are shown.
     """
@@ -161,7 +161,7 @@ def series_lines(series: Series, width: int, height: int) -> Iterator[StyledLine
 
 
 def series_line(series: Series, width: int) -> StyledLine:
-    """Return the numbers as bars between the oldest and the newest: `50% ▄▅▇ 83% (0% to 100%)`."""
+    """Draw the numbers as bars between the oldest and the newest: `50% ▄▅▇ 83% (0% to 100%)`."""
     title, first, last = map(safe, (series.title, series.first, series.last))
     scale = f"({series.bottom} to {series.top})"
     fixed = columns_of(title) + columns_of(first) + columns_of(last) + columns_of(scale) + 6

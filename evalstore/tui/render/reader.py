@@ -92,7 +92,7 @@ def reader_texts(
 
 def _exchange(view: AnswerView) -> list[TextBlock]:
     """Return the last message of the user and the last answer, as far as there are such."""
-    blocks = list(zip(conversation(view), view.said, strict=True))
+    blocks = list(zip(conversation(view), view.conversation, strict=True))
     users = [block for block, turn in blocks if turn.role == "user" and turn.answer is None]
     answers = [block for block, turn in blocks[-1:] if turn.answer]
     return [*users[-1:], *answers]

@@ -175,7 +175,7 @@ def _minutes(seconds: float) -> str:
 
 
 def end_summary(runner: BackgroundRun) -> str:
-    """Return how a run ended, in one line."""
+    """Describe in one line how a run ended."""
     if runner.end is None:
         return problem_text(runner.problem) if runner.problem else ""
     return summary_text(runner.end.summary)
@@ -205,7 +205,7 @@ def result_lines(end: RunEnd, changes: VerdictChanges | None = None) -> Iterator
 
 
 def _since_line(changes: VerdictChanges) -> StyledLine:
-    """Return how many verdicts changed, and since which run."""
+    """Describe how many verdicts changed, and since which run."""
     line = changes_line(changes)
     run = f"  (run {changes.since[:8]}, {when(changes.started)})"
     return StyledLine((*line.spans, StyledSpan(run, "faint")))

@@ -209,15 +209,18 @@ def _trend_lines(series: Sequence[Series], width: int, height: int) -> Iterator[
         return
     if len(series) > 1 and width >= len(series) * _PLOT and height > len(series) + 2:
         each = width // len(series)
-        blocks = [list(series_lines(one, each - 2 * GAP, min(_MOST, height))) for one in series]
+        blocks = [
+            list(series_lines(each_series, each - 2 * GAP, min(_MOST, height)))
+            for each_series in series
+        ]
         yield from _side_by_side(blocks, each)
         return
     others = series[1:] if height >= len(series) + 3 else series
     if others is not series:
         yield from series_lines(series[0], width, min(_MOST, height - len(others)))
-    title = max(len(one.title) for one in others) if others else 0
-    for one in others:
-        yield series_line(one._replace(title=f"{one.title:<{title}}"), width)
+    title = max(len(each_series.title) for each_series in others) if others else 0
+    for each_series in others:
+        yield series_line(each_series._replace(title=f"{each_series.title:<{title}}"), width)
 
 
 def _side_by_side(blocks: Sequence[list[StyledLine]], width: int) -> Iterator[StyledLine]:

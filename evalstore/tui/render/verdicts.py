@@ -43,5 +43,5 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def when(microseconds: int) -> str:
-    """Return how long ago a time was."""
+    """Describe how long ago a time was."""
     return ago(microseconds, time.time_ns() // 1000)

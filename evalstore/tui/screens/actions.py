@@ -35,6 +35,7 @@ class ActionsPage(PanelPage):
         Binding("y", "copy", "Copy", show=False, id="page.copy"),
         Binding("o", "save", "Save view", show=False, id="page.save"),
         Binding("w", "status", "Pending work", show=False, id="history.status"),
+        Binding("F", "search", "Search all texts", show=False, id="page.search"),
     ]
     export_name = "page"
     """A word for the name of a file."""
@@ -51,6 +52,10 @@ class ActionsPage(PanelPage):
     def action_status(self) -> None:
         """Show the pending work."""
         self.browser.show_status()
+
+    def action_search(self) -> None:
+        """Search answers, feedback, tests and instructions of all runs."""
+        self.browser.show_search(self.search_words)
 
     # --- copy
 
@@ -130,7 +135,7 @@ class CaseActionsPage(ActionsPage):
 
     @property
     def session(self) -> str | None:
-        """Of the selected results, the only answer that is labelled; None: all of them are."""
+        """Return the session of the only answer that is labelled; None: all of those selected."""
         return None
 
     def prompt_name(self, _result: Result) -> str:

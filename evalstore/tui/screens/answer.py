@@ -13,11 +13,10 @@ from evalstore.results import Result
 from evalstore.tui.render.answer import place_lines
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts
 from evalstore.tui.render.export import ExportedAnswer
-from evalstore.tui.render.image import IMAGE_WIDTH, read_images
+from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.screens.actions import CaseActionsPage
-from evalstore.tui.screens.answer_explanation import append_explanation
-from evalstore.tui.state.navigation import CaseNavigator
+from evalstore.tui.screens.answer_explanation import add_explanation
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.text_view import TextView
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.tui.render.export import Exported
-    from evalstore.tui.state.navigation import Position
+    from evalstore.tui.state.navigation import CaseNavigator, Position
 
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
@@ -91,14 +90,14 @@ class AnswerPage(CaseActionsPage):
 
     export_name = "answer"
 
-    def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
+    def __init__(self, navigator: CaseNavigator) -> None:
         super().__init__()
-        self.navigator = CaseNavigator(cases, listed, number, model)
+        self.navigator = navigator
         self._is_rendered = True
         self._texts: AnswerTexts | None = None
 
     def compose(self) -> ComposeResult:
-        """Two texts, of which mostly one is seen."""
+        """Lay out two texts, of which mostly one is seen."""
         yield self.title_line()
         yield self.problem_line()
         with Container(id="texts"):
@@ -174,7 +173,7 @@ class AnswerPage(CaseActionsPage):
         def work() -> AnswerTexts:
             view = view_of(result, session)
             if beside is None:
-                images = read_images(view, source.images) if shows_images else {}
+                images = render_images(view, source.images) if shows_images else {}
                 return answer_texts(position, result, view, images, hint)
             other = view_of(beside, next(iter(beside.sessions), None))
             return compared_texts(position, (result, beside), (view, other))
@@ -188,7 +187,7 @@ class AnswerPage(CaseActionsPage):
         self._show_texts(stay=stay)
         self._show_title()
         if texts.view.id is not None and self.navigator.other is None:
-            append_explanation(self, self.navigator, texts, self._show_explained)
+            add_explanation(self, self.navigator, texts, self._show_explained)
 
     def _show_explained(self, texts: AnswerTexts) -> None:
         self._texts = texts

@@ -1,11 +1,11 @@
-"""Reads why a result has its verdict, and appends it to the page of its answer."""
+"""Reads why a result has its verdict, and adds it to the page of its answer."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.tui.render.explanation import explained_lines
+from evalstore.tui.render.explanation import explained_lines, other_result_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from evalstore.tui.state.navigation import CaseNavigator
 
 
-def append_explanation(
+def add_explanation(
     page: Page,
     navigator: CaseNavigator,
     texts: AnswerTexts,
     show: Callable[[AnswerTexts], None],
 ) -> None:
-    """Read the explanation in a worker, then show the texts with its sections at their end.
+    """Read the explanation in a worker, then show the texts with it below the verdict.
 
     Nothing is shown when the reader has moved on, or when the explanation cannot be read.
     """
     source, result, run = page.source, navigator.result, navigator.cases.run
     position = navigator.position
 
-    def append(explanation: VerdictExplanation | None) -> None:
+    def add(explanation: VerdictExplanation | None) -> None:
         if explanation and position == navigator.position:
-            lines = list(explained_lines(explanation))
-            written, rendered = [*texts.lines, *lines], [*texts.rendered, *lines]
-            show(replace(texts, lines=written, rendered=rendered))
+            explained = list(explained_lines(explanation))
+            others = list(other_result_lines(explanation))
+            show(replace(texts, explained=explained, other_results=others))
 
-    page.fetch(lambda: source.explanation(result, run, texts.view), append, group="explanation")
+    page.fetch(lambda: source.explanation(result, run, texts.view), add, group="explanation")

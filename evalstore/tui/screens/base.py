@@ -21,10 +21,11 @@ from evalstore.errors import EvalstoreError
 from evalstore.tui.render.reading import READING, problem_text
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.cases import CaseRow
     from evalstore.operations.views.interactive_run import PlanPreview, RunRequest
     from evalstore.tui.keys.registry import KeyRegistry
     from evalstore.tui.state.data_source import WorkspaceSource
+    from evalstore.tui.state.navigation import CaseNavigator
     from evalstore.tui.widgets.footer import FooterHint
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class RunControl(Protocol):
         """Show the progress on a screen of its own."""
 
     def refuse_second(self) -> bool:
-        """Return whether another run cannot begin now; then a message says so."""
+        """Show a message if a run is in progress; returns whether there is one."""
 
     def begin(self, request: RunRequest, preview: PlanPreview) -> None:
         """Start what was planned, and show its progress."""
@@ -115,8 +116,11 @@ class BrowserApp(Protocol):
     def show_status(self) -> None:
         """Open the pending work."""
 
-    def show_answer(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
-        """Open a candidate's answer to a case, among those that are listed."""
+    def show_search(self, typed: str = "") -> None:
+        """Open the search in all stored texts."""
+
+    def show_answer(self, navigator: CaseNavigator) -> None:
+        """Open an answer, at a place among cases."""
 
     def show_test_history(self, file: str, row: str) -> None:
         """Open the runs at which a test changed."""
@@ -142,7 +146,7 @@ class TitleLine(Static):
     """The title."""
 
     def render(self) -> Content:
-        """Return the progress as a whole, the title in the room that is left."""
+        """Draw the whole progress, and the title in the room that is left."""
         assert isinstance(self.screen, Page)
         progress = self.screen.run_progress
         if not progress:
@@ -195,6 +199,8 @@ class Page(Screen[None]):
     FOOTER: ClassVar[Sequence[FooterHint]] = ()
     """What the footer names, in this order; empty: the actions that are to be shown."""
 
+    search_words = ""
+    """The words that a search in all texts begins with."""
     is_stale = False
     """Whether somebody has written to the store since the page was read."""
 

@@ -69,8 +69,8 @@ class CaseFigures:
         return case_columns(
             listing.cases,
             listing.filtered,
-            listing.grouping,
             self._rates,
+            by_file=self._by_file,
             with_history=self.history.has_several,
         )
 
@@ -81,5 +81,9 @@ class CaseFigures:
         line, width = listing.lines[row], grid.scrollable_content_region.width
         result = None if isinstance(line, CaseGroup) else line.results[grid.picked]
         words = self.history.of(result) if result else ()
-        by_file = listing.grouping == "file"
-        return case_cells(listing.cases, line, width, words, by_file=by_file)
+        return case_cells(listing.cases, line, width, words, by_file=self._by_file)
+
+    @property
+    def _by_file(self) -> bool:
+        """Return whether the name of the file stands above the cases, or in the title."""
+        return self._listing.grouping == "file" or bool(self._listing.only_file)

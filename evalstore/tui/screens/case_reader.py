@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.tui.render.image import IMAGE_WIDTH, read_images
-from evalstore.tui.render.judgements import judgement_lines
+from evalstore.tui.render.image import IMAGE_WIDTH, render_images
+from evalstore.tui.render.judgements import case_judgement_lines
 from evalstore.tui.render.reader import ReaderTexts, reader_texts
 from evalstore.tui.widgets.text_view import TextView
 
@@ -67,7 +67,7 @@ class CaseReader:
         stays = place == self._shown  # the same case was read again
         self._shown = place
         if not stays:
-            self._view.show(judgement_lines(cases, case, picked, {}, self._history))
+            self._view.show(case_judgement_lines(cases, case, picked, {}, self._history))
         self._stop()
         self._pause = self._page.set_timer(
             _PAUSE_SECONDS, lambda: self._read(cases, case, picked, stays=stays)
@@ -93,10 +93,10 @@ class CaseReader:
             source = page.source
             feedback = source.feedback(judgements) if judgements else {}
             if result is None:
-                lines = list(judgement_lines(cases, case, picked, feedback, history))
+                lines = list(case_judgement_lines(cases, case, picked, feedback, history))
                 return ReaderTexts(lines, lines)
             view = _read_answer(page, cases, result)
-            images = read_images(view, source.images) if shows_images and not is_brief else {}
+            images = render_images(view, source.images) if shows_images and not is_brief else {}
             return reader_texts(
                 cases,
                 case,

@@ -21,6 +21,7 @@ from evalstore.tui.state.case_filter import FilteredCases
 from evalstore.tui.state.case_groups import CaseGroup, next_failure
 from evalstore.tui.state.case_listing import CaseListing
 from evalstore.tui.state.case_selection import CaseSelection
+from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 
@@ -104,7 +105,7 @@ class CasesPage(CaseActionsPage):
     def __init__(
         self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
     ) -> None:
-        """With a file and its row the cursor begins there."""
+        """Place the cursor on a row of a file, if there is one."""
         super().__init__()
         self.revision = revision
         self.listing = CaseListing(place)
@@ -167,14 +168,12 @@ class CasesPage(CaseActionsPage):
         grid = self.grid
         current = None if to_first else self.selection.line
         listing.save_marks(grid.marked)
-        cursor = listing.arrange(query, self.filter.found, current)
+        cursor = listing.arrange(query, self.filter.matches, current)
         columns, cells = self.figures.columns(), self.figures.cells
         grid.show(columns, len(listing.lines), cells, cursor=cursor)
         grid.marked = listing.marked
         is_empty = not listing.row_count
-        is_searching = bool(self.filter.progress)
-        reason = listing.filtered.why_empty(query, is_searching=is_searching)
-        self.set_empty(reason if is_empty else "")
+        self.set_empty(self.filter.why_empty(listing.filtered) if is_empty else "")
         self.query_one("#panels").display = not is_empty
         self.show_title()
         if is_empty:
@@ -266,7 +265,8 @@ class CasesPage(CaseActionsPage):
             result = self.selection.result or next((other for other in line.results if other), None)
             if result:
                 rows = self.listing.rows
-                self.browser.show_answer(cases, rows, rows.index(line), result.model)
+                place = CaseNavigator(cases, rows, rows.index(line), result.model)
+                self.browser.show_answer(place)
 
     def highlight(self, case: CaseRow, model: str) -> None:
         """Move the cursor to a case, and to the candidate if it has a column."""

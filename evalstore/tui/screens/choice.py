@@ -69,7 +69,7 @@ class Choice(ModalScreen[str | None]):
 
     @on(Grid.Chosen)
     def choose(self, message: Grid.Chosen) -> None:
-        """This one."""
+        """Close the dialog with the chosen name."""
         self.dismiss(self._names[message.row])
 
 

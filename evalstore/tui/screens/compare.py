@@ -13,6 +13,7 @@ from evalstore.operations.views.diff_text import FLIPS
 from evalstore.tui.render.comparison import (
     ListedPair,
     comparison_lines,
+    file_of_pairs,
     list_pairs,
     pair_cells,
     pair_columns,
@@ -22,6 +23,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.history_reader import HistoryReader
 from evalstore.tui.screens.panels import TWO_COLUMNS
+from evalstore.tui.state.navigation import CaseNavigator
 from evalstore.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.text_view import TextView
@@ -151,7 +153,7 @@ class ComparePage(CaseActionsPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = f"run {diff.was[:8]}" if diff.models and diff.was != "workspace" else ""
-        self.set_title("compare", within, " -> ".join(diff.names))
+        self.set_title("compare", within, " -> ".join(diff.names), file_of_pairs(self._pairs))
         rates = self.query_one("#rates", TextView)
         rates.set_class(bool(diff.notes), "-noted")
         has_hint = diff.comparison.unchanged and not self._with_unchanged
@@ -224,9 +226,13 @@ class ComparePage(CaseActionsPage):
         def read() -> list[StyledLine]:
             feedback = self.source.feedback(evaluations)
             answers = self.source.answers([id for id in sessions if id])
-            asked = self.source.last_asked(tests)
-            question = next((asked[id] for id in tests if id in asked), "")
-            return list(pair_lines(diff, pair, feedback, answers, question, history=history))
+            messages = self.source.last_user_messages(tests)
+            question = next((messages[id] for id in tests if id in messages), "")
+            edits = [] if diff.models else self.source.pair_edits(pair)
+            shown = pair_lines(
+                diff, pair, feedback, answers, question, edits=edits, history=history
+            )
+            return list(shown)
 
         def show(lines: list[StyledLine]) -> None:
             if self.highlighted and self.highlighted.pair is pair:
@@ -263,9 +269,8 @@ class ComparePage(CaseActionsPage):
             words = self.with_keys("the workspace has changed: {page.reload} reads it again")
             self.notify(words, markup=False)
             return
-        self.browser.show_answer(
-            cases, among, among.index(case), self.highlighted.pair.either.model
-        )
+        model = self.highlighted.pair.either.model
+        self.browser.show_answer(CaseNavigator(cases, among, among.index(case), model))
 
     # --- keys
 
@@ -274,8 +279,8 @@ class ComparePage(CaseActionsPage):
         grid = self.query_one("#pairs", Grid)
         flips = [n for n, listed in enumerate(self._pairs) if listed.change in FLIPS]
         if not flips:
-            is_one_run = self._diff is not None and self._diff.models is not None
-            text = "no verdict differs" if is_one_run else "no verdict has changed"
+            is_single_run = self._diff is not None and self._diff.models is not None
+            text = "no verdict differs" if is_single_run else "no verdict has changed"
             self.notify(text, markup=False)
             return
         ahead = [n for n in flips if (n > grid.cursor if by > 0 else n < grid.cursor)]

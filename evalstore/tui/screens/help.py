@@ -64,7 +64,7 @@ class HelpPage(Page):
         self._active = below.active_bindings
 
     def compose(self) -> ComposeResult:
-        """One long text."""
+        """Lay out one long text."""
         yield self.title_line()
         yield self.problem_line()
         yield TextView(id="help")
@@ -106,7 +106,7 @@ class HelpPage(Page):
         return StyledLine((StyledSpan(f"{pad(name, _KEYS)} ", colour), StyledSpan(text)), indent=2)
 
     def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
-        """For each place where keys work: the descriptions of the actions, and their keys."""
+        """Map each place where keys work to the descriptions of its actions, and their keys."""
         groups: dict[str, dict[str, list[str]]] = {}
         if isinstance(self._below.focused, Input):
             groups["In the line"] = {"Take what is typed": [key_name("enter")]}

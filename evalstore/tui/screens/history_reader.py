@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from evalstore.operations.verdict_changes import Cell
-    from evalstore.operations.views.verdict_history import VerdictHistory
+    from evalstore.operations.verdict_changes import CellKey
+    from evalstore.operations.views.verdict_history import RecentVerdicts
     from evalstore.results import Result
     from evalstore.tui.screens.base import Page
 
@@ -26,7 +26,7 @@ class HistoryReader:
         self._page = page
         self._show = show
         self._run: str | None = None
-        self._words: dict[Cell, tuple[str, ...]] = {}
+        self._words: dict[CellKey, tuple[str, ...]] = {}
         self._requested: list[str] = []
         """Files, the first one first."""
         self._read_files: set[str] = set()
@@ -64,7 +64,7 @@ class HistoryReader:
         self._timer = None
         files, run = self._requested, self._run
 
-        def show(history: VerdictHistory) -> None:
+        def show(history: RecentVerdicts) -> None:
             if run == self._run:
                 self._words |= history
                 self._read_files.update(files)

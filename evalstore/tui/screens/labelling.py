@@ -26,7 +26,7 @@ class Labelling:
     """A person's verdict on results that a page shows."""
 
     def __init__(self, page: Page, results: Sequence[Result], session: str | None) -> None:
-        """Of the results, those that can have a label; with a session, that answer alone."""
+        """Take the results that can have a label; with a session, that answer alone."""
         self._page = page
         self._results = [result for result in results if result.sessions and result.evaluation]
         self._session = session
@@ -86,7 +86,7 @@ class Labelling:
         return window
 
     def _read_note(self) -> str:
-        """Return the note of the person's label; empty on a problem, which storing then shows."""
+        """Read the note of the person's label; empty on a problem, which storing then shows."""
         try:
             return self._page.source.note(self._results[0], self._session)
         except EvalstoreError:
@@ -127,7 +127,7 @@ class Labelling:
 
 
 def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
-    """Return the labels that were stored, and the verdicts of their cases by now."""
+    """Describe the labels that were stored, and the current verdicts of their cases."""
     first = labels[0]
     name = "label removed" if first.verdict == "none" else first.verdict
     count = sum(len(label.subject.sessions) for label in labels)

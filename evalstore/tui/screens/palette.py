@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from textual.command import (
@@ -24,13 +23,14 @@ from textual.command import (
 from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
-from evalstore.display import clip
+from evalstore.display import clip, safe
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.case_name import case_name
 from evalstore.tui.keys.registry import own_actions, owners_of
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.state.command_match import match_name
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -46,6 +46,8 @@ _LISTED = 50
 """How many hits are shown at most."""
 _RATED = 500
 """How many names are compared with what is typed letter by letter."""
+_AT_ONCE = 5_000
+"""Names that are looked at before keys and paints have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Command:
     hint: str
     """A word about it; ours."""
     run: Callable[[], Awaitable[object] | None]
+    kind: str = ""
+    """The first word of the name, such as `File`, when it is not a part of what is named."""
 
 
 class _ListedCommands(Provider):
@@ -65,6 +69,8 @@ class _ListedCommands(Provider):
     commands: list[Command]
     shown_first: int = _LISTED
     """How many are listed before anything is typed."""
+    bonus: float = 0.0
+    """What is added to scores, so that of equal matches these come first; below 0.2."""
 
     @property
     def browser(self) -> BrowserApp:
@@ -77,30 +83,48 @@ class _ListedCommands(Provider):
             yield DiscoveryHit(Content(_plain(command)), command.run, _plain(command), command.hint)
 
     async def search(self, query: str) -> Hits:
-        """Yield the commands that match best."""
-        matcher = self.matcher(query)
-        commands = _with_words(self.commands, query)
-        scored = [(matcher.match(_plain(command)), command) for command in commands]
-        scored.sort(key=lambda pair: -pair[0])
-        for score, command in scored[:_LISTED]:
-            if score > 0:
-                name = _plain(command)
-                _, places = matcher.fuzzy_search.match(query, name)
-                shown = Content(name)
-                for place in places:
-                    shown = shown.stylize(matcher.match_style, place, place + 1)
-                yield Hit(score, shown, command.run, name, command.hint)
+        """Yield the commands that match best: names that begin so before names that have it."""
+        matches = []
+        for command in await _with_words(self.commands, query):
+            match = match_name(_plain(command), query, kind_length=_kind_length(command))
+            if match:
+                matches.append((match, command))
+        matches.sort(key=lambda pair: -pair[0].score)
+        style = self.matcher(query).match_style
+        for match, command in matches[:_LISTED]:
+            name = _plain(command)
+            shown = Content(name)
+            for place in match.places:
+                shown = shown.stylize(style, place, place + 1)
+            yield Hit(match.score + self.bonus, shown, command.run, name, command.hint)
 
 
-def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
-    """Of very many commands those whose names have all words: only few can be rated at once."""
+async def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
+    """Filter very many commands by the words in their names: only few can be rated at once.
+
+    Those whose names begin with what is typed come first.
+    """
     if len(commands) <= _RATED:
         return commands
-    words = query.casefold().split()
-    hits = (
-        command for command in commands if all(word in command.name.casefold() for word in words)
-    )
-    return list(islice(hits, _RATED))
+    typed = " ".join(query.casefold().split())
+    words = typed.split()
+    starts: list[Command] = []
+    others: list[Command] = []
+    for first in range(0, len(commands), _AT_ONCE):
+        for command in commands[first : first + _AT_ONCE]:
+            name = command.name.casefold()
+            if all(word in name for word in words):
+                begins = name.startswith(typed) or name.startswith(typed, _kind_length(command))
+                (starts if begins else others).append(command)
+        if len(starts) >= _RATED:
+            break
+        del others[_RATED:]
+        await asyncio.sleep(0)
+    return [*starts, *others][:_RATED]
+
+
+def _kind_length(command: Command) -> int:
+    return len(command.kind) + 1 if command.kind else 0
 
 
 def _plain(command: Command) -> str:
@@ -109,6 +133,8 @@ def _plain(command: Command) -> str:
 
 class ActionCommands(_ListedCommands):
     """What the keys of the screen and of the program do."""
+
+    bonus = 0.1
 
     async def startup(self) -> None:
         """Find the actions, also those whose keys the focused input takes."""
@@ -160,13 +186,16 @@ class PlaceCommands(_ListedCommands):
                 f"Run {run.id[:8]} {run.message}".strip(),
                 when(run.started),
                 partial(self.browser.show_cases, run.id),
+                "Run",
             )
             for run in self.browser.source.runs()
         ]
 
     def _files(self) -> list[Command]:
         return [
-            Command(f"File {file}", "show cases", partial(self._show_filtered, "file", file))
+            Command(
+                f"File {file}", "show cases", partial(self._show_filtered, "file", file), "File"
+            )
             for file in self.browser.source.files()
         ]
 
@@ -182,17 +211,19 @@ class PlaceCommands(_ListedCommands):
                     f"Case {case_name(case.file, case.row, case.prompt)}",
                     "show the case",
                     partial(self._show_case, cases, case),
+                    "Case",
                 )
                 for case in cases.rows
             ),
         ]
 
     def _filter(self, title: str, field: str, value: str) -> Command:
-        return Command(f"{title} {value}", "show cases", partial(self._show_filtered, field, value))
+        show = partial(self._show_filtered, field, value)
+        return Command(f"{title} {value}", "show cases", show, title)
 
     def _show_filtered(self, field: str, value: str) -> None:
         """Filter the cases of the page, else show those of the workspace."""
-        typed = f'{field}:"{value}"'
+        typed = f'{field}:"{safe(value)}"'
         if isinstance(self.screen, CasesPage):
             self.screen.filter.set(typed)
         else:
@@ -211,7 +242,8 @@ class PlaceCommands(_ListedCommands):
 
     def _themes(self) -> Iterator[Command]:
         for name in BUILTIN_THEMES:
-            yield Command(f"Theme {name}", "until you quit", partial(self._set_theme, name))
+            set_theme = partial(self._set_theme, name)
+            yield Command(f"Theme {name}", "until you quit", set_theme, "Theme")
 
     def _set_theme(self, theme: str) -> None:
         self.app.theme = theme
@@ -234,7 +266,7 @@ class Palette(CommandPalette):
 
     DEFAULT_CSS = """
     Palette {
-        & > Vertical { background: $surface; &:dark { background: $surface; } }
+        & > Vertical { min-width: 20; background: $surface; &:dark { background: $surface; } }
         & > .command-palette--help-text { color: transparent; text-style: not bold italic; }
         & #--input { border: hkey $faint; }
         & SearchIcon { color: $foreground; }

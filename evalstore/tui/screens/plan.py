@@ -85,7 +85,7 @@ class PlanPage(Dialog):
         return self._is_planning and self._preview is None and not self.is_small
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense is offered."""
+        """Return whether an action makes sense in this state of the plan."""
         if action == "do":
             return self.can_do or self._waits_for_price
         if action == "edit":

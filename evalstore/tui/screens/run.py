@@ -92,7 +92,7 @@ At its end it shows what broke or was fixed since the previous run; {run.compare
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Stop while it goes, its cases afterwards."""
+        """Return whether an action is available: `stop` during the run, its cases afterwards."""
         if action in ("stop", "hide"):
             return not self.runner.is_over
         if action == "cases":

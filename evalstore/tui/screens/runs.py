@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.display import money, plural
-from evalstore.operations.views.run_text import counts_text
+from evalstore.operations.views.run_text import run_counts_text
 from evalstore.operations.views.styled_text import (
     BLANK,
     StyledLine,
@@ -65,6 +65,7 @@ class RunsPage(ActionsPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "run", "Run", id="page.run"),
         Binding("w", "status", "Pending work", id="history.status"),
+        Binding("slash", "search", "Search all texts", show=False, id="history.search"),
         Binding("d", "compare", "Compare", id="history.compare"),
         Binding("S", "stats", "Statistics", id="history.stats"),
     ]
@@ -74,6 +75,7 @@ class RunsPage(ActionsPage):
         FooterHint("", "history.status"),
         FooterHint("", "history.compare"),
         FooterHint("", "history.stats"),
+        FooterHint("Search", "history.search"),
         FooterHint("", "list.mark"),
         FooterHint("", "page.copy"),
         FooterHint("", "page.save"),
@@ -88,7 +90,8 @@ A line has the share of judged cases that passed, a strip of their verdicts (█
 by their signs), the price and the message. A run that is not complete has its state (■ interrupted,
 $ over budget, ! incomplete): {list.open} shows its cases, too, and {page.run} continues it. ~ is a
 partial run, of some cases. 'change' compares the share, in points, with the previous run of all
-cases. Below is what the run under the cursor did.
+cases; with * that run judged another number of cases or candidates. Below is what the run under
+the cursor did.
 
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
 run under the cursor with the previous run, and the workspace with the newest run."""
@@ -192,15 +195,20 @@ run under the cursor with the previous run, and the workspace with the newest ru
         )
 
     def _change(self, number: int) -> StyledCell:
-        """Return the difference of the rate in points, or that the run is partial."""
+        """Return the difference of the rate in points, or that the run is partial.
+
+        With other cases or candidates it has a star and no colour: the verdicts may be the same.
+        """
         run = self._runs[number]
         if run.is_partial:
             return StyledCell("partial", "faint")
         earlier = (other for other in self._runs[number + 1 :] if not other.is_partial)
-        before = next((other.rate for other in earlier if other.rate is not None), None)
-        if run.rate is None or before is None:
+        before = next((other for other in earlier if other.rate is not None), None)
+        if run.rate is None or before is None or before.rate is None:
             return StyledCell("")
-        points = round(100 * (run.rate - before), 1)
+        points = round(100 * (run.rate - before.rate), 1)
+        if (run.counted, run.models) != (before.counted, before.models):
+            return StyledCell(f"{points:+.1f}*", "faint")
         return StyledCell(f"{points:+.1f}", "pass" if points > 0 else "fail") if points else _SAME
 
     @on(Grid.Moved, "#runs")
@@ -235,7 +243,7 @@ run under the cursor with the previous run, and the workspace with the newest ru
         yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
         failed = f", {run.failed:,} failed" if run.failed else ""
         seconds = (run.ended - run.started) / 1e6
-        yield from text_lines(f"{counts_text(run)}, {money(run.cost)}{failed}, {seconds:.1f} s")
+        yield from text_lines(f"{run_counts_text(run)}, {money(run.cost)}{failed}, {seconds:.1f} s")
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
             hint = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")

@@ -240,7 +240,7 @@ The run has no answers.
 
 
 def earlier_runs(runs: Sequence[RunLine], revision: str) -> list[str]:
-    """Return the runs of all cases before a run that its trend shows, the newest first."""
+    """Find the runs of all cases before a run that its trend shows, the newest first."""
     number = next((n for n, run in enumerate(runs) if run.id == revision), len(runs))
     chosen: list[str] = []
     results = 0

@@ -17,6 +17,7 @@ from evalstore.tui.render.reading import READING
 from evalstore.tui.render.run import left_lines
 from evalstore.tui.render.verdicts import when
 from evalstore.tui.screens.actions import CaseActionsPage
+from evalstore.tui.widgets.column_names import case_names, only_file
 from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
@@ -34,6 +35,8 @@ _LEAST = (0, 10, 6, 9, 9, 10)
 """How narrow each column may become."""
 _SINCE = (46, 0, 0, 0, 110, 46)
 """The widths of the table from which on there is room for each column, when texts are long."""
+_SINCE_OF_ONE_FILE = (0, 0, 0, 0, 80, 38)
+"""The same when all lines are of one file, which has no column then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,15 @@ price; or what is wrong with the files."""
         if isinstance(status, list):
             self._lines = [_Title(plural(len(status), "problem"), "in the files")]
             self._lines += status
-            self.set_title("pending work", "nothing, until the files are fixed")
+            self.set_title("pending work", self._file, "nothing, until the files are fixed")
             self.set_empty("")
         else:
             self._lines = list(_status_lines(status))
             self._prompts = status.prompts
             price = likely_price(status.cost, status.guess, brief=True)
             summary = f"{work_text(status)}: {price}" if status.items else "nothing"
-            self.set_title("pending work", summary, f"{status.reuse:,} answers reused")
+            reused = f"{status.reuse:,} answers reused"
+            self.set_title("pending work", self._file, summary, reused)
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         grid = self.query_one(Grid)
         grid.display = bool(self._lines)
@@ -118,6 +122,11 @@ price; or what is wrong with the files."""
         cursor = self._lines.index(before) if before in self._lines else 1
         texts = [self._texts(line) for line in self._lines if not isinstance(line, _Title)]
         grid.show(_columns(texts), len(self._lines), self._cells, cursor=cursor)
+
+    @property
+    def _file(self) -> str:
+        """Return the file that all lines are of, if there is only one."""
+        return only_file(line.file for line in self._lines if not isinstance(line, _Title))
 
     @property
     def _highlighted(self) -> _Title | FileChange | PlanItem | Problem | None:
@@ -132,7 +141,9 @@ price; or what is wrong with the files."""
         if isinstance(item, Problem):
             kind = "error" if item.severity == "error" else "pending"
         colours = (kind, "", "", "faint", "faint", "")
-        return [StyledCell(*cell) for cell in zip(self._texts(item), colours, strict=True)]
+        cells = [StyledCell(*cell) for cell in zip(self._texts(item), colours, strict=True)]
+        cells[2] = cells[2]._replace(group=item.file)
+        return cells
 
     def _texts(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
         """Return the texts of a line, one for each column."""
@@ -225,10 +236,14 @@ price; or what is wrong with the files."""
 
 def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:
     """Return the columns, each as wide as what is in it; there is none without a text."""
+    names = case_names((file, row, candidate) for _, file, row, candidate, *_ in texts)
     widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
+    sizes = _SINCE
+    if only_file(cells[1] for cells in texts):  # the title names it
+        widths[1], sizes = 0, _SINCE_OF_ONE_FILE
     needed = [max(width, len(title)) for width, title in zip(widths, _TITLES, strict=True)]
-    room = MARGIN + sum(width + GAP for width in needed) - GAP
-    columns = zip(_TITLES, widths, needed, _LEAST, _SINCE, strict=True)
+    room = MARGIN + sum(size + GAP for size, width in zip(needed, widths, strict=True) if width)
+    columns = zip(_TITLES, widths, needed, _LEAST, sizes, strict=True)
     return [
         Column(
             title,
@@ -236,8 +251,8 @@ def _columns(texts: Sequence[Sequence[str]]) -> list[Column]:
             grows=True,
             most=need,
             least=min(least or need, need),
-            since=min(since, room) if width else NEVER,
-            keeps_end=title in ("file", "row", "candidate"),
+            since=min(since, room - GAP) if width else NEVER,
+            names=names.get(title),
         )
         for title, width, need, least, since in columns
     ]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.views.test_history import Edit, Version
-    from evalstore.operations.views.verdict_history import VerdictHistory
+    from evalstore.operations.views.verdict_history import RecentVerdicts
 
 _FRAME_LINES = 2
 """Lines of the list that are not versions: its title, and those of the columns."""
@@ -74,7 +74,6 @@ the case in that run."""
         self.row = row
         self._versions: list[Version] = []
         self._candidates: list[str] = []
-        self._history: VerdictHistory = {}
 
     def compose(self) -> ComposeResult:
         """Lay out the list above the difference."""
@@ -97,15 +96,10 @@ the case in that run."""
         chosen = self.highlighted if stay else None
         run = chosen.run if chosen else ""
 
-        def read() -> tuple[list[Version], VerdictHistory]:
-            versions = self.source.versions(self.file, self.row)
-            return versions, self.source.history([self.file], None)
-
-        def show(read: tuple[list[Version], VerdictHistory]) -> None:
-            versions, self._history = read
-            self.show_versions(versions, run)
-
-        self.fetch(read, show)
+        self.fetch(
+            lambda: self.source.versions(self.file, self.row),
+            lambda versions: self.show_versions(versions, run),
+        )
 
     @property
     def highlighted(self) -> Version | None:
@@ -161,24 +155,15 @@ the case in that run."""
             return
         now = versions[number]
         was = versions[number + 1] if number + 1 < len(versions) else None
-        history = self._last_verdicts(now)
 
         def work() -> list[StyledLine]:
             from evalstore.operations.views.test_history import edits_between
 
+            read = self.source.history([self.file], now.judged_in or now.run)
+            history = _last_verdicts(read, now)
             return list(_version_lines(now, was, edits_between(was, now), history))
 
         self.fetch(work, lambda lines: self._show_edits(now, lines), group="edits")
-
-    def _last_verdicts(self, version: Version) -> list[tuple[str, Sequence[str]]]:
-        """Return the last verdicts of the case, with the names of candidate and system prompt."""
-        listed: list[tuple[str, Sequence[str]]] = []
-        for (_, row, number, model), words in sorted(self._history.items()):
-            if row == version.row:
-                prompts = version.prompts.get(model, ())
-                prompt = f" ({prompts[number]})" if number < len(prompts) else ""
-                listed.append((f"{model}{prompt}", words))
-        return listed
 
     def _show_edits(self, version: Version, lines: Sequence[StyledLine]) -> None:
         if version is self.highlighted:
@@ -213,6 +198,17 @@ the case in that run."""
             super().action_back()
 
 
+def _last_verdicts(history: RecentVerdicts, version: Version) -> list[tuple[str, Sequence[str]]]:
+    """Return the last verdicts of the case, with the names of candidate and system prompt."""
+    listed: list[tuple[str, Sequence[str]]] = []
+    for (_, row, number, model), words in sorted(history.items()):
+        if row == version.row:
+            prompts = version.prompts.get(model, ())
+            prompt = f" ({prompts[number]})" if number < len(prompts) else ""
+            listed.append((f"{model}{prompt}", words))
+    return listed
+
+
 def _version_lines(
     now: Version,
     was: Version | None,
@@ -223,6 +219,8 @@ def _version_lines(
     name = f"run {short(now.run)}" if now.run else "the workspace"
     before = f" (before: run {short(was.run)})" if was and was.run else ""
     yield heading(f"{', '.join(now.edits)} in {name}{before}")
+    if now.judged_in and now.judged_in != now.run:
+        yield from text_lines(f"judged in run {short(now.judged_in)}:", "faint")
     for model, words in now.verdicts.items():
         yield StyledLine(
             (StyledSpan(safe(model)), *_verdict_spans(words, now.prompts.get(model, ())))

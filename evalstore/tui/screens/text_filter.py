@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from evalstore.tui.screens.base import Page
-    from evalstore.tui.state.case_filter import Found, Search
+    from evalstore.tui.state.case_filter import FilteredCases, Search, SearchMatches
     from evalstore.tui.state.case_query import Query
 
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
+_ELSEWHERE = "\n{page.search} searches the texts of all runs."
 
 
 class TextFilter:
@@ -33,7 +34,7 @@ class TextFilter:
         self,
         page: Page,
         *,
-        look_up: Callable[[Query, Search], Found] | None = None,
+        look_up: Callable[[Query, Search], SearchMatches] | None = None,
         show_matches: Callable[[], None],
         show_progress: Callable[[], None],
     ) -> None:
@@ -44,7 +45,7 @@ class TextFilter:
         self._show_matches = show_matches
         self._show_progress = show_progress
         self.query = read_query("")
-        self.found: Found = {}
+        self.matches: SearchMatches = {}
         """The sessions with the words of the filter."""
         self.progress = ""
         """A text while texts are searched."""
@@ -77,6 +78,8 @@ class TextFilter:
     def change(self, typed: str) -> None:
         """Filter by this, as it is typed."""
         self.query = read_query(typed)
+        words = (f'"{word}"' if " " in word else word for word in self.query.words)
+        self._page.search_words = " ".join(words)
         self.search()
         self._show_matches()
 
@@ -86,7 +89,7 @@ class TextFilter:
         self._line.display = not self.query.is_empty
 
     def remove(self) -> bool:
-        """Take the filter away; whether there was one, or its line was open."""
+        """Remove the filter; returns False if there was none and its line was closed."""
         line = self._line
         if not line.display and self.query.is_empty:
             return False
@@ -94,6 +97,14 @@ class TextFilter:
         line.display = False
         self._page.query_one(Grid).focus()
         return True
+
+    def why_empty(self, filtered: FilteredCases) -> str:
+        """Return why no case matches, and where else there may be texts with the words."""
+        is_searching = bool(self.progress)
+        reason = filtered.why_empty(self.query, is_searching=is_searching)
+        if self.query.words and not is_searching:
+            reason += self._page.with_keys(_ELSEWHERE)
+        return reason
 
     # --- searching
 
@@ -113,7 +124,7 @@ class TextFilter:
         page, look_up = self._page, self.look_up
         assert look_up is not None
 
-        def read() -> Found:
+        def read() -> SearchMatches:
             worker = get_current_worker()
 
             def report(done: int, total: int) -> bool:
@@ -125,7 +136,7 @@ class TextFilter:
 
             return look_up(query, lambda words: page.source.search(words, report))
 
-        page.fetch(read, lambda matches: self._show_found(query, matches), group="search")
+        page.fetch(read, lambda matches: self._set_matches(query, matches), group="search")
 
     def _update_progress(self, update: tuple[Query, str]) -> None:
         query, text = update
@@ -133,9 +144,9 @@ class TextFilter:
             self.progress = text
             self._show_progress()
 
-    def _show_found(self, query: Query, matches: Found) -> None:
+    def _set_matches(self, query: Query, matches: SearchMatches) -> None:
         if query is self.query:
-            self.progress, self.found = "", matches
+            self.progress, self.matches = "", matches
             self._show_matches()
 
     def stop(self) -> None:

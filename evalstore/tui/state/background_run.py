@@ -35,7 +35,7 @@ class BackgroundRun(ProgressListener):
 
     @property
     def seconds(self) -> float:
-        """Seconds since it started."""
+        """Return the seconds since it started."""
         return time.monotonic() - self._started
 
     @property
@@ -48,9 +48,9 @@ class BackgroundRun(ProgressListener):
         self.totals = {"asked": asks, "judged": judgements}
         self.is_planned = True
 
-    def advance(self, what: str, count: int) -> None:
+    def advance(self, kind: str, count: int) -> None:
         """Count finished calls."""
-        self.done[what] += count
+        self.done[kind] += count
 
     def note(self, message: str) -> None:
         """Keep a message for the user."""

@@ -10,12 +10,14 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from evalstore.display import widest
+from evalstore.display import safe, widest
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.state.case_query import FIELDS, matches_any
+from evalstore.tui.widgets.column_names import ColumnNames
 from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 ORDERS = ("file", "verdict", "row")
 Words = tuple[str, ...]
-Found = Mapping[Words, frozenset[str]]
+SearchMatches = Mapping[Words, frozenset[str]]
 """Sessions in whose texts all of these words are."""
 Search = Callable[[Words], frozenset[str] | None]
 """Finds them; None: the search was cancelled."""
@@ -46,7 +48,7 @@ class FilteredCases:
     def __init__(self, cases: Cases) -> None:
         self._rows = cases.rows
         self._models = cases.models
-        self._folded_models = tuple(model.casefold() for model in cases.models)
+        self._folded_models = tuple(safe(model).casefold() for model in cases.models)
         self._files = list(dict.fromkeys(row.file for row in cases.rows))
         self._tags = list(dict.fromkeys(row.tags for row in cases.rows))
         numbers: dict[_Verdicts, int] = {}
@@ -66,6 +68,8 @@ class FilteredCases:
         """How wide the names of files are that stand in place of a row without a name."""
         self.file_sizes = Counter(row.file for row in cases.rows)
         """The number of rows of each file."""
+        self.file_names = ColumnNames(lambda _: self._files)
+        self.row_names = ColumnNames(partial(_labels, cases.rows))
         self._places: list[str] | None = None
         self._lacking_cache: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
@@ -78,8 +82,8 @@ class FilteredCases:
 
     # --- which rows
 
-    def select(self, query: Query, order: str, matches: Found) -> Sequence[int]:
-        """Return the rows that match, in order."""
+    def select(self, query: Query, order: str, matches: SearchMatches) -> Sequence[int]:
+        """Select the rows that match, in order."""
         numbers = self._ordered(order)
         named = [
             condition
@@ -95,7 +99,7 @@ class FilteredCases:
         return numbers
 
     def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
-        """Return how many results of these rows have each verdict, of the filter's candidates."""
+        """Count the results of these rows by verdict, of the filter's candidates."""
         named = [field for field in query.fields if field.name == "model"] if query else []
         meant = [
             all(matches_any(model, field.values) != field.is_negated for field in named)
@@ -114,7 +118,7 @@ class FilteredCases:
         return {word: count for word, count in counts.items() if count}
 
     def shared(self, model: str) -> dict[str, int]:
-        """In how many cases each other candidate was judged, too."""
+        """Count the cases in which each other candidate was judged, too."""
         mine = self._models.index(model)
         shared = dict.fromkeys((other for other in self._models if other != model), 0)
         for kind, count in self._all_kinds.items():
@@ -143,14 +147,16 @@ class FilteredCases:
         rows, values, negated = self._rows, field.values, field.is_negated
         if field.name == "file":
             files = {
-                file for file in self._files if matches_any(file.casefold(), values) != negated
+                file
+                for file in self._files
+                if matches_any(safe(file).casefold(), values) != negated
             }
             return [number for number in numbers if rows[number].file in files]
         if field.name == "tag":
             tags = {
                 names
                 for names in self._tags
-                if any(matches_any(tag.casefold(), values) for tag in names) != negated
+                if any(matches_any(safe(tag).casefold(), values) for tag in names) != negated
             }
             return [number for number in numbers if rows[number].tags in tags]
         if field.name == "prompt":
@@ -172,7 +178,7 @@ class FilteredCases:
 
     # --- words
 
-    def look_up(self, query: Query, search: Search) -> Found:
+    def look_up(self, query: Query, search: Search) -> SearchMatches:
         """Search the words that are not in names, those that a name lacks together."""
         lacking = set(self._lacking(query.words)) - {0}
         lookups = {_words_of(query.words, marks) for marks in lacking}
@@ -186,7 +192,9 @@ class FilteredCases:
             self._rows_of(sessions)  # ahead of time, for it takes a while
         return matches
 
-    def _with_words(self, numbers: Sequence[int], words: Words, matches: Found) -> Sequence[int]:
+    def _with_words(
+        self, numbers: Sequence[int], words: Words, matches: SearchMatches
+    ) -> Sequence[int]:
         if not any(matches.values()):
             for word in words:
                 missing = self._lacks(word)
@@ -198,12 +206,12 @@ class FilteredCases:
             within[marks] = self._rows_of(_sessions(matches, _words_of(words, marks)))
         return [number for number in numbers if within[lacking[number]][number]]
 
-    def _without(self, numbers: Sequence[int], word: str, matches: Found) -> list[int]:
+    def _without(self, numbers: Sequence[int], word: str, matches: SearchMatches) -> list[int]:
         lacks, has = self._lacks(word), self._rows_of(matches.get((word,), frozenset()))
         return [number for number in numbers if lacks[number] and not has[number]]
 
     def _rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
-        """For each row whether one of these is its session."""
+        """Return for each row whether one of these sessions belongs to it."""
         known = self._looked_up.get(id(sessions))
         if known is None:
             rows = bytes(len(self._rows)) if not sessions else _rows_with(self._rows, sessions)
@@ -211,7 +219,7 @@ class FilteredCases:
         return known[1]
 
     def _lacking(self, words: Words) -> Sequence[int]:
-        """For each row, which of the words its name lacks: a bit for each."""
+        """Return for each row which of the words its name lacks: a bit for each."""
         marks: Sequence[int] = bytes(len(self._rows))
         for place, word in enumerate(words):
             lacks = self._lacks(word)
@@ -219,7 +227,7 @@ class FilteredCases:
         return marks
 
     def _lacks(self, word: str) -> bytes:
-        """For each row whether its name lacks a word; of the last words it is known."""
+        """Return for each row whether its name lacks a word; cached for the last words."""
         known = self._lacking_cache
         if word not in known:  # another thread may look at the same time: none is changed
             kept = dict(list(known.items())[1 - _CACHED_WORDS :])
@@ -256,7 +264,9 @@ class FilteredCases:
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
                 names = self._names(name)
-                if not any(matches_any(candidate.casefold(), (value,)) for candidate in names):
+                if not any(
+                    matches_any(safe(candidate).casefold(), (value,)) for candidate in names
+                ):
                     listed = [*names[:_SUGGESTED], *["…"] * (len(names) > _SUGGESTED)]
                     kind = "candidate" if name == "model" else name
                     is_whole = value.startswith("=") and len(value) > 1
@@ -264,7 +274,7 @@ class FilteredCases:
                     yield f"no {kind} {relation}", ", ".join(listed) or "there are none"
 
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
-        """Return why no case matches."""
+        """Explain why no case matches."""
         if query.is_empty:
             return "There are no cases here.\n'evalstore check' reads the test files."
         wrong = list(self.complaints(query))
@@ -287,7 +297,7 @@ def _words_of(words: Words, marks: int) -> Words:
 
 
 def _fold(text: str) -> str:
-    """As names are compared. With plain dots a name that was cut takes half the memory."""
+    """Fold a text to compare names. With plain dots a name that was cut takes half the memory."""
     return text.casefold().replace("…", "...")
 
 
@@ -301,6 +311,10 @@ def row_label(case: CaseRow) -> str:
     return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
 
 
+def _labels(rows: Sequence[CaseRow], file: str) -> list[str]:
+    return [label for row in rows if row.file == file and (label := row_label(row))]
+
+
 def _prompt_of(case: CaseRow) -> str:
     """Return the name of the system prompt, where there is one, and its id."""
     id = next(result.prompt for result in case.results if result)
@@ -308,7 +322,7 @@ def _prompt_of(case: CaseRow) -> str:
 
 
 def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
-    """Words that look like unknown fields, and the known fields."""
+    """Yield words that look like unknown fields, with the known fields."""
     for word in query.words:
         matched = _LIKE_A_FIELD.match(word)
         if matched:
@@ -338,7 +352,7 @@ def _rows_with(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
     )
 
 
-def _sessions(matches: Found, words: Words) -> frozenset[str]:
+def _sessions(matches: SearchMatches, words: Words) -> frozenset[str]:
     """Return the sessions with these words; until then, those with the words typed before."""
     if words in matches:
         return matches[words]

@@ -43,7 +43,7 @@ def line_key(line: CaseRow | CaseGroup) -> tuple[str, ...]:
 def find_line(
     lines: Sequence[CaseRow | CaseGroup], line: CaseRow | CaseGroup | None, *, is_new: bool
 ) -> int | None:
-    """Return the number of a line; when the cases were read again, of the line with its key."""
+    """Find the number of a line; when the cases were read again, by its key."""
     if line is None:
         return None
     if is_new or isinstance(line, CaseGroup):
@@ -60,7 +60,7 @@ def group_cases(
     *,
     by_name: bool = True,
 ) -> Iterator[CaseRow | CaseGroup]:
-    """Rows with a line above each group; a case with several tags is in several.
+    """Yield rows with a line above each group; a case with several tags is in several.
 
     Groups are in order by name, or else as the first of their rows are.
     """
@@ -77,7 +77,7 @@ def group_cases(
 def next_failure(
     lines: Sequence[CaseRow | CaseGroup], cursor: int, by: int
 ) -> tuple[int, list[int]] | None:
-    """Return the next line that did not pass, around the end, and which of its candidates did not.
+    """Find the next line that did not pass, around the end, and which of its candidates did not.
 
     A folded group is one when a case of it is.
     """

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.tui.state.case_filter import ORDERS
 from evalstore.tui.state.case_groups import CaseGroup, find_line, group_cases, line_key
+from evalstore.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.tui.state.case_filter import FilteredCases, Found
+    from evalstore.tui.state.case_filter import FilteredCases, SearchMatches
     from evalstore.tui.state.case_query import Query
 
 _GROUPINGS = ("", "file", "tag")
@@ -22,7 +23,7 @@ class CaseListing:
     """The cases that are listed, in their order, with a line above each group."""
 
     def __init__(self, start: tuple[str, str] | None = None) -> None:
-        """With a file and its row the cursor begins there."""
+        """Place the cursor on a row of a file, if there is one."""
         self.cases: Cases | None = None
         self.filtered: FilteredCases | None = None
         self.lines: list[CaseRow | CaseGroup] = []
@@ -32,6 +33,8 @@ class CaseListing:
         """How many cases match the filter; with groups by tag, some of them have several lines."""
         self.verdicts: Mapping[str, int] = {}
         """How many results of these cases have each verdict."""
+        self.only_file = ""
+        """The file that all these cases are of; empty when there are several."""
         self._start = start
         self._folded: set[str] = set()
         self._marked: set[tuple[str, ...]] = set()
@@ -70,7 +73,9 @@ class CaseListing:
             return set()
         return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
 
-    def arrange(self, query: Query, matches: Found, current: CaseRow | CaseGroup | None) -> int:
+    def arrange(
+        self, query: Query, matches: SearchMatches, current: CaseRow | CaseGroup | None
+    ) -> int:
         """List what matches the filter; returns where the cursor is, at the same line if it can."""
         assert self.filtered is not None
         numbers = self.filtered.select(query, self.order, matches)
@@ -89,6 +94,7 @@ class CaseListing:
         if cursor is None:
             cursor = 1 if self.grouping and len(self.lines) > 1 else 0
         self.row_count = len(rows)
+        self.only_file = only_file(row.file for row in rows)
         self.verdicts = self.filtered.count(numbers, query)
         return cursor
 

@@ -57,7 +57,7 @@ def matches_any(text: str, values: Iterable[str]) -> bool:
 
 
 def read_query(text: str) -> Query:
-    """Return the filter that was typed; nothing that is typed is an error."""
+    """Parse a filter that was typed; nothing that is typed is an error."""
     words: list[str] = []
     without: list[str] = []
     fields: list[QueryField] = []

@@ -14,7 +14,7 @@ from evalstore.api import Workspace
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
-    from evalstore.operations.grep import Searcher
+    from evalstore.operations.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
     from evalstore.operations.verdict_changes import VerdictChanges
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.operations.views.test_history import Version
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
-    from evalstore.operations.views.verdict_history import VerdictHistory
+    from evalstore.operations.views.verdict_history import RecentVerdicts
     from evalstore.planning.options import Location
+    from evalstore.reports.comparison import Pair
     from evalstore.reports.statistics import Rate
+    from evalstore.reports.version_diff import Difference
     from evalstore.results import Result
 
 
@@ -36,7 +38,7 @@ class WorkspaceSource:
     def __init__(
         self, location: Location, *, offline: bool = False, max_cost: float | None = None
     ) -> None:
-        """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
+        """Start runs `offline` if it is set, at a cost of at most `max_cost`, if there is one."""
         self.workspace = Workspace.at(location)
         self.offline = offline
         self.max_cost = max_cost
@@ -51,7 +53,7 @@ class WorkspaceSource:
         """Return all runs, newest first."""
         from evalstore.operations.views import cases
 
-        return cases.runs(self.location)
+        return cases.list_runs(self.location)
 
     def cases(self, revision: str | None) -> Cases:
         """Return the cases of a run, or of the workspace as it is now."""
@@ -65,11 +67,11 @@ class WorkspaceSource:
 
         return read_dashboard(self.location, go_on)
 
-    def history(self, files: Collection[str], run: str | None) -> VerdictHistory:
+    def history(self, files: Collection[str], run: str | None) -> RecentVerdicts:
         """Return the last verdicts of the cases of these files, up to a run."""
-        from evalstore.operations.views.verdict_history import read_history
+        from evalstore.operations.views.verdict_history import read_recent_verdicts
 
-        return read_history(self.location, files, run)
+        return read_recent_verdicts(self.location, files, run)
 
     def candidate_rates(self, cases: Cases) -> tuple[Rate, ...]:
         """Return the pass rate of each candidate, in the order of `Cases.models`."""
@@ -91,15 +93,21 @@ class WorkspaceSource:
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
-        from evalstore.operations import diff
+        from evalstore.operations.views import pair_details
 
-        return diff.read_answers(self.location, sessions)
+        return pair_details.read_answers(self.location, sessions)
 
-    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
+    def pair_edits(self, pair: Pair) -> list[Difference]:
+        """Return the edits of a case between the two sides of a comparison."""
+        from evalstore.operations.views import pair_details
+
+        return pair_details.find_pair_edits(self.location, pair)
+
+    def last_user_messages(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""
         from evalstore.operations.views import last_messages
 
-        return last_messages.last_asked(self.location, tests)
+        return last_messages.last_user_messages(self.location, tests)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """Return the statistics of a run for each of these groupings."""
@@ -149,10 +157,28 @@ class WorkspaceSource:
         `report` is called with the number of indexed texts and of all texts, and returns whether
         to go on. None when it returned False.
         """
+        return self._open_searcher().search(words, report)
+
+    def _open_searcher(self) -> Searcher:
         from evalstore.operations.grep import Searcher
 
         self._searcher = self._searcher or Searcher(self.location)
-        return self._searcher.search(words, report)
+        return self._searcher
+
+    def find_texts(
+        self, pattern: str, limit: int, report: Callable[[int, int], bool]
+    ) -> FoundTexts | None:
+        """Return the newest stored texts with all words of a pattern, at most `limit`.
+
+        `report` is called as by `search`; None when it returned False.
+        """
+        return self._open_searcher().find(pattern, limit, report)
+
+    def read_text(self, hit: SearchHit, pattern: str) -> MarkedText:
+        """Return a text that was found, with the places of the words in it."""
+        from evalstore.operations.grep import read_text
+
+        return read_text(self.location, hit, pattern)
 
     def note(self, result: Result, session: str | None) -> str:
         """Return the note of this person's label; or empty."""
@@ -188,7 +214,7 @@ class WorkspaceSource:
         """Run it, unless it is more than was planned by now; the listener can stop it."""
         from evalstore.operations.views import interactive_run
 
-        return interactive_run.carry_out(
+        return interactive_run.carry_out_request(
             self.location, request, listener, planned, offline=self.offline
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.views.verdict_order import FAILING
@@ -112,6 +112,14 @@ class CaseNavigator:
         count = len(self.result.sessions)
         self.attempt = (self.attempt + 1) % max(1, count)
         return count > 1
+
+    def to_answer(self, sessions: Collection[str]) -> None:
+        """Go to the first answer to the case that is one of these."""
+        for model, result in self._results(self.case):
+            for attempt, session in enumerate(result.sessions):
+                if session in sessions:
+                    self.model, self.attempt = model, attempt
+                    return
 
     def next_beside(self) -> bool:
         """Put the next candidate beside this one; after the last, none."""

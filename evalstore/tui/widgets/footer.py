@@ -47,7 +47,7 @@ class FooterKeys(NamedTuple):
 
     @classmethod
     def of(cls, hint: FooterHint, active: Mapping[str, ActiveBinding]) -> FooterKeys | None:
-        """Return the keys of those of its actions that can be used now; None: of no one."""
+        """Return the keys of the hint's actions that are available; None if none is."""
         bindings = [active[id] for id in hint.ids if id in active]
         if not bindings:
             return None
@@ -57,7 +57,7 @@ class FooterKeys(NamedTuple):
 
     @property
     def width(self) -> int:
-        """In columns."""
+        """Return the width in columns."""
         return sum(map(cell_len, (*self.names, self.words)))
 
 
@@ -97,7 +97,7 @@ class KeyFooter(Static):
         return _fit([key for key in keys if key], self.size.width)
 
     def render(self) -> Content:
-        """Return all keys on one line; actions that are not available are dim."""
+        """Draw all keys on one line; actions that are not available are dim."""
         return Content("").join(part for keys in self.keys for part in self._parts(keys))
 
     def _parts(self, keys: FooterKeys) -> Iterator[Content]:
@@ -115,7 +115,7 @@ class KeyFooter(Static):
 
 
 def _fit(keys: Sequence[FooterKeys], width: int) -> list[FooterKeys]:
-    """As many as there is room for, whole, in their order; the first and the ways out first."""
+    """Choose whole entries that fit, in their order; the first and the ways out come first."""
     room = width
     chosen = set()
     for number in sorted(range(len(keys)), key=lambda n: n and keys[n].id not in _LAST):

@@ -196,7 +196,7 @@ class Grid(ScrollView, can_focus=True):
         self._scroll_to_cursor()
 
     def render_line(self, y: int) -> Strip:
-        """One line: the header stays at the top."""
+        """Draw a line: the header stays at the top."""
         width = self.scrollable_content_region.width
         row = y - 1 + self.scroll_offset.y
         if y == 0:
@@ -256,7 +256,7 @@ class Grid(ScrollView, can_focus=True):
 
     @property
     def _height(self) -> int:
-        """Rows that can be seen."""
+        """Return the number of rows that can be seen."""
         return max(1, self.scrollable_content_region.height - 1)
 
     def action_move(self, by: int) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import columns_of
+
+if TYPE_CHECKING:
+    from evalstore.tui.widgets.column_names import ColumnNames
 
 GAP = 2
 """Blanks between two columns."""
@@ -37,8 +40,8 @@ class Column:
     """How narrow it may become for others to have room; 0: as wide as it is."""
     is_saved: bool = True
     """Whether it is saved with the table."""
-    keeps_end: bool = False
-    """Whether a text that is too long is cut at its beginning, as of paths, whose ends differ."""
+    names: ColumnNames | None = None
+    """What is in it, when it is names: one that is too long keeps what distinguishes it."""
     heads: tuple[str, ...] = ()
     """Texts for the line at the top in place of the title: the first that fits is shown."""
 
@@ -74,8 +77,8 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     shown = sorted([*fixed, *seen])
     room = max(0, room - sum(made[n].width + GAP for n in seen))
     for are_names in (True, False):  # texts of rows are worth more than titles of columns
-        some = [n for n in shown if bool(columns[n].grows and columns[n].most) == are_names]
-        room = _share(room, some, columns, made, width)
+        widened = [n for n in shown if bool(columns[n].grows and columns[n].most) == are_names]
+        room = _share(room, widened, columns, made, width)
     marks = 2 * (len(seen) < len(picks))
     made |= {n: replace(made[n], title=_head(made[n], marks)) for n in seen}
     if seen and first:
@@ -115,13 +118,13 @@ def _head(column: Column, reserved: int) -> str:
 
 
 def _narrow(column: Column) -> int:
-    """Return how narrow it may become."""
+    """Return the least width of a column."""
     width = column.least or column.width
     return min(width, _wide(column, width)) if column.grows else width
 
 
 def _wide(column: Column, room: int) -> int:
-    """Return how wide it wants to be."""
+    """Return the greatest useful width of a column; one without a limit takes the `room`."""
     if not column.grows:
         return column.width
     return max(column.most, len(column.title)) if column.most else room

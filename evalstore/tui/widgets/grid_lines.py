@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.segment import Segment
 from textual.strip import Strip
 
-from evalstore.display import clip, columns_of, safe
+from evalstore.display import clip, columns_of
 from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class StyledCell(NamedTuple):
     """The same without signs, for other programs."""
     parts: tuple[StyledSpan, ...] = ()
     """Parts of different colours that are drawn in place of the text."""
+    group: str = ""
+    """Of a name: the group whose names it is to be distinguished from."""
 
     @property
     def drawn(self) -> str:
@@ -50,7 +52,7 @@ def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
 
 
 def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
-    """Return a text as wide as the table."""
+    """Draw a text as wide as the table."""
     colour = cell.colour if style.colours and not style.is_highlighted else ""
     full = style.base + style.colours(colour) if style.colours and colour else style.base
     return _strip([Segment(clip(cell.text, width), full)], style.base, width)
@@ -64,16 +66,20 @@ def draw_line(
     mark_style: Style,
     width: int,
 ) -> Strip:
-    """Return a line with a cell for each visible column; the cursor is in the column `picked`."""
+    """Draw a line with a cell for each visible column; the cursor is in the column `picked`."""
     segments = [Segment(f"{style.mark} ", mark_style)]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = cells[number] if number < len(cells) else StyledCell("")
-        text = _cut(cell.drawn, column.width, keeps_end=column.keeps_end and bool(style.colours))
+        if column.names and style.colours and column.width < column.most:
+            text = column.names.shorten(cell.drawn, column.width, cell.group)
+        else:
+            text = clip(cell.drawn, column.width)
         blank = " " * (column.width - columns_of(text))
         full = style.base
         if style.colours and not style.is_highlighted:
-            if cell.parts and text == cell.drawn:
-                segments += _parts(cell.parts, style.base, style.colours)
+            parts = _cut_parts(cell, text)
+            if parts:
+                segments += _parts(parts, style.base, style.colours)
                 segments.append(Segment(blank + " " * GAP, style.base))
                 continue
             if cell.colour:
@@ -85,9 +91,20 @@ def draw_line(
     return _strip(segments, style.base, width)
 
 
-def _cut(text: str, width: int, *, keeps_end: bool) -> str:
-    """Return a text of at most this width; with `keeps_end` it is cut at its beginning."""
-    return clip(safe(text)[::-1], width)[::-1] if keeps_end else clip(text, width)
+def _cut_parts(cell: StyledCell, text: str) -> Sequence[StyledSpan]:
+    """Return the parts of a cell, or as much of them as its text is after it was cut at its end."""
+    if text == cell.drawn:
+        return cell.parts
+    kept = len(text) - 1
+    if not cell.parts or not text.endswith("…") or cell.drawn[:kept] != text[:kept]:
+        return ()
+    cut: list[StyledSpan] = []
+    for part in cell.parts:
+        cut.append(part._replace(text=part.text[:kept]))
+        kept -= len(part.text)
+        if kept <= 0:
+            break
+    return (*cut, cut[-1]._replace(text="…"))
 
 
 def _parts(

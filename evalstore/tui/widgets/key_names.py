@@ -6,6 +6,6 @@ from textual.keys import format_key
 
 
 def key_name(key: str) -> str:
-    """Return a key as people read it: `ctrl+d`, `?`, `enter`, `↑`."""
+    """Name a key as people read it: `ctrl+d`, `?`, `enter`, `↑`."""
     *modifiers, last = key.split("+")
     return "+".join((*modifiers, last if last == "enter" else format_key(last)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from evalstore.display import safe
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._lines: Sequence[StyledLine] = ()
         self._written: Sequence[StyledLine] = ()
         self._wrapped: list[tuple[StyledSpan, ...]] = []
+        self._starts: list[int] = []
+        """The number of the first row of each line."""
 
     def show(
         self,
@@ -84,14 +88,30 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     ) -> None:
         """Show these lines, from the top unless it is to `stay` where it is.
 
-        Copied and saved are the `written` lines when they differ, as those of Markdown do.
+        With `stay` the first line on the screen remains the first one, also when lines are
+        inserted above it. Copied and saved are the `written` lines when they differ, as those of
+        Markdown do.
         """
-        self._lines = list(lines)
+        first, row = self._first_shown() if stay else (None, 0)
+        self._lines = [_printable(line) for line in lines]
         self._written = self._lines if written is None else written
         self._wrap()
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
+        elif first:
+            for start, line in zip(self._starts, self._lines, strict=True):
+                if line is first:
+                    self.scroll_to(y=start + row, animate=False, immediate=True)
+                    break
         self.refresh()
+
+    def _first_shown(self) -> tuple[StyledLine | None, int]:
+        """Return the first line on the screen, unless it is the first of all, and its row."""
+        top = self.scroll_offset.y
+        if not top or not self._lines:
+            return None, 0
+        number = bisect_right(self._starts, top) - 1
+        return self._lines[number], top - self._starts[number]
 
     @property
     def text(self) -> str:
@@ -105,7 +125,10 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _wrap(self) -> None:
         width = max(1, self.scrollable_content_region.width)
-        self._wrapped = [part for line in self._lines for part in wrap_line(line, width)]
+        self._wrapped, self._starts = [], []
+        for line in self._lines:
+            self._starts.append(len(self._wrapped))
+            self._wrapped += wrap_line(line, width)
         self.virtual_size = Size(width, len(self._wrapped))
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -123,7 +146,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         return self.get_component_rich_style(f"reader--{colour}", partial=True)
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
+        """Draw a line."""
         width = self.scrollable_content_region.width
         number = y + self.scroll_offset.y
         base = self.rich_style
@@ -137,6 +160,13 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
             for span in self._wrapped[number]
         ]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def _printable(line: StyledLine) -> StyledLine:
+    """Return a line with control characters as escapes, wherever its texts come from."""
+    if all(span.text.isprintable() for span in line.spans):
+        return line
+    return line._replace(spans=tuple(span._replace(text=safe(span.text)) for span in line.spans))
 
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:

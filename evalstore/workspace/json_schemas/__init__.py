@@ -23,13 +23,13 @@ class FileSchema(NamedTuple):
     body: Callable[[], dict[str, Json]]
 
     def schema(self) -> dict[str, Json]:
-        """The whole schema."""
+        """Return the whole schema."""
         return {"$schema": DIALECT, "title": f"evalstore: {self.title}", **self.body()}
 
 
 SCHEMAS = {
     "frontmatter": FileSchema("the frontmatter of test files", markdown_files.frontmatter),
-    "checks": FileSchema("the block of checks in test files", checks.checks),
+    "checks": FileSchema("the block of checks in test files", checks.checks_schema),
     "prompt": FileSchema("the frontmatter of prompts", markdown_files.prompt),
     "settings": FileSchema("evalstore.yaml", settings.settings),
     "model": FileSchema("model files", definitions.model),
@@ -39,6 +39,6 @@ SCHEMAS = {
 }
 
 
-def file_name(kind: str) -> str:
-    """The name of the file with the schema of a kind."""
+def schema_file_name(kind: str) -> str:
+    """Return the name of the file with the schema of a kind."""
     return f"{kind}.schema.json"

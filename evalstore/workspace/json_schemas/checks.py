@@ -13,7 +13,7 @@ from evalstore.checks.descriptions import (
     is_described,
 )
 from evalstore.checks.parser import PATH
-from evalstore.workspace.json_schemas.parts import ANY, Schema, choice, described, mapping
+from evalstore.workspace.json_schemas.parts import ANY, Schema, choice_schema, described, mapping
 from evalstore.workspace.testfiles.check_block import BLOCK_FIELDS, WHEN, WORD
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ _TEMPLATE: Schema = {"type": "string", "pattern": r"\{[{%]"}
 """A text with placeholders, which may stand for any value."""
 
 
-def checks() -> Schema:
-    """The schema of a block of checks: a list, or a mapping with one."""
+def checks_schema() -> Schema:
+    """Return the schema of a block of checks: a list, or a mapping with one."""
     kinds = known_kinds()
     settings = {name: _settings(name, kind) for name, kind in sorted(kinds.items())}
     entries: Schema = {"type": "array", "items": _ref("check"), "minItems": 1}
@@ -33,7 +33,7 @@ def checks() -> Schema:
         BLOCK_FIELDS,
         {
             WORD: entries,
-            "evaluator": described(choice(*WHEN), "when models judge, too"),
+            "evaluator": described(choice_schema(*WHEN), "when models judge, too"),
             "pass": described(
                 {"anyOf": [{"enum": ["all", "any", None]}, {"type": "string", "pattern": "^>="}]},
                 "whether all must pass, any, or the mean of the scores must reach a bound",
@@ -57,7 +57,7 @@ def checks() -> Schema:
 
 
 def _any_check(kinds: Mapping[str, CheckType]) -> Schema:
-    """A check of any type: its name alone, or a mapping that its name decides on."""
+    """Return the schema of any check: its name alone, or a mapping that its name decides on."""
     names = sorted(kinds)
     mapping_schema: Schema = {
         "type": "object",
@@ -91,7 +91,7 @@ def _passes_if(name: str, kind: CheckType) -> str:
 
 
 def _settings(name: str, kind: CheckType) -> Schema:
-    """All settings of a type, as `type: {…}` has them."""
+    """Return the schema of all settings of a type, as `type: {…}` has them."""
     own = {setting.name: _setting(setting) for setting in describe_check(name, kind).settings}
     shared = {setting.name: _ref(f"setting {setting.name}") for setting in common_settings(kind)}
     inner: dict[str, Schema] = {other: {} for other in known_kinds()} if name == PATH else {}
@@ -101,7 +101,7 @@ def _settings(name: str, kind: CheckType) -> Schema:
 
 
 def _check(name: str, kind: CheckType, settings: Schema) -> Schema:
-    """A check of one type, as a mapping."""
+    """Return the schema of a check of one type, as a mapping."""
     references = {
         setting: _ref(f"settings {name}/properties/{setting}") for setting in settings["properties"]
     }
@@ -117,7 +117,7 @@ def _setting(setting: CheckSetting) -> Schema:
 
 
 def _value(name: str, kind: CheckType, settings: Schema) -> Schema:
-    """The value of `type: value`: its main setting, or a mapping of all."""
+    """Return the schema of `type: value`: its main setting, or a mapping of all."""
     nested: Schema = {"type": "object"} if kind.takes_mapping else _ref(f"settings {name}")
     forms: list[Schema] = [nested, {"type": "null"}]
     if kind.main is None:

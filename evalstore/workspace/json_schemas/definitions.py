@@ -95,7 +95,7 @@ def _flags(names: tuple[str, ...]) -> Schema:
 
 
 def model() -> Schema:
-    """The schema of model files."""
+    """Return the schema of model files."""
     overrides = mapping(OVERRIDE_FIELDS, {**_OPTIONS, "temperature": TEMPERATURE})
     properties: dict[str, Schema] = {
         "id": described(TEXT, "what the settings call it"),
@@ -128,7 +128,7 @@ def model() -> Schema:
 
 
 def provider() -> Schema:
-    """The schema of provider files."""
+    """Return the schema of provider files."""
     properties: dict[str, Schema] = {
         "code": described(REQUIRED_TEXT, "what model files call it"),
         "name": described(ANY, "for people"),
@@ -147,7 +147,7 @@ def provider() -> Schema:
 
 
 def currency() -> Schema:
-    """The schema of currency files."""
+    """Return the schema of currency files."""
     rate = mapping(
         RATE_FIELDS,
         {"rateInUSD": {"type": "number", "minimum": 0, "maximum": _MOST}, "validFrom": _DAY},
@@ -159,7 +159,7 @@ def currency() -> Schema:
 
 
 def tool() -> Schema:
-    """The schema of tool files."""
+    """Return the schema of tool files."""
     properties: dict[str, Schema] = {
         "id": described(TEXT, "what tests call it"),
         "name": described(REQUIRED_TEXT, "what the model is shown"),

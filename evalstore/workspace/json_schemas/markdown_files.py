@@ -14,7 +14,7 @@ from evalstore.workspace.json_schemas.parts import (
     TEMPERATURE,
     TEXT,
     Schema,
-    choice,
+    choice_schema,
     described,
     listed,
     mapping,
@@ -44,7 +44,7 @@ _DATASET = mapping(
     FIELDS,
     {
         "path": described(REQUIRED_TEXT, "the file, counted from the test file"),
-        "format": choice(*FORMATS),
+        "format": choice_schema(*FORMATS),
         "rows": described(TEXT, "JSON only: where the list of rows is, as in data.items"),
         "where": described(TEXT, "an expression; rows for which it is not true are left out"),
         "limit": whole(1),
@@ -52,14 +52,14 @@ _DATASET = mapping(
         "rename": described(MAPPING, "from the name of a column to another"),
         "encoding": TEXT,
         "delimiter": {"type": ["string", "null"], "minLength": 1, "maxLength": 1},
-        "onError": choice("fail", "skip"),
+        "onError": choice_schema("fail", "skip"),
     },
     ["path"],
 )
 _MESSAGE = mapping(
     MESSAGE_FIELDS,
     {
-        "role": choice(*ROLES),
+        "role": choice_schema(*ROLES),
         "content": {"type": ["string", "null"]},
         "name": TEXT,
         "variable": described(TEXT, "the name of an answer that the candidate gives here"),
@@ -83,7 +83,7 @@ _COMMON: dict[str, Schema] = {
         {"anyOf": [_ITEM, {"type": "array", "items": _ITEM, "minItems": 1}, {"type": "null"}]},
         "what fills the placeholders: a case for each combination",
     ),
-    "template": described(choice("plain", "jinja"), "plain: braces stay as they are"),
+    "template": described(choice_schema("plain", "jinja"), "plain: braces stay as they are"),
 }
 _TEST: dict[str, Schema] = {
     **_COMMON,
@@ -100,6 +100,7 @@ _TEST: dict[str, Schema] = {
     "dataset": described(
         {"anyOf": [REQUIRED_TEXT, _DATASET]}, "a file of rows, each of which makes a case"
     ),
+    "rowId": described(TEXT, "the column or replacement that names the rows"),
     "messages": described(
         {"anyOf": [REQUIRED_TEXT, {**listed(_MESSAGE), "minItems": 1}]},
         "the conversation as a list, or a template that gives one",
@@ -134,10 +135,10 @@ _TEST: dict[str, Schema] = {
 
 
 def frontmatter() -> Schema:
-    """The schema of the frontmatter of test files."""
+    """Return the schema of the frontmatter of test files."""
     return mapping(TEST_FIELDS, _TEST)
 
 
 def prompt() -> Schema:
-    """The schema of the frontmatter of prompts."""
+    """Return the schema of the frontmatter of prompts."""
     return mapping(PROMPT_FIELDS, _COMMON)

@@ -21,13 +21,13 @@ MAPPING: Schema = {"type": ["object", "null"]}
 
 
 def whole(least: int, most: int | None = None) -> Schema:
-    """A whole number in a range."""
+    """Return the schema of a whole number in a range."""
     bounds = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
     return {"type": ["integer", "null"], **bounds}
 
 
 def number(least: float, most: float) -> Schema:
-    """A number in a range."""
+    """Return the schema of a number in a range."""
     return {"type": ["number", "null"], "minimum": least, "maximum": most}
 
 
@@ -35,23 +35,23 @@ SAMPLES = whole(1, MOST_SAMPLES)
 TEMPERATURE = number(0, 2)
 
 
-def choice(*words: str) -> Schema:
-    """One of some words."""
+def choice_schema(*words: str) -> Schema:
+    """Return the schema of a choice of words."""
     return {"enum": [*words, None]}
 
 
 def matching(pattern: str) -> Schema:
-    """A text that matches a pattern."""
+    """Return the schema of a text that matches a pattern."""
     return {"type": ["string", "null"], "pattern": pattern}
 
 
 def listed(items: Schema) -> Schema:
-    """A list."""
+    """Return the schema of a list."""
     return {"type": ["array", "null"], "items": items}
 
 
 def described(schema: Schema, description: str) -> Schema:
-    """A schema with the text that editors show."""
+    """Add the text that editors show to a schema."""
     return {**schema, "description": description}
 
 
@@ -62,7 +62,7 @@ def mapping(
     *,
     or_null: bool = True,
 ) -> Schema:
-    """A mapping with these fields and no others; one without a schema takes any value."""
+    """Return the schema of a mapping with these fields; one without a schema takes any value."""
     schema: Schema = {
         "type": ["object", "null"] if or_null else "object",
         "properties": {name: properties.get(name, ANY) for name in names},

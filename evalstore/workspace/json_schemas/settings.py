@@ -55,7 +55,7 @@ _QUERY_MODEL: dict[str, Schema] = {"id": REQUIRED_TEXT, "temperature": TEMPERATU
 
 
 def settings() -> Schema:
-    """The schema of the settings."""
+    """Return the schema of the settings."""
     properties: dict[str, Schema] = {
         "candidates": _models(CANDIDATE_FIELDS),
         "candidatesTemperature": TEMPERATURE,
@@ -91,7 +91,7 @@ def settings() -> Schema:
 
 
 def _models(names: tuple[str, ...]) -> Schema:
-    """Models by their names, or as mappings."""
+    """Return the schema of models by their names, or as mappings."""
     entry = mapping(names, _with_descriptions(_PARTICIPANT, Participant), ["id"], or_null=False)
     return listed({"anyOf": [REQUIRED_TEXT, entry]})
 
@@ -122,7 +122,7 @@ def _query() -> Schema:
 
 
 def _with_descriptions(properties: Mapping[str, Schema], owner: type) -> dict[str, Schema]:
-    """The properties with the texts that document the fields of a class."""
+    """Add the texts that document the fields of a class to the properties."""
     texts = field_texts(owner)
     return {
         name: described(schema, texts[name]) if name in texts else schema
@@ -131,7 +131,7 @@ def _with_descriptions(properties: Mapping[str, Schema], owner: type) -> dict[st
 
 
 def field_texts(owner: type) -> dict[str, str]:
-    """The strings below the fields of a class, by the name of the setting.
+    """Read the strings below the fields of a class, by the name of the setting.
 
     They are empty where the source of the program is not installed.
     """

@@ -46,6 +46,8 @@ class CaseDraft(NamedTuple):
 
     values: dict[str, Json]
     """What tells the row from others: the values of its data that are used, and the author's."""
+    id: str
+    """Its value of the field `rowId`; empty without this field."""
     tests: tuple[str, ...]
     evaluation: str | None
     judged_by: tuple[str, ...]
@@ -98,7 +100,9 @@ class CaseBuilder:
         instructions = test.instructions
         self._instructions = filler.compile(instructions, self._later) if instructions else None
         self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
-        filler.finish(test.line_of)
+        if test.row_id is not None:
+            filler.require_row_id(test.row_id, test.line_of("rowId"))
+        filler.finish(test.line_of, test.row_id)
         self._bare = TestVersion(
             messages=(),
             special_tags=tuple(tag for tag in test.tags if tag.startswith("_")),
@@ -122,7 +126,7 @@ class CaseBuilder:
         """How all rows are judged, if this does not depend on the row."""
 
     def draft(self, row: RowValues, project: FillContext) -> CaseDraft:
-        """The draft of a row; the contents of its versions are kept. Raises `FileProblem`."""
+        """Draft the case of a row; keeps the contents of its versions, raises `FileProblem`."""
         tests: list[str] = []
         shapes: list[AnswerNames] = []
         needs = self._needs
@@ -136,6 +140,7 @@ class CaseBuilder:
         judged = self._judged or self._judge(row, project, shapes)
         return CaseDraft(
             self.values(row),
+            self.id_of(row),
             tuple(tests),
             judged.evaluation,
             judged.by,
@@ -176,20 +181,37 @@ class CaseBuilder:
         return judged
 
     def values(self, row: RowValues) -> dict[str, Json]:
-        """What tells a row from others: the values of its data that are used, and the author's."""
+        """Return what tells rows apart: the used values of their data, and the author's."""
         values: dict[str, Json] = {}
         if row.item is not None:
             for name in self.filler.used_columns:
                 if dict.__contains__(row.item, name):  # by the name itself, which is cheaper
                     values[name] = dict.__getitem__(row.item, name)
         for name, written in row.values.items():
-            values[name] = written.text
+            if name != self._test.row_id or self.filler.is_used(name):
+                values[name] = written.text
         return values
+
+    def id_of(self, row: RowValues) -> str:
+        """Return the value of the field `rowId`; empty without this field. Raises `FileProblem`."""
+        if (name := self._test.row_id) is None:
+            return ""
+        try:
+            return "".join(map(str, row.lookup(name)))
+        except NoValueError:
+            message = f"this row has no '{name}', which 'rowId' names"
+            hint = "give each row a value of its own"
+            raise FileProblem(message, self._test.line_of("rowId"), hint=hint) from None
+
+    def naming_texts(self, values: Mapping[str, Json], id: str) -> dict[str, str]:
+        """Return the texts that a row may be named by, in their order: its id comes first."""
+        texts = texts_of_row(values)
+        return texts if self._test.row_id is None else {self._test.row_id: id, **texts}
 
     def _recorded(
         self, row: RowValues, shapes: list[AnswerNames], project: FillContext
     ) -> str | None:
-        """The model version of the recorded answers of a row; None when it has none.
+        """Return the model version of the recorded answers of a row; None when it has none.
 
         The version consists of the answers.
         """
@@ -231,8 +253,8 @@ class CaseBuilder:
     def name(
         self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
     ) -> Iterator[Case]:
-        """The cases of the rows, followed by those of groups that are judged together."""
-        texts = [texts_of(draft.values) for draft in drafts]
+        """Yield the cases of the rows, followed by those of groups that are judged together."""
+        texts = [self.naming_texts(draft.values, draft.id) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
         used_labels: set[str] = set()
         for label, row_draft in zip(labels(texts), drafts, strict=True):
@@ -254,7 +276,7 @@ class CaseBuilder:
             yield self.case(label, key, self._together(members, project), prompts)
 
     def case(self, label: str, key: str, draft: CaseDraft, prompts: tuple[str | None, ...]) -> Case:
-        """The case of a row."""
+        """Return the case of a row."""
         options = self._test.options
         return Case(
             row=label,
@@ -274,7 +296,7 @@ class CaseBuilder:
         )
 
     def _together(self, members: Sequence[CaseDraft], project: FillContext) -> CaseDraft:
-        """The rows of a group as one draft; rows with the same test share its answers."""
+        """Combine the rows of a group to one draft; rows with the same test share its answers."""
         counts: dict[str, int] = {}
         for member in members:
             for test in member.tests:
@@ -290,8 +312,8 @@ class CaseBuilder:
         )
 
 
-def texts_of(values: Mapping[str, Json]) -> dict[str, str]:
-    """The values of a row as texts."""
+def texts_of_row(values: Mapping[str, Json]) -> dict[str, str]:
+    """Convert the values of a row to texts."""
     return {
         name: value if isinstance(value, str) else as_text(value) for name, value in values.items()
     }
@@ -309,7 +331,7 @@ def _code(checks: Sequence[Json]) -> tuple[str, ...]:
 
 
 def differing_groups(drafts: Sequence[CaseDraft]) -> bool:
-    """Whether rows of one group have different group checks."""
+    """Return whether rows of one group have different group checks."""
     first: dict[str, tuple[Json, ...]] = {}
     return any(
         first.setdefault(draft.group, draft.group_checks) != draft.group_checks for draft in drafts
@@ -325,7 +347,7 @@ _JUDGED_BY = {
 
 
 def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
-    """The capabilities that a test needs, apart from those of its messages."""
+    """Return the capabilities that a test needs, apart from those of its messages."""
     needs = []
     if version.schema:
         needs.append("structured")
@@ -335,7 +357,7 @@ def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
 
 
 def _needs_of_messages(messages: Iterable[Message]) -> set[str]:
-    """The capabilities that messages need."""
+    """Return the capabilities that messages need."""
     return {
         _need_of_type(part.media_type)
         for message in messages

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.answer_binding import defer
 from evalstore.checks.base import BLOCK
-from evalstore.checks.expressions.check import keys_of, names_in
+from evalstore.checks.expressions.check import expression_names, keys_of
 from evalstore.checks.parser import COMMON, WrittenCheck, is_place_of_settings, read_check, split
 from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
 from evalstore.checks.registry import find_kind
@@ -23,7 +23,7 @@ from evalstore.errors import FileProblem, Problem
 from evalstore.files.markdown import Section
 from evalstore.files.templates import ITEM, NoValueError
 from evalstore.values import Json
-from evalstore.workspace.testfiles.code_binding import bind_code, find_file
+from evalstore.workspace.testfiles.code_binding import bind_code, find_check_file
 from evalstore.workspace.testfiles.messages import find_answers
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class CheckTemplates:
     def fill(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> BoundChecks:
-        """The checks for a row and its conversations; raises `FileProblem`."""
+        """Fill the checks for a row and its conversations; raises `FileProblem`."""
         own: list[Json] = []
         group: list[Json] = []
         for template in self._templates:
@@ -90,13 +90,13 @@ class _CheckTemplate:
 
     def __init__(self, entry: CheckEntry, filler: TemplateSet, later: frozenset[str]) -> None:
         """`later` are the names without a value before there is an answer; raises `FileProblem`."""
-        self._given, self._line = entry.given, entry.line
+        self._definition, self._line = entry.definition, entry.line
         self._later = later
         texts = [
             (place, filler.compile(Section(text, (entry.line,), entry.line), later))
-            for place, text in templates_in(entry.given)
+            for place, text in templates_in(entry.definition)
         ]
-        self.type, settings = split(entry.given, entry.line)
+        self.type, settings = split(entry.definition, entry.line)
         scope = settings.get("scope", "answer")
         self.scope = scope if isinstance(scope, str) else ""
         if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
@@ -105,7 +105,7 @@ class _CheckTemplate:
         """The texts that the row fills, with their places in the check as it is written."""
         self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]
         """The texts that are filled when there is an answer."""
-        self._own_texts = _in_own_settings(entry.given, self._texts, settings)
+        self._own_texts = _in_own_settings(entry.definition, self._texts, settings)
         self._written: WrittenCheck | None = None
         """The check into which `_own_texts` are filled."""
         self._columns = filler.used_columns
@@ -117,9 +117,9 @@ class _CheckTemplate:
         """The check for every row, if it is fixed and has been read."""
 
     def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
-        """The names in the expression other than those of the answer; problems go to `filler`."""
-        expression = read_check(self._given, self._line)["expression"]
-        names = tuple(name for name in names_in(expression) if name not in OF_EXPRESSIONS)
+        """Return the expression's names but those of the answer; problems go to `filler`."""
+        expression = read_check(self._definition, self._line)["expression"]
+        names = tuple(name for name in expression_names(expression) if name not in OF_EXPRESSIONS)
         for name in names:
             if name == ITEM and ITEM in filler.data:
                 for used in _used_of_item(expression):
@@ -131,7 +131,7 @@ class _CheckTemplate:
     def bind_row(
         self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
-        """The check for one row and its conversations; raises `FileProblem`."""
+        """Bind the check to one row and its conversations; raises `FileProblem`."""
         is_code = self.type == python.NAME
         check = self._read(row, project) if is_code or not self._deferred else {}
         code = bind_code(check, self.scope, row, self._columns, shapes) if is_code else {}
@@ -148,7 +148,7 @@ class _CheckTemplate:
     def _references(
         self, check: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
     ) -> dict[str, Json]:
-        """The values of the row and the places of named answers that the check needs later."""
+        """Return the row's values and the places of named answers that the check needs later."""
         used, later_names = self._mentioned(check, row)
         try:
             values = _values(used, row)
@@ -158,12 +158,12 @@ class _CheckTemplate:
         return {**({"values": values} if values else {}), **({"turns": turns} if turns else {})}
 
     def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
-        """The check with the values of a row, in canonical form."""
+        """Read the check with the values of a row, in canonical form."""
         if self._own_texts is None:
-            check = read_check(fill_in(self._given, _values_of(self._texts, row)), self._line)
+            check = read_check(fill_in(self._definition, _values_of(self._texts, row)), self._line)
         else:
             values = _values_of(self._own_texts, row)
-            written = self._written = self._written or WrittenCheck(self._given, self._line)
+            written = self._written = self._written or WrittenCheck(self._definition, self._line)
             check = written.read(fill_in(written.settings, values))
         return self._name_versions(check, project)
 
@@ -172,13 +172,13 @@ class _CheckTemplate:
         if isinstance(check.get("schema"), str):
             check["schema"] = project.find_schema(check["schema"], self._line)
         if self.type == python.NAME:
-            check["file"] = find_file(project, check, self._line)
+            check["file"] = find_check_file(project, check, self._line)
         if self.type == JUDGE and "prompt" in check:
             check["prompts"] = list(project.find_prompts(check.pop("prompt"), self._line))
         return check
 
     def _defer(self, row: RowValues) -> dict[str, Json]:
-        """The stored form of a check that mentions the answer, with the values of a row."""
+        """Return the stored form of a check that mentions the answer, with the values of a row."""
         kind = find_kind(self.type)
         assert kind is not None
         values = _values_of(self._texts, row)
@@ -192,8 +192,8 @@ class _CheckTemplate:
                 hint="models are shown it by their prompt",
             )
         return defer(
-            self._given,
-            fill_in(self._given, values),
+            self._definition,
+            fill_in(self._definition, values),
             [place for place, _ in self._deferred],
             [p for p, value in values if isinstance(value, dict) and is_place_of_settings(p)],
             type=self.type,
@@ -204,18 +204,18 @@ class _CheckTemplate:
     def _mentioned(
         self, check: Mapping[str, Json], row: RowValues
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """The names that the check needs later: those with a value of the row, and others."""
+        """Split the names that the check needs later: those with a value of the row, and others."""
         if self._deferred:
             mentioned = frozenset(name for _, text in self._deferred for name in text.names)
             return mentioned - self._later, mentioned & self._later
-        names = frozenset(names_in(check["expression"]) if "expression" in check else ())
+        names = frozenset(expression_names(check["expression"]) if "expression" in check else ())
         used = names - self._later - OF_EXPRESSIONS - {ITEM}
         if ITEM in names:
             used |= _used_of_item(check["expression"]) if row.item is not None else {ITEM}
         return used, names & self._later
 
     def _turns(self, names: Collection[str], shapes: Sequence[AnswerNames]) -> dict[str, Json]:
-        """The places of these answers: the number of a turn, or pairs with a session."""
+        """Return the places of these answers: the number of a turn, or pairs with a session."""
         turns_by_name: dict[str, Json] = {}
         several = len(shapes) > 1
         for name in sorted(names):
@@ -242,7 +242,7 @@ def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[
 def _in_own_settings(
     definition: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
 ) -> list[tuple[Place, Template]] | None:
-    """The texts by their places in the check's own settings.
+    """Return the texts by their places in the check's own settings.
 
     None when one is in a setting that all checks have; the check is then read for each row.
     """
@@ -270,7 +270,7 @@ def _used_of_item(expression: str) -> frozenset[str]:
 
 
 def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
-    """The values of a row by name; of a row of data, those that are used."""
+    """Return the values of a row by name; of a row of data, those that are used."""
     values: dict[str, Json] = {}
     for name in sorted(names):
         if row.item is None or name in row.values or not name.startswith(ITEM):

@@ -27,7 +27,7 @@ _RULE = re.compile(r">=\s*([0-9.]+)\Z")
 class CheckEntry:
     """One check as it is written."""
 
-    given: Json
+    definition: Json
     line: int
 
 
@@ -46,7 +46,7 @@ class CheckList:
 
     def require_criteria(self) -> None:
         """Raise when models judge without a prompt and without instructions."""
-        if self.judge and not split(self.judge.given, self.judge.line)[1].get("prompt"):
+        if self.judge and not split(self.judge.definition, self.judge.line)[1].get("prompt"):
             raise FileProblem(
                 "nothing says what models should judge by",
                 self.judge.line,
@@ -122,7 +122,7 @@ def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | N
     )
     judges = []
     for entry in entries:
-        name, _ = split(entry.given, entry.line)  # the type does not depend on filled values
+        name, _ = split(entry.definition, entry.line)  # the type does not depend on filled values
         judges += [entry] if name == JUDGE else []
     if len(judges) > 1:
         raise FileProblem(

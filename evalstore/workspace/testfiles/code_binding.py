@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from evalstore.workspace.testfiles.rendering import RowValues
 
 
-def find_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
-    """The id and the stored path of the file of a check; raises `FileProblem`.
+def find_check_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
+    """Find the file of a check; returns its id and its stored path, raises `FileProblem`.
 
     The file must define the name in the check; it is not run.
     """
@@ -38,7 +38,7 @@ def bind_code(
     columns: Collection[str],
     shapes: Sequence[AnswerNames],
 ) -> dict[str, Json]:
-    """The file with the values of the row and the names of the answers.
+    """Bind the file to the values of the row and the names of the answers.
 
     Only the columns of the data that the test file uses are included.
     """

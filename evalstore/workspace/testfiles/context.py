@@ -49,7 +49,7 @@ _MOST_CHARACTERS = 16 * 2**20
 def keep_after(
     contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion], keep: Sink
 ) -> Sink:
-    """A sink that passes these contents and files on with the first ones that it receives."""
+    """Return a sink that passes these contents and files on with the first ones it receives."""
     first = [(dict(contents), dict(files))]
 
     def keep_next(
@@ -81,7 +81,7 @@ class ExpandedFile:
     """The number of characters of the contents."""
 
     def has_failed(self) -> bool:
-        """Whether there is a problem that makes the file invalid."""
+        """Return whether there is a problem that makes the file invalid."""
         return any(problem.severity == "error" for problem in self.problems)
 
     def keep(self, kind: str, description: dict[str, Json]) -> str:
@@ -116,7 +116,7 @@ class FillContext:
     """Whether there are instructions, which an evaluator prompt must then show."""
 
     def find_prompts(self, id: str, line: int) -> tuple[str, ...]:
-        """The versions of an evaluator prompt that a check names; raises `FileProblem`.
+        """Find the versions of an evaluator prompt that a check names; raises `FileProblem`.
 
         One that does not show instructions is an error for a test that has some.
         """
@@ -138,21 +138,21 @@ class FillContext:
         return versions
 
     def read_file(self, path: str) -> tuple[FileVersion, str]:
-        """A mentioned file and its id; raises `FileProblem`."""
+        """Read a mentioned file and its id; raises `FileProblem`."""
         version, id = self.library.read_file(path, self.path)
         self.result.dependencies[f"file:{path}"] = id
         self.result.files[id] = version
         return version, id
 
     def keep_address(self, address: str) -> FileRef:
-        """A picture given by its URL, which the model's service downloads."""
+        """Keep the URL of a picture, which the model's service downloads."""
         version = FileVersion(media_types.ADDRESS, address.encode())
         id = hashing.identify(hashing.describe_file(version))[0]
         self.result.files[id] = version
         return FileRef(address, media_types.ADDRESS, id)
 
     def find_schema(self, id: str, line: int) -> str:
-        """The version of a schema that a check names; raises `FileProblem`."""
+        """Find the version of a schema that a check names; raises `FileProblem`."""
         version = self.library.schemas.get(id)
         self.result.dependencies[f"schema:{id}"] = version
         if version is None:

@@ -62,7 +62,7 @@ class RepeatedConversation:
 
     @property
     def turn_names(self) -> tuple[str | None, ...]:
-        """The names of the answers, in order; the last one is `response`."""
+        """Return the names of the answers, in order; the last one is `response`."""
         filled = [turn.name for turn in self.turns if turn.name is not None]
         return (*[name or None for name in filled], self.last_turn)
 
@@ -73,7 +73,7 @@ class RepeatedConversation:
 def read_runs(
     lines: list[SourceLine], first: int, repetitions: int | None
 ) -> tuple[RepeatedConversation, ...]:
-    """The conversations of a body; raises `FileProblem`."""
+    """Read the conversations of a body; raises `FileProblem`."""
     starts = [
         (number, marker[5])
         for number, line in enumerate(lines)
@@ -121,7 +121,7 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
 def _conversation(
     lines: list[SourceLine], first: int, name: str | None, count: int
 ) -> RepeatedConversation:
-    """A conversation without its last answer, with the name of that answer."""
+    """Return a conversation without its last answer, with the name of that answer."""
     turns = split_turns(lines)
     if not turns or turns[-1].role == "system":
         raise FileProblem(
@@ -147,7 +147,7 @@ def _take_last(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], str]:
 
 
 def split_turns(lines: list[SourceLine]) -> tuple[Turn, ...]:
-    """The turns of a conversation; text before the first marker is a system text."""
+    """Split a conversation into turns; text before the first marker is a system text."""
     turns: list[Turn] = []
     role: Role = "system"
     collected: list[SourceLine] = []
@@ -181,7 +181,7 @@ def split_turns(lines: list[SourceLine]) -> tuple[Turn, ...]:
 
 
 def _named(turn: Turn) -> Turn:
-    """A turn that the candidate fills (`# 🤖 @name`) with its name, and without a text."""
+    """Return a turn that the candidate fills (`# 🤖 @name`) with its name, and without a text."""
     head, _, rest = turn.section.text.partition("\n")
     match = _TURN.match(head) if turn.role == "assistant" else None
     if match is None:
@@ -273,8 +273,8 @@ def only_system(turns: tuple[Turn, ...], lines: list[SourceLine]) -> None:
 # --- from the field `messages` ----------------------------------------------------------
 
 
-def read_messages(document: Document, repetitions: int | None) -> RepeatedConversation:
-    """The conversation of the field `messages`: a list, or a text that is a template."""
+def read_messages_field(document: Document, repetitions: int | None) -> RepeatedConversation:
+    """Read the conversation of the field `messages`: a list, or a text that is a template."""
     value, line = document.value, document.line()
     count = repetitions or 1
     if isinstance(value, str):

@@ -23,7 +23,6 @@ from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,
     differing_groups,
-    texts_of,
 )
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext, Sink
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
@@ -47,7 +46,7 @@ _MOST_PROBLEMS = 20
 def expand_test(
     test: TestFile, library: Definitions, sink: Sink | None = None, *, in_nodes: bool = False
 ) -> ExpandedFile:
-    """The cases of a test file, or its problems.
+    """Expand a test file to its cases, or its problems.
 
     With `sink`, large numbers of contents and files are passed to it, and the result lacks them.
     With `in_nodes` so are very many cases, and the result has their node instead.
@@ -96,7 +95,7 @@ def expand_test(
 
 
 def _bare(test: TestFile) -> CaseFile:
-    """The file without its cases."""
+    """Return the file without its cases."""
     return CaseFile((), test.attempts, test.evaluators, test.threshold, test.id)
 
 
@@ -116,7 +115,7 @@ def _build_tree(
     columns = RowDifferences()
     try:
         for row, _ in _rows(test, drafter.filler, data):
-            columns.add(texts_of(drafter.values(row)))
+            columns.add(drafter.naming_texts(drafter.values(row), drafter.id_of(row)))
     except FileProblem:
         for _ in _draft(test, drafter, data, project, MOST_CASES):
             pass  # finds the problems of all rows
@@ -125,7 +124,7 @@ def _build_tree(
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
     unjudged = False
     for draft in _draft(test, drafter, data, project, MOST_CASES):
-        label = labeller.label(texts_of(draft.values))
+        label = labeller.label(drafter.naming_texts(draft.values, draft.id))
         builder.add(drafter.case(label, hashing.row_key(draft.values), draft, prompts))
         unjudged = unjudged or draft.evaluation is None
     if data is not None:
@@ -142,7 +141,7 @@ def _build_tree(
 def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
     """Report checks that need a package which is not installed."""
     for entry in test.checks.entries if test.checks else ():
-        for kind, package in packages_of(entry.given):
+        for kind, package in packages_of(entry.definition):
             installed = result.dependencies[f"package:{package}"] = is_installed(package)
             if not installed:
                 message = f"the check '{kind}' needs the package '{package}', which is missing"
@@ -152,7 +151,7 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
 def _draft(
     test: TestFile, drafter: CaseBuilder, data: Dataset | None, project: FillContext, most: int
 ) -> Iterator[CaseDraft]:
-    """The draft of every row; problems go to the result without duplicates.
+    """Yield the draft of every row; problems go to the result without duplicates.
 
     Raises `_ManyRowsError` when there are more than `most` rows.
     """
@@ -176,7 +175,7 @@ def _draft(
 
 
 def _in_rows(problem: Problem, places: list[str]) -> Problem:
-    """A problem of one or several rows, with the place of the first."""
+    """Return the problem of one or several rows, with the place of the first."""
     first, others = places[0], " and other rows" if len(places) > 1 else ""
     if not first:
         return problem
@@ -201,7 +200,7 @@ def _open_data(test: TestFile, library: Definitions, result: ExpandedFile) -> Da
 
 
 def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
-    """The problems of unreadable data, which may also be why names are not defined."""
+    """Return the problems of unreadable data, which may also be why names are not defined."""
     try:
         deque(data or (), maxlen=0)
     except FileProblem as problem:
@@ -212,7 +211,7 @@ def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
 def _rows(
     test: TestFile, filler: TemplateSet, data: Dataset | None
 ) -> Iterator[tuple[RowValues, DatasetRow | None]]:
-    """Every row of data combined with every row of replacements, with the row of data."""
+    """Yield every row of data combined with every row of replacements, with the row of data."""
     if data is None:
         for values in expand_rows(test.replacements):
             yield RowValues(values, filler.values), None
@@ -232,14 +231,14 @@ def _rows(
 
 
 def _place(data: Dataset | None, row: DatasetRow | None) -> str:
-    """The place of a row in the data; empty without data."""
+    """Return the place of a row in the data; empty without data."""
     if data is None or row is None:
         return ""
     return f"{data.file}:{row.line}" if row.line else f"{data.file}, row {row.number}"
 
 
 def _idle_group(test: TestFile, drafter: CaseBuilder) -> Problem | None:
-    """Why the field 'group' has no effect, when it has none."""
+    """Return why the field 'group' has no effect, if it has none."""
     if test.group is None:
         return None
     if not drafter.has_groups:
@@ -317,7 +316,7 @@ def _resolve(
 
 
 def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, ...], ExpandedFile]:
-    """The ids of a prompt's versions, one for each row; and their contents or problems."""
+    """Expand a prompt to its versions; returns their ids, and their contents or problems."""
     result = ExpandedFile()
     filler = TemplateSet(
         prompt.path, prompt.replacements, as_is=prompt.plain, runtime=prompt.is_evaluator

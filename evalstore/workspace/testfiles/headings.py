@@ -25,47 +25,48 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _ANY_WORD = re.compile("# (?i:user|assistant|system|tool|run)|<!--")
+_ALL_EMOJI = "'# 👤', '# 🤖', '# ⚙️'"
 _EMOJI = {"user": "👤", "assistant": "🤖", "system": "⚙️"}
 
 
 def may_have_words(body: str) -> bool:
-    """Whether there may be a heading in words; a quick look that spares the others."""
+    """Return whether there may be a heading in words, by a quick search."""
     return _ANY_WORD.search(body) is not None
 
 
 def with_emoji(lines: list[SourceLine]) -> list[SourceLine]:
-    """The lines of the conversations of a test with all headings as emoji.
+    """Return lines of a test's conversations in which all headings are emoji.
 
     Raises `FileProblem` for `# Tool`.
     """
     return lines if _has_user(lines) else [_with_emoji(line) for line in lines]
 
 
-def text_headings(lines: Sequence[SourceLine], *, is_prompt: bool = False) -> list[FileProblem]:
-    """A warning about the first heading in words that is text, because the others are emoji.
-
-    In a prompt all headings in words are text.
-    """
-    if not is_prompt and not _has_user(lines):
+def text_headings(lines: Sequence[SourceLine]) -> list[FileProblem]:
+    """Return a warning about the first heading in words of a test that has others as emoji."""
+    if not _has_user(lines):
         return []
-    first = next(filter(_match, lines), None)
-    return [] if first is None else [_warning(first, is_prompt=is_prompt)]
+    return _warnings(lines, f"write all headings in words, or all as emoji: {_ALL_EMOJI}")
 
 
-def _warning(line: SourceLine, *, is_prompt: bool) -> FileProblem:
-    emoji = "'# 👤', '# 🤖', '# ⚙️'"
-    return FileProblem(
-        f"'{line.text.strip()}' is read as text here, it does not begin a message",
-        line.number,
-        severity="warning",
-        hint=f"the headings of prompts are {emoji}"
-        if is_prompt
-        else f"write all headings in words, or all as emoji: {emoji}",
-    )
+def headings_of_prompt(lines: Sequence[SourceLine], *, evaluator: bool) -> list[FileProblem]:
+    """Return a warning about the first heading in words of a prompt, where all of them are text."""
+    if evaluator:
+        return _warnings(lines, f"the headings of prompts are {_ALL_EMOJI}")
+    hint = "a system prompt is one message: remove the line, or write '##' if it is part of it"
+    return _warnings(lines, hint)
+
+
+def _warnings(lines: Sequence[SourceLine], hint: str) -> list[FileProblem]:
+    line = next(filter(_match, lines), None)
+    if line is None:
+        return []
+    message = f"'{line.text.strip()}' is read as text here, it does not begin a message"
+    return [FileProblem(message, line.number, severity="warning", hint=hint)]
 
 
 def _has_user(lines: Iterable[SourceLine]) -> bool:
-    """Whether there is a heading `# 👤`."""
+    """Return whether there is a heading `# 👤`."""
     return any("👤" in line.text and not line.fenced and _USER.match(line.text) for line in lines)
 
 

@@ -14,12 +14,12 @@ _OF_QUESTION = tuple("{{" + name + "}}" for name in RUNTIME_NAMES if name not in
 
 
 def shows_question(content: Json) -> bool:
-    """Whether a version of an evaluator prompt shows the judge what the candidate was asked."""
+    """Return whether an evaluator prompt shows the judge what the candidate was asked."""
     parts = [part for message in restore_messages(content["messages"]) for part in message.parts]
     texts = [part.text for part in parts if isinstance(part, Text)]
     return any(name in text for text in texts for name in _OF_QUESTION)
 
 
 def shows_instructions(content: str) -> bool:
-    """Whether a version of an evaluator prompt shows the judge the instructions of a test."""
+    """Return whether an evaluator prompt shows the judge the instructions of a test."""
     return SHOWN in content

@@ -52,7 +52,7 @@ class ConversationTemplate:
         self._shape = AnswerNames(run.name, run.turn_names)
 
     def fill(self, row: RowValues, project: FillContext) -> tuple[tuple[Message, ...], AnswerNames]:
-        """The messages for a row, and the names of the answers; raises `FileProblem`."""
+        """Fill the messages for a row; returns also the answers' names, raises `FileProblem`."""
         if self._template is None:
             turns = self._turns
             shown = [
@@ -60,13 +60,13 @@ class ConversationTemplate:
             ]
             return tuple(shown), self._shape
         assert self.run.template is not None
-        messages = _given_messages(self._template, self.run.template, row)
+        messages = _evaluate_messages(self._template, self.run.template, row)
         filled = sum(1 for message in messages if message.filled)
         return messages, AnswerNames(self.run.name, (*[None] * filled, LAST))
 
 
 def fill_turn(turn: Turn, template: Template, row: RowValues, project: FillContext) -> Message:
-    """One turn without an image, filled with a row."""
+    """Fill one turn without an image with a row."""
     return _message(turn, template, None, row, project)
 
 
@@ -104,7 +104,7 @@ def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
 def fill_parts(
     template: Template, row: RowValues, project: FillContext, *, verbatim: bool = False
 ) -> tuple[Part, ...]:
-    """The parts of a filled text, trimmed at both ends; mentioned files are read."""
+    """Split a filled text into parts, trimmed at both ends; mentioned files are read."""
     return _as_parts(template.fill(row.lookup, row.typed), project, {}, verbatim=verbatim)
 
 
@@ -115,7 +115,7 @@ def fill_instructions(
     shapes: Sequence[AnswerNames],
     later: Collection[str],
 ) -> tuple[Part, ...]:
-    """The parts of filled instructions, with placeholders for the names of answers (`later`)."""
+    """Fill instructions; the names of answers (`later`) become placeholders."""
     used = {name: line for name, line in template.names.items() if name in later}
     places = {name: find_answers(name, shapes) for name in used if name != SAMPLE}
     if SAMPLE in used:
@@ -140,7 +140,7 @@ def fill_instructions(
 
 
 def find_answers(name: str, shapes: Sequence[AnswerNames]) -> tuple[tuple[int, int], ...]:
-    """The places of the answers of a turn, or of the last answers of a run: session and number.
+    """Find the answers of a turn, or the last answers of a run, as session and number.
 
     `answer` is the last of all answers, `answers` are all.
     """
@@ -198,8 +198,8 @@ def _file(path: str, line: int, project: FillContext) -> FileRef:
 # --- messages from data -----------------------------------------------------------------
 
 
-def _given_messages(template: Template, section: Section, row: RowValues) -> tuple[Message, ...]:
-    """The messages to which the field `messages` evaluates, when it is a template."""
+def _evaluate_messages(template: Template, section: Section, row: RowValues) -> tuple[Message, ...]:
+    """Return the messages to which the field `messages` evaluates, when it is a template."""
     value = template.value(row.lookup, row.typed)
     if isinstance(value, str) and _AS_JSON.search(section.text):
         try:
@@ -209,12 +209,12 @@ def _given_messages(template: Template, section: Section, row: RowValues) -> tup
                 f"'messages' does not evaluate to JSON: {error}", section.first
             ) from error
     try:
-        return read_given(value)
+        return parse_messages(value)
     except FileProblem as problem:
         raise FileProblem(problem.message, section.first, hint=problem.hint) from problem
 
 
-def read_given(value: Json) -> tuple[Message, ...]:
+def parse_messages(value: Json) -> tuple[Message, ...]:
     """Read messages from data: a list of `{role, content}`, or the text of a user message.
 
     A last turn that the candidate fills is removed. Raises `FileProblem` without a line.
@@ -226,7 +226,9 @@ def read_given(value: Json) -> tuple[Message, ...]:
         raise FileProblem(
             f"'messages' must evaluate to a list of messages or to a text, not {shown_value}"
         )
-    messages = tuple(_given(message, number) for number, message in enumerate(value, start=1))
+    messages = tuple(
+        _parse_message(message, number) for number, message in enumerate(value, start=1)
+    )
     if messages[-1].filled:
         messages = messages[:-1]
     if not messages or messages[0].filled:
@@ -237,7 +239,7 @@ def read_given(value: Json) -> tuple[Message, ...]:
     return messages
 
 
-def _given(message: Any, number: int) -> Message:
+def _parse_message(message: Any, number: int) -> Message:
     if not isinstance(message, dict):
         raise FileProblem(f"message {number} is not an object with 'role' and 'content'")
     unknown = [key for key in message if key not in MESSAGE_FIELDS]
@@ -265,7 +267,7 @@ def _given(message: Any, number: int) -> Message:
 
 
 def _text(content: Json) -> str | None:
-    """A content that is a text, or a list of parts that are texts."""
+    """Return the text of a content that is a text, or a list of parts that are texts."""
     if isinstance(content, list) and content:
         texts = [
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.errors import FileProblem
 from evalstore.files.datasets import read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
-from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan, section
+from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan_lines, section
 from evalstore.files.yaml12 import Document, split_frontmatter
 from evalstore.values import Options
 from evalstore.workspace.file_ids import default_id
@@ -23,11 +23,16 @@ from evalstore.workspace.testfiles.conversations import (
     Turn,
     check_order,
     only_system,
-    read_messages,
+    read_messages_field,
     read_runs,
     split_turns,
 )
-from evalstore.workspace.testfiles.headings import may_have_words, text_headings, with_emoji
+from evalstore.workspace.testfiles.headings import (
+    headings_of_prompt,
+    may_have_words,
+    text_headings,
+    with_emoji,
+)
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
 
 if TYPE_CHECKING:
@@ -43,6 +48,7 @@ TEST_FIELDS = (
     "replacements",
     "lists",
     "dataset",
+    "rowId",
     "messages",
     "answer",
     "group",
@@ -71,6 +77,8 @@ class TestFile:
     schema: str | None = None
     replacements: Replacements = ({},)
     dataset: DatasetSpec | None = None
+    row_id: str | None = None
+    """The column or replacement that names the rows."""
     answer: Section | tuple[Section, ...] | None = None
     """The recorded answer, or one for each turn; an expression may evaluate to none."""
     group: Section | None = None
@@ -87,22 +95,22 @@ class TestFile:
     """Whether its texts can be filled, as its turns, replacements and checks have no problems."""
 
     def line_of(self, *field: str | int) -> int:
-        """The line of a field of the frontmatter."""
+        """Return the line of a field of the frontmatter."""
         return self.document.line(*field) if self.document else 1
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns of the first conversation."""
+        """Return the turns of the first conversation."""
         return self.runs[0].turns if self.runs else ()
 
     @property
     def checks_itself(self) -> bool:
-        """Whether its schema or tags imply checks."""
+        """Return whether its schema or tags imply checks."""
         return bool(self.schema) or not {"_json_mode", "_tools_only"}.isdisjoint(self.tags)
 
     @property
     def first_line(self) -> int:
-        """The line at which the conversation begins."""
+        """Return the line at which the conversation begins."""
         turns = self.turns
         return turns[0].section.first if turns else self.line_of("messages")
 
@@ -122,11 +130,11 @@ class PromptFile:
 
     @property
     def is_evaluator(self) -> bool:
-        """Whether evaluators use it."""
+        """Return whether evaluators use it."""
         return "_evaluator" in self.tags
 
     def line_of(self, *field: str | int) -> int:
-        """The line of a field of the frontmatter."""
+        """Return the line of a field of the frontmatter."""
         return self.document.line(*field) if self.document else 1
 
 
@@ -145,7 +153,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     document, body, first = split_frontmatter(text)
     collector = Collector()
     fields = Fields(document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS)
-    lines = list(scan(body, first))
+    lines = list(scan_lines(body, first))
     above, below, separator = cut(lines)
     nothing: tuple[RepeatedConversation, ...] = ()
     has_words = may_have_words(body)
@@ -172,6 +180,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         schema=fields.text("structuredResponseSchema"),
         replacements=replacements or ({},),
         dataset=dataset,
+        row_id=fields.text("rowId"),
         answer=_answer(fields),
         group=_text(fields, "group"),
         options=fields.options(),
@@ -185,11 +194,11 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         is_cut=separator is not None,
         readable=bool(runs and replacements is not None and is_dataset_read and block),
     )
-    collector.found += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
+    collector.problems += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
     if test.checks and test.checks.judge and not test.instructions:
         collector.attempt(test.checks.require_criteria, None)
     if test.runs and not test.is_cut and not test.checks_itself:
-        collector.found.append(_missing_evaluation(lines, test.runs[0]))
+        collector.problems.append(_missing_evaluation(lines, test.runs[0]))
     return test, collector
 
 
@@ -204,7 +213,7 @@ class _Rule(NamedTuple):
     """The field whose line is reported; empty: the line of the checks."""
 
     def problem(self, test: TestFile) -> FileProblem:
-        """The problem of a test file that breaks the rule."""
+        """Return the problem of a test file that breaks the rule."""
         line = test.checks.line if test.checks and not self.field else test.line_of(self.field)
         return FileProblem(self.message.format(test=test), line, hint=self.hint)
 
@@ -246,7 +255,7 @@ _RULES = (
 def _conversations(
     fields: Fields, above: list[SourceLine], first: int
 ) -> tuple[RepeatedConversation, ...]:
-    """The conversations of the body, or of the field `messages`."""
+    """Read the conversations of the body, or of the field `messages`."""
     repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
     if fields.value("messages") is not None:
         return _from_field(fields.document, above, repetitions)
@@ -254,7 +263,7 @@ def _conversations(
 
 
 def _dataset(fields: Fields) -> DatasetSpec | None:
-    """The dataset, if the file has one."""
+    """Read the dataset, if the file has one."""
     if fields.document is None or fields.value("dataset") is None:
         return None
     return read_spec(fields.document.at("dataset"))
@@ -263,7 +272,7 @@ def _dataset(fields: Fields) -> DatasetSpec | None:
 def _from_field(
     document: Document | None, above: list[SourceLine], repetitions: int | None
 ) -> tuple[RepeatedConversation, ...]:
-    """The conversation of the field `messages`, which replaces the body."""
+    """Read the conversation of the field `messages`, which replaces the body."""
     assert document is not None
     for line in above:
         if line.text.strip(SPACE):
@@ -272,17 +281,17 @@ def _from_field(
                 line.number,
                 hint="remove one of them, or write a line '---' above the evaluation",
             )
-    return (read_messages(document.at("messages"), repetitions),)
+    return (read_messages_field(document.at("messages"), repetitions),)
 
 
 def _text(fields: Fields, name: str) -> Section | None:
-    """A text of the frontmatter that may be a template."""
+    """Read a text of the frontmatter that may be a template."""
     text = fields.text(name)
     return None if text is None else _section(text, fields.line(name))
 
 
 def _answer(fields: Fields) -> Section | tuple[Section, ...] | None:
-    """The recorded answer, or that of each turn; each may be a template, or empty."""
+    """Read the recorded answer, or that of each turn; each may be a template, or empty."""
     value = fields.value("answer")
     if isinstance(value, str) and not value.strip():
         return _section(value, fields.line("answer"))
@@ -297,7 +306,7 @@ def _section(text: str, line: int) -> Section:
 
 
 def _missing_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> FileProblem:
-    """Why no line `---` ends the messages."""
+    """Return the problem that explains why no line `---` ends the messages."""
     for fence in fences(lines):
         if not fence.closed:
             return FileProblem(
@@ -318,7 +327,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     document, body, first = split_frontmatter(text)
     collector = Collector()
     fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
-    lines = list(scan(body, first))
+    lines = list(scan_lines(body, first))
     tags = fields.tags()
     turns = split_turns(lines)
     evaluator = "_evaluator" in tags
@@ -329,8 +338,8 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     for turn in turns:
         if turn.name:
             raise FileProblem("a prompt has no turn to be filled", turn.section.first)
+    collector.warnings += headings_of_prompt(lines, evaluator=evaluator)
     if evaluator:
-        collector.warnings += text_headings(lines, is_prompt=True)
         check_order(turns, fillable=False)
     else:
         only_system(turns, lines)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import nearest, suggest
-from evalstore.files.jinja_environment import show
+from evalstore.files.jinja_environment import finalize
 from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import ITEM, FileMention, Filled, NoValueError, Template, plain
 from evalstore.processes.data_item import DataItem, FixedNames
@@ -42,14 +42,14 @@ class RowValues:
         self._open: list[str] = []
 
     def lookup(self, name: str) -> Filled:
-        """The filled value of a name."""
+        """Return the filled value of a name."""
         if name in self._filled:
             return self._filled[name]
         written = self.values.get(name)
         if written is None and self.item is not None:
-            return [str(show(self._datum(name)))]
+            return [str(finalize(self._datum(name)))]
         if written is None and name == ITEM:
-            return [str(show(self._own_item()))]
+            return [str(finalize(self._own_item()))]
         if written is None and name.startswith(f"{ITEM}."):
             return self.lookup(name.removeprefix(f"{ITEM}."))
         if written is None:
@@ -71,7 +71,7 @@ class RowValues:
         return filled
 
     def typed(self, name: str) -> Any:
-        """The value of a name inside an expression."""
+        """Return the value of a name inside an expression."""
         if self.item is not None and name not in self.values:
             return self._datum(name)
         if name not in self.values and name == ITEM:
@@ -89,7 +89,7 @@ class RowValues:
         return "".join(str(piece) for piece in filled)
 
     def _own_item(self) -> DataItem:
-        """The values of a row without data; those that mention files are left out."""
+        """Return the values of a row without data; those that mention files are left out."""
         values = {
             name: self.typed(name)
             for name in self.values
@@ -114,13 +114,13 @@ class RuntimeRow(RowValues):
     """A row in which runtime names stay placeholders, without backticks around them."""
 
     def lookup(self, name: str) -> Filled:
-        """The filled value of a name; runtime names stay."""
+        """Return the filled value of a name; runtime names stay."""
         if name in RUNTIME_NAMES:
             return ["{{" + name + "}}"]
         return super().lookup(name)
 
     def typed(self, name: str) -> Any:
-        """The value of a name inside an expression; runtime names have none yet."""
+        """Return the value of a name inside an expression; runtime names have none yet."""
         if name in RUNTIME_NAMES:
             raise FileProblem(
                 f"'{name}' cannot be used in an expression",
@@ -255,7 +255,7 @@ class TemplateSet:
         self.problems.append(Problem(self.path, words, line, hint=hint, fragment=name))
 
     def _hint(self, name: str, later: Collection[str]) -> str:
-        """A hint for an unknown name."""
+        """Return a hint for an unknown name."""
         if self.runtime and name.startswith("_"):
             return "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
         if self._advice:
@@ -300,10 +300,27 @@ class TemplateSet:
         known = self._columns.get(name)
         return self._columns[name.removeprefix(f"{ITEM}.")] if known is None else known
 
-    def finish(self, line_of: Callable[..., int]) -> None:
-        """Report unused names."""
+    def require_row_id(self, name: str, line: int) -> None:
+        """Report a name that is neither a replacement nor a column."""
+        names = {**self.known, **self._columns}
+        if name not in names:
+            self.problems.append(
+                Problem(
+                    self.path,
+                    f"'rowId' names '{name}', which is neither a column nor a replacement",
+                    line,
+                    hint=suggest(name, names, "columns and replacements"),
+                )
+            )
+
+    def is_used(self, name: str) -> bool:
+        """Return whether a text needs this replacement."""
+        return name in self._used
+
+    def finish(self, line_of: Callable[..., int], row_id: str | None = None) -> None:
+        """Report unused names; `row_id` is used to name the rows."""
         for name in self.known:
-            if name not in self._used:
+            if name not in self._used and name != row_id:
                 line = next(
                     line_of("replacements", name)
                     if len(self.replacements) == 1
@@ -322,7 +339,7 @@ class TemplateSet:
 
 
 def clean_path(mention: FileMention) -> str:
-    """A mentioned path with forward slashes, without `./` and without a slash in front."""
+    """Return a mentioned path with forward slashes, without `./` and a leading slash."""
     parts = [part for part in mention.path.replace("\\", "/").split("/") if part not in ("", ".")]
     if not parts:
         raise FileProblem("'_file:' names no file", mention.line)

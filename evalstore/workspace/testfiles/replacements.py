@@ -61,7 +61,7 @@ def read_replacements(document: Document | None) -> Replacements:
 
 
 def _read_lists(document: Document) -> dict[str, tuple[WrittenScalar, ...]]:
-    """The values under `lists`, by name."""
+    """Read the values under `lists`, by name."""
     values = document.at("lists").written()
     if values is None or _is_null(values):
         return {}
@@ -107,7 +107,7 @@ def _read_pick(
     document: Document,
     place: tuple[str | int, ...],
 ) -> list[dict[str, tuple[WrittenScalar, ...]]]:
-    """Every way to give the names different values of the list."""
+    """Return every way to give the names different values of the list."""
     line = document.line(*place)
     names, source = (
         (value.get("names"), value.get("list")) if isinstance(value, dict) else (None, None)
@@ -194,7 +194,7 @@ def _values(
 
 
 def expand_rows(replacements: Replacements) -> Iterator[dict[str, WrittenScalar]]:
-    """Every row, first key slowest, item after item; equal rows count once."""
+    """Yield every row, first key slowest, item after item; equal rows count once."""
     seen: set[frozenset[tuple[str, str, type]]] = set()
     for item in replacements:
         for values in itertools.product(*item.values()):
@@ -208,7 +208,7 @@ def expand_rows(replacements: Replacements) -> Iterator[dict[str, WrittenScalar]
 
 
 def labels(rows: list[dict[str, str]]) -> list[str]:
-    """A short name for each row, unique in the file, made of the fewest distinguishing values."""
+    """Label each row uniquely in the file, with the fewest distinguishing values."""
     seen = RowDifferences()
     for row in rows:
         seen.add(row)
@@ -233,7 +233,7 @@ class RowDifferences:
         self._count += 1
 
     def labeller(self) -> Labeller:
-        """A labeller that uses the fewest columns that distinguish the rows."""
+        """Return a labeller that uses the fewest columns that distinguish the rows."""
         return Labeller(self._find_used() if self._count > 1 else [])
 
     def _count_distinct(self, by: list[str]) -> int:
@@ -272,7 +272,7 @@ class Labeller:
         """The number of repetitions of each label, by its digest."""
 
     def label(self, row: Mapping[str, str]) -> str:
-        """A short name for the next row."""
+        """Return a short name for the next row."""
         label = ", ".join(
             [f"{name}={shorten_label(row[name])}" for name in self._used if name in row]
         )
@@ -290,12 +290,12 @@ class Labeller:
 
 
 def _digest(text: str) -> int:
-    """A 64-bit digest of a text, the same on every machine; never 0."""
+    """Hash a text to 64 bits, the same on every machine; never 0."""
     return int(hashing.hash_bytes(text.encode("utf-8", "surrogatepass"))[:16], 16) | 1
 
 
 def shorten_label(text: str) -> str:
-    """A text on one line; a long one is shortened in the middle."""
+    """Put a text on one line; a long one is shortened in the middle."""
     text = " ".join(text.split())
     if len(text) <= _LABEL_WIDTH:
         return text

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
-from evalstore.checks.expressions.check import FUNCTIONS, METHODS, names_in, read_expression
+from evalstore.checks.expressions.check import FUNCTIONS, METHODS, expression_names, read_expression
 from evalstore.checks.expressions.evaluator import evaluate
 from evalstore.checks.expressions.operations import ExpressionError
 from evalstore.errors import FileProblem
@@ -253,7 +253,7 @@ def test_no_more_is_computed_than_is_needed() -> None:
 
 def test_names_are_those_that_come_from_outside() -> None:
     source = "len(answer) > n and any(x == word for x in words)"
-    assert names_in(source) == ("answer", "n", "word", "words")
+    assert expression_names(source) == ("answer", "n", "word", "words")
 
 
 def test_a_name_of_the_answer_wins_over_the_rows() -> None:

@@ -182,6 +182,6 @@ def test_monotonic_says_where_it_breaks() -> None:
         ({"allEqual": None, "scope": "all"}, "'scope' cannot be 'all'"),
     ],
 )
-def test_wrong_settings_are_told(check: Json, message: str) -> None:
+def test_wrong_settings_are_reported(check: Json, message: str) -> None:
     with pytest.raises(FileProblem, match=message):
         read_check(check)

@@ -123,7 +123,7 @@ def test_one_schema_is_not_taken_for_another_that_python_finds_equal() -> None:
     assert verdict({"jsonSchema": {"const": True}}, "1") == "fail"
 
 
-def test_a_schema_that_is_none_is_a_problem() -> None:
+def test_an_invalid_schema_is_a_problem() -> None:
     assert problem({"jsonSchema": {"type": "objekt"}}).message.startswith(
         "this is not a JSON Schema"
     )
@@ -261,10 +261,10 @@ COMPARISONS = st.builds(JsonComparison, subset=st.booleans(), any_order=st.boole
 
 @given(COMPARISONS, VALUES, VALUES)
 def test_there_is_a_difference_just_when_values_do_not_agree(
-    comparison: JsonComparison, expected: Json, found: Json
+    comparison: JsonComparison, expected: Json, actual: Json
 ) -> None:
-    agrees = comparison.agrees(expected, found)
-    assert agrees == (comparison.difference(expected, found) is None)
+    agrees = comparison.agrees(expected, actual)
+    assert agrees == (comparison.difference(expected, actual) is None)
 
 
 @given(COMPARISONS, VALUES)
@@ -274,17 +274,17 @@ def test_every_value_agrees_with_itself(comparison: JsonComparison, value: Json)
 
 @given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4), st.booleans())
 def test_in_any_order_is_in_one_of_all_orders(
-    expected: list[Json], found: list[Json], subset: bool
+    expected: list[Json], actual: list[Json], subset: bool
 ) -> None:
     ordered = JsonComparison(subset=subset)
     loose = JsonComparison(subset=subset, any_order=True)
     in_some = any(
         all(loose.agrees(*pair) for pair in zip(expected, permutation))  # noqa: B905
-        for permutation in permutations(found, min(len(expected), len(found)))
-        if len(permutation) == len(expected) and (subset or len(found) == len(expected))
+        for permutation in permutations(actual, min(len(expected), len(actual)))
+        if len(permutation) == len(expected) and (subset or len(actual) == len(expected))
     )
-    assert JsonComparison(subset=subset, any_order=True).agrees(expected, found) == in_some
-    assert in_some or not ordered.agrees(expected, found)
+    assert JsonComparison(subset=subset, any_order=True).agrees(expected, actual) == in_some
+    assert in_some or not ordered.agrees(expected, actual)
 
 
 @given(st.lists(st.lists(st.integers(0, 4), unique=True, max_size=5), max_size=5))

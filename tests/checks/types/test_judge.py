@@ -120,11 +120,11 @@ def test_settings_that_cannot_be_meant_are_refused(judge: Json, message: str) ->
 # --- in a test file
 
 
-def judged_case(*lines: str, told: str = "", silent: bool = False) -> tuple[Case, Json]:
+def judged_case(*lines: str, instructions: str = "", silent: bool = False) -> tuple[Case, Json]:
     """The case of a file with this block, and the content of its evaluation."""
     prompts = {"fact": ("f" * 32,)}
     expansion = expanded(
-        test_file(told=f"{told}\n\n{block(*lines)}"),
+        test_file(evaluation=f"{instructions}\n\n{block(*lines)}"),
         replace(
             library(),
             evaluator_prompts=prompts,
@@ -163,7 +163,7 @@ def test_models_judge_without_prose_and_beside_other_checks(
 
 
 def test_another_prompt_of_the_same_name_is_another_evaluation() -> None:
-    text = test_file(told=block(CHOICE))
+    text = test_file(evaluation=block(CHOICE))
     actual = []
     for version in ("1" * 32, "2" * 32):
         prompts = Definitions({}, {"fact": (version,)}, {}, {}, library().read_file)
@@ -176,11 +176,11 @@ def test_another_prompt_of_the_same_name_is_another_evaluation() -> None:
 
 def test_prose_that_the_prompt_does_not_show_is_an_error() -> None:
     with pytest.raises(AssertionError, match="never uses"):
-        judged_case(CHOICE, told="Be kind.", silent=True)
+        judged_case(CHOICE, instructions="Be kind.", silent=True)
 
 
 @pytest.mark.parametrize(
-    ("lines", "found"),
+    ("lines", "problem"),
     [
         (("- judge: nobody",), (8, "there is no evaluator prompt 'nobody'")),
         ((CHOICE, "- judge: fact"), (9, "a second check 'judge'")),
@@ -200,15 +200,15 @@ def test_prose_that_the_prompt_does_not_show_is_an_error() -> None:
     ],
 )
 def test_a_judge_in_the_wrong_place_is_an_error_with_its_line(
-    lines: tuple[str, ...], found: tuple[int, str]
+    lines: tuple[str, ...], problem: tuple[int, str]
 ) -> None:
-    assert problems(test_file(told=block(*lines)))[0] == found
+    assert problems(test_file(evaluation=block(*lines)))[0] == problem
 
 
 def test_the_values_of_a_row_are_filled_into_the_choices() -> None:
     text = test_file(
         "replacements: {one: [Oslo, Rome]}",
-        told="Which?\n\n" + block("- judge: {choices: ['{{one}}', None], pass: None}"),
+        evaluation="Which?\n\n" + block("- judge: {choices: ['{{one}}', None], pass: None}"),
     )
     expansion = expanded(text)
     assert expansion.file, expansion.problems

@@ -45,6 +45,6 @@ def test_other_numbers_than_answers_are_an_error() -> None:
 @pytest.mark.parametrize(
     "settings", [{"by": []}, {"by": ["x"]}, {"by": [True]}, {"by": 3}, {"pattern": "("}]
 )
-def test_what_is_no_order_and_no_pattern_is_told(settings: dict[str, Json]) -> None:
+def test_an_invalid_order_or_pattern_is_reported(settings: dict[str, Json]) -> None:
     with pytest.raises(FileProblem):
         read_check({"type": "monotonic", "scope": "case", **settings})

@@ -276,7 +276,7 @@ def test_label_and_feedback_are_its_words() -> None:
         ({"pass": True, "feedback": 3}, "'feedback' must be a text, not '3'"),
     ],
 )
-def test_what_is_no_result_is_said(value: Any, message: str) -> None:
+def test_an_invalid_result_is_reported(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match="^" + message[:20]) as raised:
         read_result(value, has_bound=False)
     assert message in str(raised.value)
@@ -288,7 +288,7 @@ FILES = {"checks/mine.py": SOURCE, "checks/bad.py": b"def judge(:\n"}
 
 
 def checks_of(settings: str, *frontmatter: str, shown: str = "Hello", files: Any = FILES) -> Any:
-    text = test_file(*frontmatter, shown=shown, told=f"~~~checks\n- python: {settings}\n~~~")
+    text = test_file(*frontmatter, shown=shown, evaluation=f"~~~checks\n- python: {settings}\n~~~")
     expansion = expanded(text, library(files))
     assert not expansion.problems, expansion.problems
     assert expansion.file
@@ -299,7 +299,7 @@ def checks_of(settings: str, *frontmatter: str, shown: str = "Hello", files: Any
 
 
 def problem_of(settings: str) -> tuple[int | None, str, str]:
-    text = test_file(told=f"~~~checks\n- notEmpty\n- python: {settings}\n~~~")
+    text = test_file(evaluation=f"~~~checks\n- notEmpty\n- python: {settings}\n~~~")
     try:
         (actual,) = expanded(text, library(FILES)).problems
     except FileProblem as problem:
@@ -317,7 +317,9 @@ def test_the_content_of_the_file_is_part_of_the_evaluation() -> None:
 
 
 def test_the_bytes_are_kept_as_a_file() -> None:
-    text = test_file(told="~~~checks\n- python: {file: ./checks/mine.py, function: judge}\n~~~")
+    text = test_file(
+        evaluation="~~~checks\n- python: {file: ./checks/mine.py, function: judge}\n~~~"
+    )
     expansion = expanded(text, library(FILES))
     assert [file.data for file in expansion.files.values()] == [SOURCE]
     assert list(expansion.dependencies) == ["file:checks/mine.py"]

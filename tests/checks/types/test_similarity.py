@@ -60,7 +60,7 @@ def test_a_score_is_that_of_the_best_text(check: Json, answer: str, expected: fl
     assert score(check, answer) == pytest.approx(expected)
 
 
-def test_a_score_that_is_not_enough_is_told() -> None:
+def test_a_score_that_is_not_enough_is_reported() -> None:
     assert judged({"f1": ["red fox", "x"], "pass": ">= 0.9"}, "red dog") == (
         "fail",
         "the score is 0.5, required >= 0.9: expected 'red fox', found 'red dog'",
@@ -74,13 +74,13 @@ def test_a_score_needs_a_bound(kind: str) -> None:
 
 
 @given(texts, texts)
-def test_f1_is_symmetric(one: str, other: str) -> None:
-    assert token_f1(one, other) == token_f1(other, one)
+def test_f1_is_symmetric(first: str, other: str) -> None:
+    assert token_f1(first, other) == token_f1(other, first)
 
 
 @given(texts, texts)
-def test_f1_lies_between_0_and_1(one: str, other: str) -> None:
-    assert 0 <= token_f1(one, other) <= 1
+def test_f1_lies_between_0_and_1(first: str, other: str) -> None:
+    assert 0 <= token_f1(first, other) <= 1
 
 
 @given(texts)
@@ -89,8 +89,8 @@ def test_f1_of_a_text_with_itself_is_1(text: str) -> None:
 
 
 @given(texts, texts)
-def test_the_edit_ratio_is_symmetric_and_between_0_and_1(one: str, other: str) -> None:
-    assert 0 <= edit_ratio(one, other) == edit_ratio(other, one) <= 1
+def test_the_edit_ratio_is_symmetric_and_between_0_and_1(first: str, other: str) -> None:
+    assert 0 <= edit_ratio(first, other) == edit_ratio(other, first) <= 1
 
 
 # --- levenshtein
@@ -105,7 +105,7 @@ def test_edits_are_counted_to_the_nearest_text(answer: str, most: int, expected:
     assert verdict(check, answer) == expected
 
 
-def test_too_many_edits_are_told() -> None:
+def test_too_many_edits_are_reported() -> None:
     words = "expected 'a' up to 1 edits, found 'bcd', 3 edits away"
     assert judged({"levenshtein": "a", "max": 1}, "bcd") == ("fail", words)
 

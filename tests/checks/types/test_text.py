@@ -185,8 +185,8 @@ def test_a_check_that_makes_no_sense_is_a_problem(
 @pytest.mark.parametrize("name", [name for name, kind in known_kinds().items() if kind.example])
 def test_the_example_of_a_hint_is_a_check_that_can_be_read(name: str) -> None:
     kind = known_kinds()[name]
-    given = read_yaml(f"{name}: {kind.example}\n").value
-    assert read_check({**given, "pass": 0.5} if kind.graded else given)["type"] == name
+    check = read_yaml(f"{name}: {kind.example}\n").value
+    assert read_check({**check, "pass": 0.5} if kind.graded else check)["type"] == name
 
 
 @pytest.mark.parametrize("kind", ["contains", "containsAny", "containsAll", "startsWith"])
@@ -294,7 +294,7 @@ def test_a_refusal_is_seen(text: str) -> None:
         "",
     ],
 )
-def test_what_only_sounds_like_a_refusal_is_none(text: str) -> None:
+def test_what_only_sounds_like_a_refusal_is_not_a_refusal(text: str) -> None:
     assert verdict("refusal", text) == "fail"
 
 

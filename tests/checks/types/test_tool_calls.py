@@ -60,7 +60,7 @@ def test_each_call_stands_for_one_expectation(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given_", "mode", "expected"),
+    ("required", "arguments", "mode", "expected"),
     [
         ({"x": 1}, {"x": 1.0}, "exact", "pass"),
         ({"x": 1}, {"x": True}, "exact", "fail"),
@@ -73,10 +73,10 @@ def test_each_call_stands_for_one_expectation(
     ],
 )
 def test_arguments_are_compared_as_json(
-    wanted: Json, given_: Json, mode: str, expected: str
+    required: Json, arguments: Json, mode: str, expected: str
 ) -> None:
-    check = {"toolCalls": [{"name": "a", "arguments": wanted}], "arguments": mode}
-    assert outcome(check, ToolCall("a", given_)).verdict == expected
+    check = {"toolCalls": [{"name": "a", "arguments": required}], "arguments": mode}
+    assert outcome(check, ToolCall("a", arguments)).verdict == expected
 
 
 def test_texts_in_arguments_are_prepared() -> None:
@@ -125,7 +125,7 @@ def test_calls_are_counted(check: Json, calls: list[ToolCall], expected: str) ->
         ),
     ],
 )
-def test_the_feedback_tells_the_nearest_call(
+def test_the_feedback_names_the_nearest_call(
     check: Json, calls: list[ToolCall], words: str
 ) -> None:
     assert outcome(check, *calls).feedback == words
@@ -172,14 +172,14 @@ CALLS = st.lists(
 )
 
 
-def fits(wanted: Json, call: ToolCall, subset: bool) -> bool:
-    if wanted["name"] != call.name:
+def fits(required: Json, call: ToolCall, subset: bool) -> bool:
+    if required["name"] != call.name:
         return False
-    if "arguments" not in wanted:
+    if "arguments" not in required:
         return True
     if subset:
-        return bool(wanted["arguments"].items() <= call.arguments.items())
-    return bool(wanted["arguments"] == call.arguments)
+        return bool(required["arguments"].items() <= call.arguments.items())
+    return bool(required["arguments"] == call.arguments)
 
 
 @given(EXPECTED, CALLS, st.booleans(), st.booleans(), st.booleans())

@@ -42,7 +42,9 @@ def problem(content: str | bytes, path: str = "d.jsonl", **fields: Any) -> FileP
     return caught.value
 
 
-def told(content: str | bytes, path: str = "d.jsonl", **fields: Any) -> tuple[int | None, str]:
+def place_and_message(
+    content: str | bytes, path: str = "d.jsonl", **fields: Any
+) -> tuple[int | None, str]:
     """The line and the message of the problem that a file has."""
     error = problem(content, path, **fields)
     return error.line, error.message

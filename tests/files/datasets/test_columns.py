@@ -166,7 +166,7 @@ def test_get_finds_both_names_or_the_default(name: str, value: object) -> None:
     assert item({"Raw Name": 1}).get(name, "none") == value
 
 
-def test_a_missing_column_is_no_empty_text() -> None:
+def test_a_missing_column_is_not_an_empty_text() -> None:
     with pytest.raises(FileProblem, match="has no attribute 'b'"):
         filled("{{ item.b }}", {"a": 1})
 

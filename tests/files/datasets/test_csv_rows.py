@@ -17,10 +17,10 @@ def table(text: str, **fields: object) -> list[dict[str, object]]:
 
 
 @given(st.lists(st.tuples(cells, cells), min_size=1))
-def test_cells_come_back_as_they_were_written(given: list[tuple[str, str]]) -> None:
+def test_cells_come_back_as_they_were_written(pairs: list[tuple[str, str]]) -> None:
     text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *given])
-    assert table(text.getvalue()) == [{"a": a, "b": b} for a, b in given]
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *pairs])
+    assert table(text.getvalue()) == [{"a": a, "b": b} for a, b in pairs]
 
 
 @pytest.mark.parametrize("cell", ["007", "1.10", "true", "null", "", " x ", "\u2028", "\x0b"])
@@ -35,11 +35,11 @@ def test_ends_of_lines_blank_lines_and_marks_change_no_row(text: str) -> None:
     assert table(text) == [{"a": "1", "b": "2"}]
 
 
-def test_a_mark_before_a_quoted_name_is_no_part_of_it() -> None:
+def test_a_mark_before_a_quoted_name_is_not_part_of_it() -> None:
     assert table('\ufeff"a","b"\n1,2\n') == [{"a": "1", "b": "2"}]
 
 
-def test_columns_of_one_name_are_told_apart() -> None:
+def test_columns_of_one_name_are_distinguished() -> None:
     assert table("a,A,a\n1,2,3\n") == [{"a": "1", "a_1": "2", "a_2": "3"}]
 
 
@@ -119,7 +119,7 @@ def test_long_cells_can_be_read() -> None:
         ("\n\n", None, "the file has no rows: there would be no case"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, line: int | None, message: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(text: str, line: int | None, message: str) -> None:
     error = problem(text, "d.csv")
     assert (error.line, error.message) == (line, message)
 

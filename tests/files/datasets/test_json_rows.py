@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
 from evalstore.files.datasets import json_rows
-from tests.files.datasets.files import dataset, json_lines, problem, rows, told
+from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
@@ -21,14 +21,14 @@ values = st.recursive(
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), values), min_size=1), st.booleans())
-def test_rows_come_back_as_they_were_written(given: list[dict[str, Any]], ascii: bool) -> None:
-    text = "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in given)
-    assert rows(text) == given
+def test_rows_come_back_as_they_were_written(written: list[dict[str, Any]], ascii: bool) -> None:
+    text = "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in written)
+    assert rows(text) == written
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), values), min_size=1))
-def test_a_list_has_the_same_rows_as_lines(given: list[dict[str, Any]]) -> None:
-    assert rows(json.dumps(given, indent=1), "d.json") == given
+def test_a_list_has_the_same_rows_as_lines(written: list[dict[str, Any]]) -> None:
+    assert rows(json.dumps(written, indent=1), "d.json") == written
 
 
 _KEYS = st.sampled_from(['"a"', '"b"', '"\\u0061"', '"\\""', '":"', '""'])
@@ -131,7 +131,7 @@ def test_equal_rows_are_as_many_rows() -> None:
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
-def test_what_is_no_row_is_told_with_its_place(
+def test_an_invalid_row_is_reported_with_its_place(
     text: str, place: tuple[int, int | None], message: str
 ) -> None:
     error = problem(text)
@@ -139,7 +139,7 @@ def test_what_is_no_row_is_told_with_its_place(
 
 
 @pytest.mark.parametrize("text", ['{"a":"\\ud83d"}', '{"\\uD83D":1}', '{"a":["\\ude00x"]}'])
-def test_half_of_a_surrogate_pair_is_told(text: str) -> None:
+def test_half_of_a_surrogate_pair_is_reported(text: str) -> None:
     assert "half of a surrogate pair" in problem(text).message
 
 
@@ -147,14 +147,14 @@ def test_a_whole_surrogate_pair_is_a_character() -> None:
     assert rows('{"a":"\\ud83d\\ude00"}') == [{"a": "😀"}]
 
 
-def test_a_document_over_several_lines_is_told() -> None:
+def test_a_document_over_several_lines_is_reported() -> None:
     error = problem('[\n  {"a": 1}\n]\n')
     assert error.hint == "if this is one document over several lines: 'format: json'"
 
 
 def test_no_more_columns_than_anyone_can_want() -> None:
     text = "".join(f'{{"k{number}":1}}\n' for number in range(10_001))
-    assert told(text) == (10_001, "the rows have more than 10,000 different keys")
+    assert place_and_message(text) == (10_001, "the rows have more than 10,000 different keys")
 
 
 # --- documents
@@ -190,7 +190,7 @@ def test_rows_are_found_further_inside(path: str, document: Any) -> None:
         ('{"data": [{"a": %s}]}' % ("[" * 150 + "]" * 150), "data", "the value is nested"),
     ],
 )
-def test_what_is_wrong_further_inside_is_told(text: str, path: str, message: str) -> None:
+def test_what_is_wrong_further_inside_is_reported(text: str, path: str, message: str) -> None:
     assert problem(text, "d.json", rows=path).message.startswith(message)
 
 
@@ -208,19 +208,19 @@ def test_what_is_wrong_further_inside_is_told(text: str, path: str, message: str
         ('[{"a":1},\n{"a":NaN}]', (2, None), "'NaN' is not a JSON value"),
     ],
 )
-def test_what_is_wrong_in_a_document_is_told(
+def test_what_is_wrong_in_a_document_is_reported(
     text: str, place: tuple[int, int | None], message: str
 ) -> None:
     error = problem(text, "d.json")
     assert (error.line, error.column, error.message) == (*place, message)
 
 
-def test_lines_in_a_file_named_json_are_told() -> None:
+def test_lines_in_a_file_named_json_are_reported() -> None:
     error = problem('{"a":1}\n{"a":2}\n', "d.json")
     assert error.hint == "if every line is a row of its own: 'format: jsonl'"
 
 
-def test_a_document_that_is_no_list_says_where_one_is() -> None:
+def test_a_document_that_is_not_a_list_says_where_one_is() -> None:
     assert problem('{"v": 1, "data": []}', "d.json").hint == (
         "give the place of the rows, as in 'rows: data'"
     )

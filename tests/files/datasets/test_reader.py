@@ -10,7 +10,7 @@ import pytest
 from evalstore.errors import FileProblem
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.reader import MOST_PROBLEMS
-from tests.files.datasets.files import dataset, json_lines, problem, rows, spec, told
+from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows, spec
 
 LINES = json_lines({"a": 1}, {"a": 2})
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
@@ -31,16 +31,16 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
         ("d", '[{"a":1},\n{"a":2}]'),
     ],
 )
-def test_the_format_is_told_by_the_name_or_the_first_line(path: str, text: str) -> None:
+def test_the_format_is_detected_by_the_name_or_the_first_line(path: str, text: str) -> None:
     assert rows(text, path) == [{"a": 1}, {"a": 2}]
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "a\tb\n1\t2\n"])
-def test_the_format_of_a_table_is_told_by_its_header(text: str) -> None:
+def test_the_format_of_a_table_is_detected_by_its_header(text: str) -> None:
     assert rows(text, "d.txt") == [{"a": "1", "b": "2"}]
 
 
-def test_a_document_on_one_line_is_told_by_the_way_to_its_rows() -> None:
+def test_a_document_on_one_line_is_reported_by_the_path_of_its_rows() -> None:
     assert rows('{"data":[{"a":1}]}', "d", rows="data") == [{"a": 1}]
 
 
@@ -50,7 +50,7 @@ def test_a_format_that_is_given_counts_more_than_the_name() -> None:
 
 def test_a_file_that_looks_like_nothing_is_a_problem() -> None:
     expected = "the format of this file is not clear from its name or its first line"
-    assert told("one word\n", "d.txt") == (2, expected)
+    assert place_and_message("one word\n", "d.txt") == (2, expected)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_file_that_looks_like_nothing_is_a_problem() -> None:
 def test_an_option_of_another_format_is_a_problem(
     path: str, option: dict[str, str], message: str
 ) -> None:
-    assert told(LINES, path, **option) == (2, message)
+    assert place_and_message(LINES, path, **option) == (2, message)
 
 
 # --- bytes
@@ -90,7 +90,7 @@ def test_other_encodings_are_read(encoding: str, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", ["d.jsonl", "d.jsonl.gz", "d.csv", "d.json"])
-def test_a_pointer_to_data_elsewhere_is_told(path: str) -> None:
+def test_a_pointer_to_data_elsewhere_is_reported(path: str) -> None:
     error = problem(POINTER, path)
     assert (error.message, error.hint) == (
         "this is a Git LFS pointer: the data themselves are not here",
@@ -98,28 +98,28 @@ def test_a_pointer_to_data_elsewhere_is_told(path: str) -> None:
     )
 
 
-def test_what_is_not_utf8_is_told_with_its_offset() -> None:
+def test_what_is_not_utf8_is_reported_with_its_offset() -> None:
     data = b'{"a":1}\n{"a":"\xff"}\n'
-    assert told(data) == (2, "not UTF-8: byte 0xff at offset 14")
+    assert place_and_message(data) == (2, "not UTF-8: byte 0xff at offset 14")
 
 
-def test_what_looks_like_another_encoding_is_told() -> None:
+def test_what_looks_like_another_encoding_is_reported() -> None:
     assert problem("a,b\n1,2\n".encode("utf-16"), "d.csv").hint == "write 'encoding: utf-16'"
 
 
-def test_a_packed_file_that_is_cut_off_is_told() -> None:
+def test_a_packed_file_that_is_cut_off_is_reported() -> None:
     data = gzip.compress(b"".join(b'{"a":%d}\n' % (n * 7919**3) for n in range(5000)))
     assert problem(data[:-20000]).message.startswith("the gzip data are cut off")
 
 
-def test_a_packed_file_that_is_damaged_is_told() -> None:
+def test_a_packed_file_that_is_damaged_is_reported() -> None:
     data = bytearray(gzip.compress(LINES.encode()))
     data[-6] ^= 1
     assert "the gzip data are damaged" in problem(bytes(data)).message
 
 
-def test_a_file_that_is_not_packed_as_its_name_says_is_told() -> None:
-    assert told(LINES, "d.jsonl.gz") == (
+def test_a_file_that_is_not_packed_as_its_name_says_is_reported() -> None:
+    assert place_and_message(LINES, "d.jsonl.gz") == (
         None,
         "this is not gzip data, though the name ends in '.gz'",
     )
@@ -129,11 +129,14 @@ def test_a_file_that_is_not_packed_as_its_name_says_is_told() -> None:
 @pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
 def test_a_file_without_rows_is_never_passed_over(path: str, content: str) -> None:
     data = gzip.compress(content.encode()) if path.endswith(".gz") else content
-    assert told(data, path) == (None, "the file has no rows: there would be no case")
+    assert place_and_message(data, path) == (None, "the file has no rows: there would be no case")
 
 
 def test_an_empty_list_is_never_passed_over() -> None:
-    assert told("[]", "d.json") == (None, "the file has no rows: there would be no case")
+    assert place_and_message("[]", "d.json") == (
+        None,
+        "the file has no rows: there would be no case",
+    )
 
 
 def test_a_file_that_cannot_be_opened_is_a_problem() -> None:
@@ -159,12 +162,12 @@ def test_the_data_file_is_called_as_the_caller_says() -> None:
     assert caught.value.at("tests/t.md").file == "data/d.jsonl"
 
 
-def test_all_bad_rows_are_told_at_once() -> None:
+def test_all_bad_rows_are_reported_at_once() -> None:
     actual = problem('{"a":1}\n{\n[1]\n{"a":2}\n3\n').all_at("t.md")
     assert [item.line for item in actual] == [2, 3, 5]
 
 
-def test_no_more_problems_are_told_than_anyone_can_read() -> None:
+def test_no_more_problems_are_reported_than_anyone_can_read() -> None:
     assert len(problem("[1]\n" * 1000).all_at("t.md")) == MOST_PROBLEMS
 
 
@@ -192,7 +195,10 @@ def test_the_warnings_that_are_left_out_are_counted() -> None:
 
 
 def test_a_file_of_nothing_but_bad_rows_is_a_problem() -> None:
-    assert told("1\n2\n", onError="skip") == (None, "no row can be read: there would be no case")
+    assert place_and_message("1\n2\n", onError="skip") == (
+        None,
+        "no row can be read: there would be no case",
+    )
 
 
 # --- reading again and again

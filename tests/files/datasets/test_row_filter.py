@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.files.datasets.files import dataset, json_lines, problem, rows, told
+from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows
 
 MANY = [{"Id": number, "level": number % 3} for number in range(300)]
 
 
-def ids(given: list[dict[str, Any]], **fields: Any) -> list[int]:
-    return [row["id"] for row in rows(json_lines(*given), **fields)]
+def ids(data: list[dict[str, Any]], **fields: Any) -> list[int]:
+    return [row["id"] for row in rows(json_lines(*data), **fields)]
 
 
 # --- where
@@ -35,7 +35,7 @@ def test_rows_are_kept_for_which_the_condition_holds(where: str, kept: list[int]
 
 
 def test_a_condition_that_keeps_nothing_is_a_problem() -> None:
-    actual = told(json_lines(*MANY), where="id < 0")
+    actual = place_and_message(json_lines(*MANY), where="id < 0")
     assert actual == (2, "'where' does not keep any of the 300 rows")
 
 

@@ -80,7 +80,7 @@ ROOTS = {"hf://": "/hf", "hf://squad/": "/squad"}
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "resolved"),
     [
         ("data/q.jsonl", "data/q.jsonl"),
         ("hf://org/q.jsonl", "/hf/org/q.jsonl"),
@@ -88,8 +88,8 @@ ROOTS = {"hf://": "/hf", "hf://squad/": "/squad"}
         ("hf://squad2/dev.json", "/hf/squad2/dev.json"),
     ],
 )
-def test_the_longest_prefix_leads_to_its_folder(path: str, found: str) -> None:
-    assert resolve_path(spec(path), ROOTS) == found
+def test_the_longest_prefix_leads_to_its_folder(path: str, resolved: str) -> None:
+    assert resolve_path(spec(path), ROOTS) == resolved
 
 
 def test_a_root_without_slash_ends_where_a_folder_ends() -> None:

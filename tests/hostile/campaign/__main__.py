@@ -34,19 +34,23 @@ def main() -> int:
         "--patience", type=float, default=1, help="multiply all time limits by this"
     )
     parser.add_argument("--results", type=Path, default=ROOT / "attack-results", help="the folder")
-    given = parser.parse_args()
-    attacks = [attack for attack in ATTACKS if not given.only or attack.name in given.only]
-    folder = given.results.absolute() / f"seed-{given.seed}"
+    arguments = parser.parse_args()
+    attacks = [attack for attack in ATTACKS if not arguments.only or attack.name in arguments.only]
+    folder = arguments.results.absolute() / f"seed-{arguments.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     with launching() as launcher:
-        campaign = Campaign(folder, launcher, given.seed, attacks, patience=given.patience)
-        timed = given.case is None and not given.corpus
-        actual = campaign.go_round(given.minutes * 60) if timed else campaign.go_through(given.case)
+        campaign = Campaign(folder, launcher, arguments.seed, attacks, patience=arguments.patience)
+        timed = arguments.case is None and not arguments.corpus
+        actual = (
+            campaign.go_round(arguments.minutes * 60)
+            if timed
+            else campaign.go_through(arguments.case)
+        )
         with suppress(KeyboardInterrupt):  # what was found until then is reported
             for finding in actual:
                 place = f"{finding.attack} {finding.number} ({finding.case})"
-                sys.stderr.write(f"{place}: {ascii(finding.what)[1:-1]}\n")
-    report = "\n".join(lines(campaign.results, given.seed)) + "\n"
+                sys.stderr.write(f"{place}: {ascii(finding.description)[1:-1]}\n")
+    report = "\n".join(lines(campaign.results, arguments.seed)) + "\n"
     (folder / "report.md").write_text(report, "utf-8")
     sys.stdout.write(report)
     return 1 if any(result.findings for result in campaign.results) else 0

@@ -63,15 +63,15 @@ def attempt(trial: Trial) -> None:
     report = trial.document("run", limit=60, allowed={0})
     paid = len(trial.server.received) - 2 * QUESTIONS
     if paid > (AT_ONCE if hurt == "killed" else 0):
-        trial.found("calls are paid twice", f"{paid} of {2 * QUESTIONS}, {hurt or 'nobody hurt'}")
+        trial.note("calls are paid twice", f"{paid} of {2 * QUESTIONS}, {hurt or 'nobody hurt'}")
     if len(stores.rows(trial, "sessions", "evaluations")) != 2 * QUESTIONS:
-        trial.found("results are missing or too many")
+        trial.note("results are missing or too many")
     if report.get("status") != "complete" or trial.document("status").get("items"):
-        trial.found("the plan is not empty in the end")
+        trial.note("the plan is not empty in the end")
     if hurt != "killed" and stores.all_rows(trial, *stores.PASSING):
-        trial.found("leases are left")
+        trial.note("leases are left")
     if (ended := trial.run("fsck")).code:
-        trial.found("fsck finds problems", ended.stdout[:300])
+        trial.note("fsck finds problems", ended.stdout[:300])
 
 
 ATTACK = Attack(

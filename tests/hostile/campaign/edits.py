@@ -81,9 +81,9 @@ def attempt(trial: Trial) -> None:
         trial.figures["needless calls"] += needless
         _compare(trial, report, scratch, f"scratch{number}.db")
         if trial.document("status").get("items"):
-            trial.found("the plan is not empty after a run")
+            trial.note("the plan is not empty after a run")
     if trial.run("fsck").code:
-        trial.found("fsck finds problems")
+        trial.note("fsck finds problems")
 
 
 def _compare(trial: Trial, report: dict[str, Any], scratch: dict[str, Any], store: str) -> None:
@@ -91,7 +91,7 @@ def _compare(trial: Trial, report: dict[str, Any], scratch: dict[str, Any], stor
     theirs = _results(scratch, stores.sessions(trial, trial.workspace / store))
     for key in sorted(ours.keys() | theirs.keys()):
         if ours.get(key) != theirs.get(key):
-            trial.found(
+            trial.note(
                 "an incremental run differs from one from scratch",
                 f"{key}: {ours.get(key)} instead of {theirs.get(key)}",
             )

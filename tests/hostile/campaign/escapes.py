@@ -104,7 +104,7 @@ def _search(trial: Trial, text: str) -> None:
     for leak in LEAKS:
         if leak in text:
             at = text.index(leak)
-            trial.found("a template shows an object", text[max(0, at - 100) : at + 100])
+            trial.note("a template shows an object", text[max(0, at - 100) : at + 100])
 
 
 def _reach_for_the_terminal(trial: Trial) -> None:
@@ -129,8 +129,10 @@ def _reach_for_the_terminal(trial: Trial) -> None:
     head = {"id": f"t{bad}", "tags": [f"x{bad}"], "replacements": {"n": [bad, "b", f"{bad}{bad}"]}}
     if chance.random() < 0.5:
         head.pop(chance.choice(("id", "tags")))
-    told = chance.choice((f"Good? {bad}", "~~~checks\n- contains: zzz\n- jsonSchema: {}\n~~~"))
-    text = f"---\n{json.dumps(head)}\n---\n# 👤\n\nQuestion {{{{n}}}}\n\n---\n\n{told}\n"
+    evaluation = chance.choice(
+        (f"Good? {bad}", "~~~checks\n- contains: zzz\n- jsonSchema: {}\n~~~")
+    )
+    text = f"---\n{json.dumps(head)}\n---\n# 👤\n\nQuestion {{{{n}}}}\n\n---\n\n{evaluation}\n"
     # Not with "\r" or NUL: the first is a line end of YAML, the second no character of it.
     name = f"tests/{chance.choice(('t', 'a' + bad.replace('/', '')))}.md"
     tool = {"id": "t", "name": bad, "description": bad, "parameters": {"type": "object"}}

@@ -25,7 +25,7 @@ from evalstore.files.yaml12 import read_json, read_yaml
 from evalstore.importers.base import ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.judging.reply_parser import Unreadable
-from evalstore.judging.verdict_reply import read_opinion
+from evalstore.judging.verdict_reply import read_verdict
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply
 from evalstore.providers.errors import find_retry_after, status_error
@@ -66,7 +66,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 MAPPING = st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4).map(json.dumps) | TEXT
 CHECK_LIST = st.lists(st.dictionaries(st.sampled_from(CHECKS), JSON, min_size=1, max_size=2))
-CHECKED = CHECK_LIST.map(lambda one: f"# 👤\n\nHi\n\n---\n\n~~~checks\n{json.dumps(one)}\n~~~\n")
+CHECKED = CHECK_LIST.map(lambda item: f"# 👤\n\nHi\n\n---\n\n~~~checks\n{json.dumps(item)}\n~~~\n")
 DATA = st.binary(max_size=60) | TEXT.map(str.encode) | MAPPING.map(str.encode)
 CHOICE = st.fixed_dictionaries({"message": st.dictionaries(st.sampled_from(WIRE), JSON)})
 REPLY = st.fixed_dictionaries({"choices": st.lists(CHOICE, max_size=2), "usage": JSON}) | JSON
@@ -104,11 +104,11 @@ TARGETS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = 
     "currency": (MAPPING, read_currency),
     "model": (MAPPING, lambda text: read_model(text, {}, bool, "m")),
     "reply": (REPLY, lambda document: decode_reply(document, latency=0)),
-    "status": (JSON, lambda said: status_error(400, said)),
+    "status": (JSON, lambda body: status_error(400, body)),
     "headers": (HEADERS, find_retry_after),
-    "opinion": (OPINION, lambda text: read_opinion(Reply(text))),
-    **{f"data-{one}": (DATA, partial(_dataset, one)) for one in ("jsonl", "json", "csv", "tsv")},
-    **{f"import-{one}": (MAPPING, partial(_import, one)) for one in SOURCES},
+    "opinion": (OPINION, lambda text: read_verdict(Reply(text))),
+    **{f"data-{item}": (DATA, partial(_dataset, item)) for item in ("jsonl", "json", "csv", "tsv")},
+    **{f"import-{item}": (MAPPING, partial(_import, item)) for item in SOURCES},
 }
 
 

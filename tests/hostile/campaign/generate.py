@@ -155,12 +155,11 @@ def test_file(chance: Random) -> str:
     fields = {chance.choice(FIELDS[:18]): value(chance) for _ in range(chance.choice((0, 1, 2)))}
     head = f"---\n{text_of(fields)}\n---\n" if fields else ""
     shown = template(chance) if chance.random() < 0.5 else chance.choice(TEXTS)
-    told = template(chance) if chance.random() < 0.3 else ""
-    return (
-        f"{head}\n# 👤\n\nQuestion. {shown}\n\n---\n\n{told}\n\n~~~checks\n{checks(chance)}\n~~~\n"
-    )
+    instructions = template(chance) if chance.random() < 0.3 else ""
+    block = f"~~~checks\n{checks(chance)}\n~~~\n"
+    return f"{head}\n# 👤\n\nQuestion. {shown}\n\n---\n\n{instructions}\n\n{block}"
 
 
-def text_of(given: Any) -> str:
+def text_of(content: Any) -> str:
     """Something as JSON, with what JSON does not allow: NaN and endless numbers."""
-    return json.dumps(given, ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False)

@@ -101,7 +101,7 @@ def _spoiled(chance: Random, right: Answer) -> Answer:
     """A fault, or a right answer with something wrong in it."""
     form = chance.random()
     if form < 0.35:
-        names = [f_a_u_l_t_ for f_a_u_l_t_ in FAULTS if f_a_u_l_t_ not in ("hang", "huge", "quota")]
+        names = [fault for fault in FAULTS if fault not in ("hang", "huge", "quota")]
         return FAULTS[chance.choice([*names, "hang"])]
     if form < 0.7:
         body = mutate.document(chance, right.body)
@@ -131,13 +131,13 @@ def attempt(trial: Trial) -> None:
         last = trial.document(*argv, allowed={0, 1, 3, 5}, limit=LIMIT)
     _judge(trial, last, server)
     if last.get("status") != "complete":
-        trial.found("does not recover", str(last.get("status")))
+        trial.note("does not recover", str(last.get("status")))
     for case in last.get("cases", []):
         truth = "fail" if _number(case) % 2 else "pass"
         if case["verdict"] not in (truth, "undecided"):
-            trial.found("records a wrong verdict", f"{case['row']}: {case['verdict']}")
+            trial.note("records a wrong verdict", f"{case['row']}: {case['verdict']}")
     if trial.run("fsck").code:
-        trial.found("fsck finds problems")
+        trial.note("fsck finds problems")
 
 
 def _judge(trial: Trial, report: dict[str, Any], server: HostileServer) -> None:
@@ -146,13 +146,13 @@ def _judge(trial: Trial, report: dict[str, Any], server: HostileServer) -> None:
     cases = report.get("cases", [])
     for case in cases:
         if case["verdict"] == "pass" and _number(case) % 2:
-            trial.found("a false pass", str(case["row"]))
+            trial.note("a false pass", str(case["row"]))
     missing = [case for case in cases if case["verdict"] in ("pending", "undecided", "error")]
     if missing and report.get("gate") == "passed":
-        trial.found("the gate passes with verdicts missing", f"{len(missing)} missing")
+        trial.note("the gate passes with verdicts missing", f"{len(missing)} missing")
     for texts in stores.sessions(trial).values():
         if not server.complete.issuperset(texts):
-            trial.found("stores a fault as an answer", repr(texts)[:200])
+            trial.note("stores a fault as an answer", repr(texts)[:200])
 
 
 def _number(case: dict[str, Any]) -> int:

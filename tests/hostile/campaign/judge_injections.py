@@ -115,7 +115,7 @@ def attempt(trial: Trial) -> None:
         if case["verdict"] == "pass":
             digits = re.search(r"\d+", str(case["row"]))
             output = replies.get(int(digits[0]) if digits else -1, "")
-            trial.found("a false pass", output if trial.name not in FINISHED else trial.name)
+            trial.note("a false pass", output if trial.name not in FINISHED else trial.name)
 
 
 def _answer(chance: Random, quote: str) -> str:
@@ -133,9 +133,9 @@ def _check_marks(trial: Trial, first: str, body: dict[str, Any], answer: str) ->
     shown = "\n".join(str(item["content"]) for item in body["messages"][:2]) or first
     actual = _MARKED.search(shown)
     if actual is None:
-        trial.found("the judge is shown no marked response", shown[-300:])
+        trial.note("the judge is shown no marked response", shown[-300:])
     elif actual[2].strip() != answer.strip():
-        trial.found("the judge is shown another response", actual[2][:300])
+        trial.note("the judge is shown another response", actual[2][:300])
 
 
 ATTACK = Attack(

@@ -65,7 +65,7 @@ def _kill(
 
 def _check_store(trial: Trial) -> None:
     if stores.path_of(trial).exists() and (ended := trial.run("fsck")).code:
-        trial.found("fsck finds problems", ended.stdout[:300])
+        trial.note("fsck finds problems", ended.stdout[:300])
 
 
 def _run(trial: Trial, signals: Signals, *, judge_only: bool = False) -> None:
@@ -100,22 +100,22 @@ def _run(trial: Trial, signals: Signals, *, judge_only: bool = False) -> None:
         )
         after = stores.rows(trial, *RESULTS)
         if not before.items() <= after.items():
-            trial.found("stored rows have vanished")
+            trial.note("stored rows have vanished")
         lost = len(trial.server.received) - calls - (len(after) - len(before))
         if lost > (0 if number == signal.SIGINT else AT_ONCE):
-            trial.found("more calls are lost than were in flight", f"{number.name}: {lost}")
+            trial.note("more calls are lost than were in flight", f"{number.name}: {lost}")
         in_flight, before = in_flight + max(0, lost), after
         _check_store(trial)
     trial.figures["calls lost"] += in_flight
     report = trial.document(command, limit=30)
     if report.get("status") != "complete":
-        trial.found("does not finish after a kill", str(report.get("status")))
+        trial.note("does not finish after a kill", str(report.get("status")))
     if len(stores.rows(trial, *RESULTS)) != first + total:
-        trial.found("results are missing or too many after a kill")
+        trial.note("results are missing or too many after a kill")
     if len(trial.server.received) - begun > total + in_flight:
-        trial.found("calls are paid twice", f"{len(trial.server.received) - begun} of {total}")
+        trial.note("calls are paid twice", f"{len(trial.server.received) - begun} of {total}")
     if trial.document("status").get("items"):
-        trial.found("the plan is not empty in the end")
+        trial.note("the plan is not empty in the end")
 
 
 def _judge(trial: Trial, signals: Signals) -> None:
@@ -157,11 +157,11 @@ def _import(trial: Trial, signals: Signals) -> None:
     left = oracles.fingerprint(tests) if tests.exists() else {}
     broken = [name for name in left.keys() & whole.keys() if left[name] != whole[name]]
     if broken:
-        trial.found("leaves files half written", ", ".join(broken))
+        trial.note("leaves files half written", ", ".join(broken))
     if trial.run(*command, *sessions).code != 0:
-        trial.found("does not import what a killed import has left")
+        trial.note("does not import what a killed import has left")
     if {name: oracles.fingerprint(tests).get(name) for name in whole} != whole:
-        trial.found("an import that was killed is never complete")
+        trial.note("an import that was killed is never complete")
 
 
 def _label(trial: Trial, signals: Signals) -> None:
@@ -174,7 +174,7 @@ def _label(trial: Trial, signals: Signals) -> None:
     command = ("label", f"tests/availability.md::{case}", *words)
     _kill(trial, signals, *command, window=0.15)
     if not before.items() <= stores.rows(trial).items():
-        trial.found("stored rows have vanished")
+        trial.note("stored rows have vanished")
     trial.run(*command, allowed={0})
 
 
@@ -187,10 +187,10 @@ def _migrate(trial: Trial, signals: Signals) -> None:
     _kill(trial, signals, "status", window=0.25)
     trial.run("status", allowed={0})
     if before != stores.rows(trial, *RESULTS, "tests", "nodes", "runs"):
-        trial.found("a killed migration changes rows")
+        trial.note("a killed migration changes rows")
     strays = [path.name for path in stores.path_of(trial).parent.iterdir() if ".tmp" in path.name]
     if strays:
-        trial.found("a killed migration leaves files for good", ", ".join(strays))
+        trial.note("a killed migration leaves files for good", ", ".join(strays))
 
 
 COMMANDS: dict[str, Callable[[Trial, Signals], None]] = {

@@ -26,7 +26,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 class Wrong(NamedTuple):
     """Something that must not be."""
 
-    what: str
+    description: str
     """The same for each appearance of it."""
     detail: str = ""
 
@@ -58,8 +58,10 @@ def judge_text(text: str) -> Iterator[Wrong]:
         yield Wrong("shows the address of an object", text[max(0, actual.start() - 80) :][:160])
 
 
-def _moves_a_terminal(one: str) -> bool:
-    return one not in "\n\t" and (unicodedata.category(one) == "Cc" or one in _BIDI)
+def _moves_a_terminal(character: str) -> bool:
+    return character not in "\n\t" and (
+        unicodedata.category(character) == "Cc" or character in _BIDI
+    )
 
 
 def last_line(errors: str) -> str:

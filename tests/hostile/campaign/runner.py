@@ -26,7 +26,7 @@ class Finding(NamedTuple):
     attack: str
     case: str
     number: int
-    what: str
+    description: str
     detail: str
     times: int
     """In this trial."""
@@ -72,7 +72,7 @@ class Campaign:
         """Try all in turn, by their shares of the time, until it is up; what is found."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            result = min(self.results, key=lambda one: one.due)
+            result = min(self.results, key=lambda candidate: candidate.due)
             yield from self.attempt(result, result.trials)
 
     def go_through(self, case: str | None) -> Iterator[Finding]:
@@ -99,7 +99,7 @@ class Campaign:
                 attack.attempt(trial)
                 trial.judge_surroundings()
             except Exception:  # noqa: BLE001 - one broken trial must not end the others
-                trial.found("the campaign itself fails", traceback.format_exc()[-1500:])
+                trial.note("the campaign itself fails", traceback.format_exc()[-1500:])
         result.trials += 1
         result.seconds += time.monotonic() - began
         result.figures += trial.figures
@@ -109,25 +109,25 @@ class Campaign:
 
     def _keep(self, trial: Trial, attack: str, number: int) -> list[Finding]:
         """Keep the folder of a trial that found something; remove any other."""
-        new = [wrong for wrong in trial.wrong if self._kept[attack, wrong.what] < KEPT]
+        new = [wrong for wrong in trial.wrong if self._kept[attack, wrong.description] < KEPT]
         place = ""
         if new:
-            self._kept.update({(attack, wrong.what) for wrong in trial.wrong})
+            self._kept.update({(attack, wrong.description) for wrong in trial.wrong})
             kept = self.folder / "findings" / f"{attack}-{number}"
             shutil.rmtree(kept, ignore_errors=True)
             kept.parent.mkdir(parents=True, exist_ok=True)
             trial.folder.rename(kept)
             place = str(kept)
             text = [f"{trial.name}, seed {self.seed}", *trial.commands]
-            text += [f"\n{wrong.what}\n{wrong.detail}" for wrong in trial.wrong]
+            text += [f"\n{wrong.description}\n{wrong.detail}" for wrong in trial.wrong]
             again = f"--only {attack} --seed {self.seed} --case {number}"
             text.append(f"\nagain: .venv/bin/python -m tests.hostile.campaign {again}\n")
             (kept / "README.txt").write_text("\n".join(text), "utf-8", "backslashreplace")
         shutil.rmtree(trial.folder, ignore_errors=True)
         details: dict[str, list[str]] = {}
-        for what, detail in trial.wrong:
-            details.setdefault(what, []).append(detail)
+        for description, detail in trial.wrong:
+            details.setdefault(description, []).append(detail)
         return [
-            Finding(attack, trial.name, number, what, item[0], len(item), place)
-            for what, item in details.items()
+            Finding(attack, trial.name, number, description, item[0], len(item), place)
+            for description, item in details.items()
         ]

@@ -15,9 +15,9 @@ def lines(results: Sequence[Result], seed: int) -> Iterator[str]:
     yield "|---|---:|---:|---|---:|"
     for result in results:
         figures = ", ".join(f"{count:,} {name}" for name, count in sorted(result.figures.items()))
-        kinds = len({finding.what for finding in result.findings})
+        kinds = len({finding.description for finding in result.findings})
         yield (
-            f"| {result.attack.what} | {result.trials:,} | {result.seconds:,.0f} "
+            f"| {result.attack.description} | {result.trials:,} | {result.seconds:,.0f} "
             f"| {figures} | {kinds} |"
         )
     for result in results:
@@ -27,22 +27,24 @@ def lines(results: Sequence[Result], seed: int) -> Iterator[str]:
 def _findings(result: Result) -> Iterator[str]:
     grouped: dict[str, list[Finding]] = {}
     for finding in result.findings:
-        grouped.setdefault(finding.what, []).append(finding)
+        grouped.setdefault(finding.description, []).append(finding)
     if grouped:
         yield ""
         yield f"## {result.attack.name}"
-    for what, found in sorted(grouped.items(), key=lambda item: -len(item[1])):
+    for description, findings in sorted(grouped.items(), key=lambda item: -len(item[1])):
         cases = dict.fromkeys(
-            one.case if one.case != "random" else f"random {one.number}" for one in found
+            finding.case if finding.case != "random" else f"random {finding.number}"
+            for finding in findings
         )
         listed = ", ".join(list(cases)[:40]) + (", ..." if len(cases) > 40 else "")
         yield ""
-        yield f"- **{_plain(what)}** ({sum(one.times for one in found)}): {listed}"
-        for one in found[:2]:
-            if one.detail:
-                yield f"  - `{_plain(one.detail)[:300]}`"
-            if one.folder:
-                yield f"  - {one.folder}"
+        times = sum(finding.times for finding in findings)
+        yield f"- **{_plain(description)}** ({times}): {listed}"
+        for finding in findings[:2]:
+            if finding.detail:
+                yield f"  - `{_plain(finding.detail)[:300]}`"
+            if finding.folder:
+                yield f"  - {finding.folder}"
 
 
 def _plain(text: str) -> str:

@@ -100,7 +100,7 @@ class Trial:
         self.figures["programs"] += 1
         self.report(oracles.judge_end(ended, allowed=allowed, patience=self.patience))
         if any(secret in ended.stdout + ended.stderr for secret in self._secrets):
-            self.found("a secret is shown", " ".join(ended.argv))
+            self.note("a secret is shown", " ".join(ended.argv))
         return ended
 
     def run(
@@ -122,13 +122,13 @@ class Trial:
             actual = None
         if not isinstance(actual, dict):
             if ended.code in (0, 1, 3):
-                self.found("prints no document", f"{' '.join(argv)}: {ended.stdout[:200]}")
+                self.note("prints no document", f"{' '.join(argv)}: {ended.stdout[:200]}")
             return {}
         return actual
 
-    def found(self, what: str, detail: str = "") -> None:
+    def note(self, description: str, detail: str = "") -> None:
         """Note that something is wrong."""
-        self.wrong.append(Wrong(what, detail))
+        self.wrong.append(Wrong(description, detail))
 
     def report(self, wrong: Iterable[Wrong]) -> None:
         """Note all that is wrong."""
@@ -140,21 +140,21 @@ class Trial:
         """Find what was changed, shown or started outside of the workspace."""
         changed = oracles.differences(self._before, oracles.fingerprint(self.outside))
         if changed:
-            self.found("changes files outside of the workspace", ", ".join(changed[:5]))
+            self.note("changes files outside of the workspace", ", ".join(changed[:5]))
         if names := sorted(path.name for path in self.ran.iterdir()):
-            self.found("runs what the workspace says", ", ".join(names))
+            self.note("runs what the workspace says", ", ".join(names))
         known = {"workspace", "outside", "ran", "home", "streams"}
         if strange := sorted({path.name for path in self.folder.iterdir()} - known):
-            self.found("makes files outside of the workspace", ", ".join(strange))
+            self.note("makes files outside of the workspace", ", ".join(strange))
         for received in self.server.received:
             if self.marker in json.dumps([received.path, received.body, dict(received.headers)]):
-                self.found("sends what is outside of the workspace", received.path)
+                self.note("sends what is outside of the workspace", received.path)
                 break
         folder = self.workspace / ".evalstore"
         stored = [] if folder.is_symlink() else folder.rglob("*")
         secrets = [secret.encode() for secret in self._secrets]
         if holding := [path.name for path in stored if oracles.holds(path, secrets)]:
-            self.found("stores a secret", ", ".join(holding))
+            self.note("stores a secret", ", ".join(holding))
 
     @property
     def _secrets(self) -> tuple[str, str]:
@@ -187,7 +187,7 @@ class Attack(NamedTuple):
     """A kind of attack: hand-written cases first, and then as many as are drawn."""
 
     name: str
-    what: str
+    description: str
     attempt: Callable[[Trial], None]
     share: float = 1
     """Of the time, against those of the others."""

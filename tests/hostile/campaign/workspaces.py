@@ -35,10 +35,12 @@ def loopback(trial: Trial, **fields: Any) -> dict[str, str]:
     }
 
 
-def numbered(count: int, told: str = "Expect number {{n}}.") -> dict[str, str]:
+def numbered(count: int, instructions: str = "Expect number {{n}}.") -> dict[str, str]:
     """A test file with so many rows, each with its number."""
     numbers = "".join(f"  - {{n: {number}}}\n" for number in range(count))
-    text = f"---\nreplacements:\n{numbers}---\n# 👤\n\nQuestion {{{{n}}}}.\n\n---\n\n{told}\n"
+    text = (
+        f"---\nreplacements:\n{numbers}---\n# 👤\n\nQuestion {{{{n}}}}.\n\n---\n\n{instructions}\n"
+    )
     return {"tests/numbers.md": text}
 
 

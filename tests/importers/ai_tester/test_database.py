@@ -173,7 +173,7 @@ def test_answers_to_older_versions_are_kept(database: Database, document: Docume
         ("# 👤\n\nHello", {"model_version_id": 9}, "session 1 is damaged"),
     ],
 )
-def test_what_cannot_be_told_is_left(
+def test_undecidable_tests_are_left(
     content: str, fields: Any, reason: str, database: Database, document: Document
 ) -> None:
     database.session(database.test(content), "Hi!", **fields)
@@ -292,7 +292,7 @@ def test_each_of_two_variants_of_a_model_has_its_own_answers(
     assert answers == {"local/low": "with low", "local/high": "with high"}
 
 
-def test_an_extra_identifier_tells_variants_apart(
+def test_an_extra_identifier_distinguishes_variants(
     root: Path, database: Database, document: Document
 ) -> None:
     database.execute("ALTER TABLE model_versions ADD extra_identifier text")

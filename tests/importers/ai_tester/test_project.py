@@ -57,7 +57,7 @@ PROJECT = {
 
 WRITTEN = """\
 candidates:
-  - {id: "local/a:free", temperature: 0.7, requiredTags: [Yes, "007"]}
+  - {id: 'local/a:free', temperature: 0.7, requiredTags: ['Yes', '007']}
 candidatesTemperature: 0.3
 attempts: 2
 requiredTags1: []
@@ -70,7 +70,7 @@ evaluationsPerEvaluator: 3
 maxTestOutputTokens: 4000
 maxEvaluationOutputTokens: 2500
 analysisQueries:
-  - {description: "in dollars", currency: USD}
+  - {description: in dollars, currency: USD}
 paths:
   tests: data/tests
   prompts: data/prompts
@@ -335,13 +335,13 @@ def test_folders_outside_are_refused(folder: Path, outside: str) -> None:
         ("a: 1\na: 2\n", "config.yaml:2: key 'a'"),
     ],
 )
-def test_a_wrong_config_is_told(folder: Path, config: str, message: str) -> None:
+def test_a_wrong_config_is_reported(folder: Path, config: str, message: str) -> None:
     tree(folder, {**PROJECT, "config.yaml": config})
     with pytest.raises(EvalstoreError, match=message):
         adopt(folder)
 
 
-def test_a_missing_config_is_told(folder: Path) -> None:
+def test_a_missing_config_is_reported(folder: Path) -> None:
     tree(folder, {".env": PROJECT[".env"]})
     with pytest.raises(EvalstoreError, match=r"config\.yaml: cannot be read"):
         adopt(folder)
@@ -421,7 +421,7 @@ def test_an_unknown_field_of_a_query_is_left_out_and_noted(folder: Path) -> None
     assert "'sortBy' of the query 'd' is left out: evalstore has no such field" in notes
 
 
-def test_a_hidden_folder_that_is_passed_over_is_said_once(folder: Path) -> None:
+def test_a_hidden_folder_that_is_passed_over_is_reported_once(folder: Path) -> None:
     hidden = {
         "data/tests/.drafts/a.md": HELLO,
         "data/tests/.drafts/deeper/.more/b.md": HELLO,

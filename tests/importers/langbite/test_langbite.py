@@ -103,7 +103,7 @@ def test_a_model_is_asked_what_langbite_asked_it(text: str, tmp_path: Path) -> N
     assert shown(test) == [[("user", text.replace("{PET}", "cats"))]]
 
 
-def test_a_bad_line_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_bad_line_is_reported_with_its_place(tmp_path: Path) -> None:
     result = imported(tmp_path, table(prompt(), prompt(prompt_id=2, oracle_prediction="{")))
     (left,) = result.left
     line = (tmp_path / "prompts_en_us.csv").read_text().splitlines()[2]
@@ -126,7 +126,7 @@ def test_a_prediction_has_the_form_of_its_oracle(
     assert reason in reasons(imported(tmp_path, table(prompt(oracle_prediction=prediction))))
 
 
-def test_templates_that_nothing_selects_are_told_once_for_each_concern(tmp_path: Path) -> None:
+def test_templates_that_nothing_selects_are_reported_once_for_each_concern(tmp_path: Path) -> None:
     others = [prompt(prompt_id=number, concern="toyism") for number in (2, 3)]
     result = imported(tmp_path, table(prompt(), *others))
     assert [(warning.line, warning.reason) for warning in result.warnings] == [
@@ -268,7 +268,7 @@ def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
     assert text == test_files(imported(tmp_path / "usual", swapped(*COLUMNS)))["001.md"]
 
 
-def test_a_column_in_the_place_of_another_is_told(tmp_path: Path) -> None:
+def test_a_column_in_the_place_of_another_is_reported(tmp_path: Path) -> None:
     names = [*COLUMNS]
     names[4], names[5] = names[5], names[4]
     library = swapped(*names).replace("task_prefix", "before", 1)
@@ -284,7 +284,7 @@ def test_columns_with_names_of_their_own_count_by_their_places(tmp_path: Path) -
     assert list(test_files(imported(tmp_path, library))) == ["001.md"]
 
 
-def test_a_bad_cell_is_told_where_it_stands(tmp_path: Path) -> None:
+def test_a_bad_cell_is_reported_with_its_place(tmp_path: Path) -> None:
     result = imported(tmp_path, swapped(*reversed(COLUMNS)).replace('"equal"', '"likes"'))
     assert (result.left[0].line, result.left[0].column) == (2, 1)
 
@@ -305,7 +305,7 @@ def test_an_expected_text_that_cannot_match_is_a_warning(
 
 
 @pytest.mark.parametrize("expected", ["N/A", "I don't", "1", "Sí", "It is yes"])
-def test_an_expected_text_that_can_match_is_none(expected: str, tmp_path: Path) -> None:
+def test_an_expected_text_that_can_match_is_not_a_problem(expected: str, tmp_path: Path) -> None:
     oracle = {"operation": "equal", "expected_value": [expected]}
     assert imported(tmp_path, table(prompt(oracle_prediction=oracle))).warnings == []
 
@@ -316,7 +316,7 @@ def test_a_line_may_end_with_a_carriage_return_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("expected", ["{{x}}", "{% raw %}", "<!-- no"])
-def test_an_expected_text_is_no_template(expected: str, tmp_path: Path) -> None:
+def test_an_expected_text_is_not_a_template(expected: str, tmp_path: Path) -> None:
     oracle = {"operation": "equal", "expected_value": ["Yes", expected]}
     library = table(prompt(oracle_prediction=oracle))
     result = imported(tmp_path, library, model(useLLMEval=True))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from evalstore.cli.main import main
 from evalstore.store import Store
 from evalstore.values import Json
 from tests.builders import tree
 from tests.importers.lve.repository import SAFE, definition, instance
+from tests.importers.running import CommandRunner
 
 MODEL = "openai/gpt-4"
 RIGHT: dict[str, Json] = {
@@ -38,7 +38,7 @@ def of(a: int, b: int, answer: Json, **fields: Json) -> str:
     return instance({**args, **fields.pop("more", {})}, answer, **fields)
 
 
-class Imported:
+class Imported(CommandRunner):
     """A workspace that a small repository is imported into."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Imported:
         *instances: str,
         settings: str = "",
     ) -> None:
-        self.capsys = capsys
+        super().__init__(path / "workspace", capsys)
         folder = "source/repository/math/sum/m"
         files = {
             f"{folder}/test.json": json.dumps(test),
@@ -57,20 +57,12 @@ class Imported:
             "workspace/evalstore.yaml": settings,
         }
         tree(path, files)
-        self.root = path / "workspace"
         self.source = path / "source"
         self.test = self.root / "tests/in/math/sum/m.md"
         self.document = self.again()
 
     def again(self) -> Any:
         return self.json("import", "lve", str(self.source), "--into", "in", "--sessions")
-
-    def call(self, *command: str) -> tuple[int, str]:
-        code = main(["-C", str(self.root), *command])
-        return code, self.capsys.readouterr().out
-
-    def json(self, *command: str) -> Any:
-        return json.loads(self.call(*command, "--json")[1])
 
     def judge(self) -> Any:
         return self.json("judge", "-m", MODEL)
@@ -133,7 +125,7 @@ def test_a_diff_with_the_import_shows_what_the_check_sees_in_another_way(
     assert diff["unchanged"] == 1
 
 
-def test_an_import_tells_that_its_older_answers_count(
+def test_an_import_reports_that_its_older_answers_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
@@ -159,7 +151,7 @@ def test_a_store_with_history_is_sound(tmp_path: Path, capsys: pytest.CaptureFix
     assert imported.json("fsck")["problems"] == []
 
 
-def test_recorded_verdicts_are_no_verdicts_of_the_checks_of_today(
+def test_recorded_verdicts_are_not_verdicts_of_current_checks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
@@ -206,7 +198,7 @@ def test_several_answers_to_one_row_are_attempts(
     assert imported.json("diff", imported.history["run"], run["run"])["unchanged"] == 1
 
 
-def test_more_answers_than_attempts_are_told(
+def test_more_answers_than_attempts_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(1, 2, "4", passed=False))
@@ -288,7 +280,7 @@ def test_answers_to_a_test_that_was_edited_since_are_not_stored(
     assert imported.history["sessions"] == 0
 
 
-def test_a_wrong_number_of_answers_is_told_with_its_line(
+def test_a_wrong_number_of_answers_is_reported_with_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(2, 2, ["4", "4"]))
@@ -296,7 +288,7 @@ def test_a_wrong_number_of_answers_is_told_with_its_line(
     assert imported.history["sessions"] == 1
 
 
-def test_one_answer_of_several_runs_is_told_in_the_singular(
+def test_one_answer_of_several_runs_is_reported_in_the_singular(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [{"prompt": [{"content": "{a} + {b}"}], "repetitions": 2}]
@@ -309,7 +301,7 @@ def test_one_answer_of_several_runs_is_told_in_the_singular(
 def test_a_dry_run_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
     (imported.root / ".evalstore/store.db").unlink()
-    imported.call("import", "lve", str(imported.source), "--into", "in", "--sessions", "-n")
+    imported.run("import", "lve", str(imported.source), "--into", "in", "--sessions", "-n")
     assert not (imported.root / ".evalstore/store.db").exists()
 
 
@@ -329,7 +321,7 @@ def test_values_that_no_text_mentions_do_not_hide_a_row(
     assert (imported.left, imported.history["sessions"]) == ([], 2)
 
 
-def test_text_that_cannot_be_stored_is_told(
+def test_text_that_cannot_be_stored_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(2, 2, "\ud83d"))
@@ -360,7 +352,7 @@ def test_lines_that_say_the_same_are_stored_and_counted_once(
     )
 
 
-def test_lines_that_say_the_same_are_told_with_the_first_of_them(
+def test_equal_lines_are_reported_with_the_first_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = of(1, 2, "3")

@@ -78,7 +78,7 @@ def test_many_rows_stand_in_a_file_beside_the_test(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["{{b}}", " 1", "two\nlines", 7, ["x"], "x" * 100])
-def test_values_that_are_no_short_texts_stand_in_the_data(value: Json, tmp_path: Path) -> None:
+def test_values_that_are_not_short_texts_stand_in_the_data(value: Json, tmp_path: Path) -> None:
     test = definition(prompt=[{"content": "Say {a}."}], prompt_parameters=["a"])
     result = imported(tmp_path, test, instance({"a": value}))
     assert json.loads(texts(result)["tests/trust/colours/acme--m1.jsonl"]) == {"a": value}
@@ -128,7 +128,7 @@ def test_messages_that_do_not_take_turns_stand_in_the_frontmatter(tmp_path: Path
     assert shown(expansion(result)) == [[("user", "One."), ("user", "Two.")]]
 
 
-def test_what_an_assistant_has_said_is_not_filled(tmp_path: Path) -> None:
+def test_turns_of_the_assistant_are_not_filled(tmp_path: Path) -> None:
     prompt = [
         {"content": "Say {a}."},
         {"role": "assistant", "content": "{a} {{a}} {{"},
@@ -167,7 +167,7 @@ def test_a_text_with_parameters_is_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"), [("", "is empty"), (" <please fill in> ", "has not been filled in")]
 )
-def test_a_text_that_says_nothing_is_told(text: str, reason: str, tmp_path: Path) -> None:
+def test_a_text_without_content_is_reported(text: str, reason: str, tmp_path: Path) -> None:
     assert reason in reasons(imported(tmp_path, definition(prompt=text)))
 
 
@@ -184,7 +184,7 @@ def test_a_text_that_says_nothing_is_told(text: str, reason: str, tmp_path: Path
         ('{"content": "A"}\n[]\n', None, "must be one message, not a list"),
     ],
 )
-def test_a_broken_line_of_a_prompt_is_told_with_its_file(
+def test_a_broken_line_of_a_prompt_is_reported_with_its_file(
     text: str, line: int | None, reason: str, tmp_path: Path
 ) -> None:
     result = imported(tmp_path, definition(prompt_file="t.prompt"), files={"t.prompt": text})
@@ -240,7 +240,7 @@ def test_a_bad_instance_costs_one_line(tmp_path: Path) -> None:
     assert result.rows == 2
 
 
-def test_a_problem_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_problem_is_reported_with_its_line(tmp_path: Path) -> None:
     test = definition(checker_args={"checker_name": "RegexChecker", "pattern": "x", "flags": "Q"})
     (left,) = imported(tmp_path, test).left
     lines = (tmp_path / "repository/trust/colours/acme--m1/test.json").read_text().splitlines()
@@ -311,7 +311,7 @@ def test_an_answer_to_other_messages_keeps_them(tmp_path: Path) -> None:
         ([{"content": "y", "image_url": "a.png"}], '"a.png" is not the address of a picture'),
     ],
 )
-def test_a_kept_prompt_that_cannot_be_one_is_told(
+def test_a_kept_prompt_that_cannot_be_one_is_reported(
     kept: list[Json], reason: str, tmp_path: Path
 ) -> None:
     result = imported(tmp_path, definition(), instance({}, prompt_out=kept), sessions=True)
@@ -345,7 +345,7 @@ def test_arguments_of_a_checker_may_name_those_of_the_model(tmp_path: Path) -> N
     assert shown(expansion(result)) == [[("user", "Say x.")], [("user", "Say z.")]]
 
 
-def test_an_instance_without_what_the_checker_names_is_told(tmp_path: Path) -> None:
+def test_an_instance_without_what_the_checker_names_is_reported(tmp_path: Path) -> None:
     arguments = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
     lines = [instance({"target": "t"}), instance({})]
     result = imported(tmp_path, definition(checker_args=arguments), *lines)
@@ -354,7 +354,7 @@ def test_an_instance_without_what_the_checker_names_is_told(tmp_path: Path) -> N
     ]
 
 
-def test_a_name_that_no_instance_has_is_told(tmp_path: Path) -> None:
+def test_a_name_that_no_instance_has_is_reported(tmp_path: Path) -> None:
     arguments = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
     result = imported(tmp_path, definition(checker_args=arguments), instance({}))
     assert "'{target}' names no parameter" in reasons(result)
@@ -440,7 +440,9 @@ def test_a_function_becomes_an_expression(func: str, expression: str, tmp_path: 
         "lambda r, n: (lambda x: x == n)(r)",
     ],
 )
-def test_a_function_that_is_no_expression_becomes_a_python_file(func: str, tmp_path: Path) -> None:
+def test_a_function_that_is_not_an_expression_becomes_a_python_file(
+    func: str, tmp_path: Path
+) -> None:
     written = checks(tmp_path, {"checker_name": "LambdaChecker", "func": func}, n="7")
     check = "{file: acme--m1/check.py, class: Check, args: {'n': '{{n}}'}}"
     assert written == f"- python: {check}\n"
@@ -495,7 +497,7 @@ def test_functions_over_answers_with_names_find_them(tmp_path: Path) -> None:
 # --- from end to end ----------------------------------------------------------------------
 
 
-def test_a_folder_without_tests_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_tests_is_reported(tmp_path: Path) -> None:
     with pytest.raises(EvalstoreError, match=r"there is no 'test\.json'"):
         read([tmp_path], ImportOptions("lve"))
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from evalstore.cli.main import main
 from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.operations import import_tests
@@ -20,6 +19,7 @@ from evalstore.planning.options import Location
 from evalstore.values import Json
 from tests.builders import tree
 from tests.importers.lve.repository import definition, instance
+from tests.importers.running import CommandRunner
 
 GPT = "openai/gpt-4"
 NEWER = "Mon Jan  1 00:00:00 2024"
@@ -45,11 +45,12 @@ def river(land: str, text: str | None = None, answer: str = "Rhine", **fields: J
     return instance({"land": land}, answer, **shown, **fields)
 
 
-class Repository:
+class Repository(CommandRunner):
     """A repository that is imported with its answers into a new workspace."""
 
     def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.path, self.capsys, self.root = path, capsys, path / "workspace"
+        super().__init__(path / "workspace", capsys)
+        self.path = path
         tree(self.root, {"evalstore.yaml": "{}\n"})
 
     def add(self, test: dict[str, Json], *lines: str, place: str = "geo/rivers/m") -> None:
@@ -62,13 +63,6 @@ class Repository:
 
     def paste(self, settings: dict[str, Json]) -> None:
         tree(self.root, {"evalstore.yaml": json.dumps(settings)})
-
-    def run(self, *command: str) -> tuple[int, str]:
-        code = main(["-C", str(self.root), *command])
-        return code, self.capsys.readouterr().out
-
-    def json(self, *command: str) -> Any:
-        return json.loads(self.run(*command, "--json")[1])
 
     def bring(self) -> Any:
         source = str(self.path / "source")
@@ -242,7 +236,7 @@ def test_the_versions_that_no_test_has_today_are_counted(
     assert words in repository.bring_in_words()
 
 
-def test_options_that_differ_with_older_prompts_only_are_told_as_such(
+def test_options_that_differ_with_older_prompts_only_are_reported_as_such(
     repository: Repository,
 ) -> None:
     lines = [
@@ -330,7 +324,7 @@ def test_temperatures_of_older_prompts_are_not_asked_for(
     assert (done["history"]["sessions"], plan["ask"], plan["reuse"]) == (2, 0, 1)
 
 
-def test_an_importer_that_suggests_no_candidates_is_told_their_temperatures(
+def test_an_importer_without_candidates_gets_their_temperatures(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without_settings(paths: list[Path], options: ImportOptions) -> Imported:

@@ -93,7 +93,9 @@ LEFT: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("fields", "reason"), LEFT.values(), ids=LEFT.keys())
-def test_what_cannot_be_shown_is_told(fields: dict[str, Any], reason: str, tmp_path: Path) -> None:
+def test_what_cannot_be_shown_is_reported(
+    fields: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
     test = definition(**fields, prompt_parameters=["url"])
     assert reason in reasons(imported(tmp_path, test, instance({"url": "a.png"})))
 

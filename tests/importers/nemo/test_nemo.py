@@ -83,7 +83,7 @@ def test_options_of_the_template_belong_to_the_test(tmp_path: Path) -> None:
     assert "options: {temperature: 0.2, maxOutputTokens: 9}" in made.text("tests/qa.md")
 
 
-def test_tables_are_copied_and_their_bad_rows_told(tmp_path: Path) -> None:
+def test_tables_are_copied_and_their_bad_rows_reported(tmp_path: Path) -> None:
     table = "Prompt,ideal response\na,b\nc\n"
     files = {"job.json": json.dumps(job({"a": CONTAINS})), "qa.csv": table}
     made = imported(tmp_path, "nemo", files)
@@ -101,7 +101,7 @@ def test_data_alone_are_recorded_answers(tmp_path: Path) -> None:
     assert made.verdict("tests/qa.md", "y") == "pass"
 
 
-def test_scores_without_a_bound_get_one_and_that_is_said(tmp_path: Path) -> None:
+def test_scores_without_a_bound_get_one_and_that_is_reported(tmp_path: Path) -> None:
     metric = {"type": "f1", "params": {"ground_truth": "{{item.ideal_response}}"}}
     made = imported_job(tmp_path, job({"f": metric}), ROW)
     assert made.verdict("tests/qa.md", "cold Oslo") == "pass"
@@ -146,7 +146,7 @@ def test_rows_that_offer_the_same_tools_share_a_test(tmp_path: Path) -> None:
     assert "availableTools: [from/f-2]" in made.text("tests/qa-3.md")
 
 
-def test_a_limit_counts_before_rows_are_told_apart_by_their_tools(tmp_path: Path) -> None:
+def test_a_limit_counts_rows_before_they_are_distinguished_by_tools(tmp_path: Path) -> None:
     template = {"messages": MESSAGES, "tools": "{{ item.tools }}"}
     document = job({"a": CONTAINS}, template, dataset={"files_url": "hf://d/qa", "limit": 2})
     rows = [{**ROW, "tools": tools} for tools in ([TOOL], [], [TOOL])]
@@ -215,7 +215,7 @@ def test_keys_are_never_written(tmp_path: Path) -> None:
     assert made.imported.settings == {"evaluators": ["big/judge"]}
 
 
-def test_json_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+def test_json_that_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
     made = imported(tmp_path, "nemo", {"job.json": '{"tasks": {\n  "a": }'})
     assert [item[:2] for item in made.left] == [("job.json", 2)]
     assert made.imported.left[0].column == 8
@@ -290,7 +290,7 @@ def test_an_epsilon_that_means_nothing_is_refused(tmp_path: Path, operation: str
 
 
 @pytest.mark.parametrize("epsilon", [-1, True, "1"])
-def test_an_epsilon_that_is_none_is_refused(tmp_path: Path, epsilon: Any) -> None:
+def test_an_invalid_epsilon_is_refused(tmp_path: Path, epsilon: Any) -> None:
     made = imported_job(tmp_path, number_check("1", "absolute difference", epsilon=epsilon), ROW)
     assert "needs 'epsilon'" in made.left[0][2]
 
@@ -321,7 +321,7 @@ def test_rouge_compares_stems(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("max_tokens", 0), ("temperature", "hot")])
-def test_an_option_that_is_not_a_value_is_told(tmp_path: Path, option: str, value: Any) -> None:
+def test_an_option_that_is_not_a_value_is_reported(tmp_path: Path, option: str, value: Any) -> None:
     template = {"messages": MESSAGES, option: value, "top_p": 0.5}
     made = imported_job(tmp_path, job({"m": CONTAINS}, template), ROW)
     assert f"'{option}' is not imported: {value} is not a value for it" in made.warnings[0]

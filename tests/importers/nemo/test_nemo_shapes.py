@@ -97,7 +97,7 @@ def test_a_limit_of_samples_is_one_of_rows(tmp_path: Path) -> None:
     assert len(made_of(tmp_path, config).messages("tests/qa.md")) == 2
 
 
-def test_answers_in_a_file_of_their_own_are_told(tmp_path: Path) -> None:
+def test_answers_in_a_file_of_their_own_are_reported(tmp_path: Path) -> None:
     config = task(
         {"a": check("{{sample.output_text}}")},
         dataset={"rows": [ROW]},
@@ -150,7 +150,7 @@ def test_judges_that_cannot_be_shown_the_answer_are_left(
     assert made.verdict("tests/qa.md", "Oslo") == "pass"
 
 
-def test_a_judge_that_is_only_named_is_told(tmp_path: Path) -> None:
+def test_a_judge_that_is_only_named_is_reported(tmp_path: Path) -> None:
     config = task(
         {"j": judge("{{sample.output_text}}", model="me/judge")},
         dataset={"rows": [ROW]},
@@ -206,7 +206,7 @@ def test_newer_jobs_name_the_expected_calls_a_reference(tmp_path: Path) -> None:
     assert "toolCalls: '{{ item.expected_calls }}'" in made.text("tests/tool-calling.md")
 
 
-def test_a_metric_that_the_service_keeps_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_metric_that_the_service_keeps_is_reported_with_its_line(tmp_path: Path) -> None:
     made = made_of(tmp_path, newer("system/exact-match"))
     line, reason = made.left[0][1:]
     assert (line, reason) == (
@@ -228,7 +228,7 @@ def test_a_configuration_may_be_yaml(tmp_path: Path) -> None:
     ]
 
 
-def test_tasks_in_a_list_are_told(tmp_path: Path) -> None:
+def test_tasks_in_a_list_are_reported(tmp_path: Path) -> None:
     made = made_of(tmp_path, {"type": "similarity_metrics", "tasks": [{"type": "default"}]})
     assert made.left == [
         ("job.json", 3, "its 'tasks' are a list, as in the first versions: give each a name")

@@ -117,7 +117,7 @@ def test_one_of_several_documents_is_enough(tmp_path: Path, answer: str, verdict
     assert made.verdict(PATH, answer) == verdict
 
 
-def test_bad_rows_are_told_and_the_good_ones_written(tmp_path: Path) -> None:
+def test_bad_rows_are_reported_and_the_good_ones_are_written(tmp_path: Path) -> None:
     files = registry("match:Match", FRANCE)
     files["data/geo/s.jsonl"] += '{"input": "x"\n{"ideal": "y"}\n{"input": [], "ideal": "y"}\n'
     made = imported(tmp_path, "openai-evals", files)
@@ -192,7 +192,7 @@ def test_evals_that_share_samples_share_a_file(tmp_path: Path) -> None:
     ]
 
 
-def test_samples_alone_are_judged_as_match_and_that_is_said(tmp_path: Path) -> None:
+def test_samples_alone_are_judged_as_match_and_that_is_reported(tmp_path: Path) -> None:
     packed = gzip.compress(lines(FRANCE).encode())
     made = imported(tmp_path, "openai-evals", {"geo.jsonl.gz": packed}, "geo.jsonl.gz")
     assert made.verdict("tests/geo.md", "Paris!") == "pass"

@@ -133,7 +133,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize(("spec", "reason"), LEFT.values(), ids=LEFT.keys())
-def test_what_no_judge_can_be_is_told(spec: str, reason: str, tmp_path: Path) -> None:
+def test_an_impossible_judge_is_reported(spec: str, reason: str, tmp_path: Path) -> None:
     assert reason in judged(tmp_path, spec).left[0][2]
 
 
@@ -162,7 +162,7 @@ def test_a_judge_that_never_sees_the_answer_is_left(tmp_path: Path, judge: str, 
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "true"])
-def test_a_limit_of_tokens_that_is_none_is_left_out(tmp_path: Path, limit: str) -> None:
+def test_an_invalid_limit_of_tokens_is_left_out(tmp_path: Path, limit: str) -> None:
     result = made(tmp_path, entry("a", "basic.json:JsonValidator", more=f", max_tokens: {limit}"))
     assert "maxOutputTokens" not in result.text("tests/a.v0.md")
     result.read()

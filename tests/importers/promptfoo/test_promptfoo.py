@@ -105,7 +105,7 @@ def test_assertions_without_a_check_are_left_with_their_line(
     assert made.verdict(PATH, "a") == "pass"
 
 
-def test_rubrics_are_told_to_the_judge(tmp_path: Path) -> None:
+def test_rubrics_are_given_to_the_judge(tmp_path: Path) -> None:
     made = config(
         tmp_path,
         "prompts: ['{{a}}']\ntests:\n"
@@ -151,7 +151,7 @@ def test_variables_of_the_default_test_and_of_files(tmp_path: Path) -> None:
     assert made.messages(PATH) == [[("user", "kind Hello 7 !")]]
 
 
-def test_names_that_are_no_columns_here_are_found(tmp_path: Path) -> None:
+def test_names_that_are_not_columns_here_are_found(tmp_path: Path) -> None:
     text = (
         "prompts: ['{{userName | upper}} {{item}}']\n"
         "tests: [{vars: {userName: Bo, item: x}, assert: [{type: is-json}]}]"
@@ -201,7 +201,7 @@ def test_tables_bring_tests(tmp_path: Path) -> None:
     assert '"expected": "Note: this"' in made.text("tests/tests.jsonl")
 
 
-def test_a_bad_test_is_told_and_the_good_ones_written(tmp_path: Path) -> None:
+def test_a_bad_test_is_reported_and_the_good_ones_are_written(tmp_path: Path) -> None:
     made = config(
         tmp_path,
         "prompts: ['{{a}}']\ntests:\n  - {vars: {a: 1}, assert: [{type: is-json}]}\n"
@@ -234,7 +234,7 @@ def test_providers_become_settings_to_paste(tmp_path: Path) -> None:
     ]
 
 
-def test_tests_without_assertions_let_everything_pass_and_that_is_said(tmp_path: Path) -> None:
+def test_tests_without_assertions_let_everything_pass_and_that_is_reported(tmp_path: Path) -> None:
     made = config(tmp_path, "prompts: [x]\ntests: [{vars: {}}]\n")
     assert made.verdict(PATH, "") == "pass"
     assert made.warnings == ["tests without assertions: every answer passes"]
@@ -245,7 +245,7 @@ def test_a_folder_without_a_configuration_is_an_error(tmp_path: Path) -> None:
         imported(tmp_path, "promptfoo", {"a.txt": "x"})
 
 
-def test_lists_that_make_very_many_cases_are_told_and_left_out(tmp_path: Path) -> None:
+def test_lists_that_make_very_many_cases_are_reported_and_left_out(tmp_path: Path) -> None:
     values = json.dumps([f"v{n}" for n in range(300)])
     made = config(
         tmp_path,

@@ -69,7 +69,7 @@ def test_developers_speak_as_the_system(tmp_path: Path) -> None:
     assert made.messages(PATH) == [[("system", "S"), ("user", "hi")]]
 
 
-def test_a_configuration_that_asks_nothing_is_told(tmp_path: Path) -> None:
+def test_a_configuration_that_asks_nothing_is_reported(tmp_path: Path) -> None:
     made = config(tmp_path, "targets: [openai:gpt-4o]\nredteam: {purpose: x}\n")
     assert made.imported.files == {}
     assert ("promptfooconfig.yaml", 1, "it has neither prompts nor tests") in made.left
@@ -130,7 +130,7 @@ def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_judge_is_not_told_is_listed(tmp_path: Path) -> None:
+def test_what_a_judge_is_not_shown_is_listed(tmp_path: Path) -> None:
     made = asserting(
         tmp_path, "      - {type: llm-rubric, value: Be kind, provider: x, weight: 2, metric: m}\n"
     )
@@ -139,7 +139,7 @@ def test_what_a_judge_is_not_told_is_listed(tmp_path: Path) -> None:
     ]
 
 
-def test_an_assertion_of_all_tests_is_told_where_it_stands(tmp_path: Path) -> None:
+def test_an_assertion_of_all_tests_is_reported_where_it_stands(tmp_path: Path) -> None:
     text = (
         "prompts: ['{{q}}']\ntests: t.csv\ndefaultTest:\n  assert:\n    - type: javascript\n"
         "    - type: bleu\n      value: x\n"

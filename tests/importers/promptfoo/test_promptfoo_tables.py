@@ -49,7 +49,7 @@ def test_the_grader_of_texts_is_the_evaluator(tmp_path: Path) -> None:
     assert made.imported.settings == {"evaluators": ["openai/gpt-4o"]}
 
 
-def test_providers_for_some_prompts_are_told(tmp_path: Path) -> None:
+def test_providers_for_some_prompts_are_reported(tmp_path: Path) -> None:
     made = config(
         tmp_path, f"prompts: [x]\nproviders: [{{id: openai:gpt-4o, prompts: [a]}}]\n{CHECKED}"
     )
@@ -113,7 +113,7 @@ def test_a_scenario_stands_beside_tests(tmp_path: Path) -> None:
         ("file://none.yaml", 3, "there is no file 'none.yaml'"),
     ],
 )
-def test_a_bad_scenario_is_told(tmp_path: Path, scenario: str, line: int, reason: str) -> None:
+def test_a_bad_scenario_is_reported(tmp_path: Path, scenario: str, line: int, reason: str) -> None:
     made = config(tmp_path, f"prompts: ['{{{{q}}}}']\n{CHECKED}scenarios: [{scenario}]\n")
     ((_, there, message),) = made.left
     assert (there, reason in message, made.imported.rows) == (line, True, 1)

@@ -18,13 +18,13 @@ from tests.builders import tree
 
 
 def problems(text: str) -> list[tuple[int | None, str, str | None]]:
-    found = find_problems("evalstore.yaml", read_settings(text).browser)
-    return [(problem.line, problem.message, problem.hint) for problem in found]
+    entries = find_problems("evalstore.yaml", read_settings(text).browser)
+    return [(problem.line, problem.message, problem.hint) for problem in entries]
 
 
 def test_settings_name_a_theme_and_keys() -> None:
-    found = read_settings("browser:\n  theme: nord\n  keys: {quit: 'Q, f10', help: H}\n").browser
-    assert found == BrowserSettings("nord", {"quit": "Q, f10", "help": "H"})
+    settings = read_settings("browser:\n  theme: nord\n  keys: {quit: 'Q, f10', help: H}\n").browser
+    assert settings == BrowserSettings("nord", {"quit": "Q, f10", "help": "H"})
     assert read_settings("").browser == BrowserSettings()
 
 
@@ -44,7 +44,7 @@ def test_settings_of_another_shape_are_refused(text: str, message: str) -> None:
     assert caught.value.message == message
 
 
-def test_what_nobody_knows_is_told_with_its_line_and_the_nearest_name() -> None:
+def test_an_unknown_name_is_reported_with_its_line_and_the_nearest_name() -> None:
     text = "browser:\n  theme: nrod\n  keys:\n    histroy.stats: s\n    quit: papedown\n"
     assert problems(text) == [
         (2, "unknown theme 'nrod'", "did you mean 'nord'?"),
@@ -53,7 +53,7 @@ def test_what_nobody_knows_is_told_with_its_line_and_the_nearest_name() -> None:
     ]
 
 
-def test_a_key_with_two_meanings_on_one_screen_is_told() -> None:
+def test_a_key_with_two_meanings_on_one_screen_is_reported() -> None:
     both = "give one of them other keys"
     assert problems("browser: {keys: {history.stats: d}}") == [
         (1, "the key 'd' would be 'history.compare' and 'history.stats' at once", both)
@@ -85,9 +85,9 @@ def test_keys_are_read_as_they_are_typed() -> None:
 
 def test_ones_own_stand_over_the_settings(tmp_path: Path) -> None:
     tree(tmp_path, {"evalstore.yaml": "browser: {theme: nord, keys: {quit: Q, help: f2}}"})
-    found = read_appearance(Location(tmp_path), "gruvbox", ["quit=f10, !"])
-    assert found.theme == "gruvbox"
-    assert found.keys == {"quit": "f10,exclamation_mark", "help": "f2"}
+    appearance = read_appearance(Location(tmp_path), "gruvbox", ["quit=f10, !"])
+    assert appearance.theme == "gruvbox"
+    assert appearance.keys == {"quit": "f10,exclamation_mark", "help": "f2"}
     with pytest.raises(EvalstoreError, match="--theme: unknown theme 'grovbox'"):
         read_appearance(Location(tmp_path), "grovbox", [])
     with pytest.raises(EvalstoreError, match="'--key quit' names no keys"):
@@ -99,13 +99,13 @@ def test_settings_that_cannot_be_read_say_nothing_here(tmp_path: Path) -> None:
     assert read_appearance(Location(tmp_path), None, []).theme is None
 
 
-def test_check_tells_what_the_browser_would(
+def test_check_reports_the_problems_of_browser_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": "browser:\n  keys: {quti: x}\n"}))
     assert main(["check", "--json"]) == 2
-    found = json.loads(capsys.readouterr().out)["problems"]
-    told = [(one["file"], one["line"], one["message"]) for one in found]
-    assert ("evalstore.yaml", 2, "unknown action 'quti'") in told
+    entries = json.loads(capsys.readouterr().out)["problems"]
+    places = [(entry["file"], entry["line"], entry["message"]) for entry in entries]
+    assert ("evalstore.yaml", 2, "unknown action 'quti'") in places
     with pytest.raises(WorkspaceError):
         read_appearance(Location(tmp_path), None, [])

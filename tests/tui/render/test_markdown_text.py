@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.display import safe
-from evalstore.operations.views.markdown_tokens import LONGEST
+from evalstore.operations.views.markdown_tokens import _MARKUP, LONGEST, _is_sign, _parser
 from evalstore.operations.views.styled_text import StyledLine
 from evalstore.tui.render.highlight import _LANGUAGES, code_lines
 from evalstore.tui.render.markdown_text import render_text
@@ -207,3 +208,16 @@ def test_code_is_shown_as_it_is_written(code: str, language: str) -> None:
     assert all(line.text == safe(line.text) for line in lines)
     if code.isascii() and code.replace("\n", "").isprintable():
         assert [line.text for line in lines] == code.split("\n")
+
+
+@given(st.text(st.sampled_from("a1 \n\r\t#>=+*-_~`|<[]()!.:\\\u2028\v"), max_size=24))
+def test_only_a_text_without_any_markup_is_not_parsed(text: str) -> None:
+    if not _MARKUP.search(text):
+        assert not any(map(_is_sign, _parser().parse(text)))
+
+
+@pytest.mark.parametrize("text", ["plain", "two lines\nof 3 words, x = y - z", "50 % (of 8)"])
+def test_the_parser_is_not_needed_for_plain_answers(text: str) -> None:
+    with mock.patch("evalstore.operations.views.markdown_tokens._parser") as parser:
+        assert render_text(text) is None
+    parser.assert_not_called()

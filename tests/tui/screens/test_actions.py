@@ -19,7 +19,7 @@ from evalstore.errors import StoreError
 from evalstore.operations.label import LabelReport
 from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
-from evalstore.tui.render.export import ExportedTable, as_text
+from evalstore.tui.render.export import ExportedTable, export_text
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
@@ -144,7 +144,7 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
     drive(scenario)
 
 
-def test_a_run_keeps_its_verdict_and_shows_what_was_said_since(workspace: Path) -> None:
+def test_a_run_keeps_its_verdict_and_shows_later_labels(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "p", "enter")
         text = screen(pilot)
@@ -205,7 +205,7 @@ def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[st
     drive(with_bob)
 
 
-def test_what_counted_in_a_run_and_is_taken_back_is_told_beside_its_verdict(
+def test_a_label_that_counted_and_was_removed_is_shown_beside_its_verdict(
     workspace: Path,
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
@@ -265,7 +265,7 @@ def test_what_cannot_be_labelled_says_why(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_a_damaged_store_is_told_when_something_is_labelled(workspace: Path) -> None:
+def test_a_damaged_store_is_reported_when_something_is_labelled(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "p")
         store = workspace / ".evalstore/store.db"
@@ -357,17 +357,17 @@ def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
     drive(scenario, size=(60, 16), messages=True)
 
 
-def test_a_cell_is_no_formula_in_a_spreadsheet_and_no_markup_in_markdown() -> None:
+def test_a_cell_is_not_a_formula_in_a_spreadsheet_nor_markup_in_markdown() -> None:
     table = ExportedTable(["a", "b"], [["=1+1", "-5"], ["@x", "a|b <i>\n*c*"], ["-", "+12.5%"]])
-    assert as_text(".csv", table).splitlines()[1] == "'=1+1,-5"
-    assert as_text(".csv", table).splitlines()[2].startswith("'@x,")
-    assert as_text(".csv", table).splitlines()[-1] == "-,+12.5%"
+    assert export_text(".csv", table).splitlines()[1] == "'=1+1,-5"
+    assert export_text(".csv", table).splitlines()[2].startswith("'@x,")
+    assert export_text(".csv", table).splitlines()[-1] == "-,+12.5%"
     signs = ExportedTable(["a", "b"], [["✓ pass ✎", "✗ fail ✎✓"], ["✓ done", "? what"]])
-    assert as_text(".csv", signs).splitlines()[1:] == [
+    assert export_text(".csv", signs).splitlines()[1:] == [
         '"pass, by a person","fail, labelled pass"',
         "✓ done,? what",
     ]
-    assert as_text(".md", table).splitlines()[3] == r"| @x | a\|b \<i> \*c\* |"
+    assert export_text(".md", table).splitlines()[3] == r"| @x | a\|b \<i> \*c\* |"
 
 
 def test_every_attempt_of_a_case_is_labelled(
@@ -408,7 +408,7 @@ def test_the_answer_that_is_read_is_labelled_alone(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Path) -> None:
+def test_a_label_on_an_answer_of_a_run_is_reported_beside_its_verdict(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter", "p", "enter")
         text = screen(pilot)

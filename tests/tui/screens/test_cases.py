@@ -182,8 +182,8 @@ def test_long_answers_are_cut_with_a_note(workspace: Path) -> None:
     class Long(Counting):
         def session(self, id: str, result: Result) -> AnswerView:
             view = super().session(id, result)
-            said = (*view.said[:-1], replace(view.said[-1], text=long))
-            return replace(view, said=said, answer=long)
+            turns = (*view.conversation[:-1], replace(view.conversation[-1], text=long))
+            return replace(view, conversation=turns, answer=long)
 
     async def scenario(pilot: Pilot[None]) -> None:
         text = reader_of(pilot).text
@@ -235,3 +235,15 @@ def test_a_group_has_no_answer(workspace: Path) -> None:
         assert reader_of(pilot).text == ""
 
     drive(scenario, revision="@")
+
+
+def test_the_only_file_is_named_in_the_title_and_rows_have_its_column(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert screen(pilot).splitlines()[1].split()[:2] == ["file", "row"]
+        await press(pilot, "slash", *"weather", "enter")
+        lines = screen(pilot).splitlines()
+        assert lines[0].startswith(" run @ › tests/weather.md › 2 of 3 ")
+        assert lines[1].split()[0] == "row"
+        assert [line.split()[0] for line in lines[2:4]] == ["city=Oslo", "city=Rome"]
+
+    drive(scenario, revision="@", size=(40, 12))

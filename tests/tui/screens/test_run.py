@@ -17,12 +17,12 @@ from textual.pilot import Pilot
 from evalstore.errors import EvalstoreError
 from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
-from evalstore.operations.views.cases import runs
+from evalstore.operations.views.cases import list_runs
 from evalstore.operations.views.interactive_run import (
     ALL,
     PlanPreview,
     RunRequest,
-    carry_out,
+    carry_out_request,
     flips,
     plan,
 )
@@ -178,7 +178,7 @@ def test_a_run_from_the_cases_of_an_older_run_leads_to_those_of_the_new_one(
             await press(pilot, key)
             page = pilot.app.screen
             assert isinstance(page, CasesPage)
-            assert page.revision == runs(Location(workspace))[0].id
+            assert page.revision == list_runs(Location(workspace))[0].id
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunsPage)
 
@@ -217,7 +217,7 @@ async def first(pilot: Pilot[None]) -> None:
 
 def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspace: Path) -> None:
     where = Location(workspace)
-    whole = runs(where)[0].id
+    whole = list_runs(where)[0].id
     assert flips(where, whole) is None
     run(
         where,
@@ -228,12 +228,12 @@ def test_each_case_of_a_run_is_compared_with_the_last_run_that_judged_it(workspa
     (workspace / "tests/new.md").write_text(NEW)
     run(where, SelectionOptions(), RunOptions(max_cost=0.0), ProgressListener())
     newest = run(where, SelectionOptions(), RunOptions(), ProgressListener()).run
-    statuses = [one.status for one in runs(where)]
+    statuses = [line.status for line in list_runs(where)]
     assert statuses == ["complete", "over budget", "complete", "complete"]
-    found = flips(where, newest)
-    assert found
-    assert found.since == runs(where)[1].id
-    assert (found.broke, found.fixed, found.changed) == ([], [], [])
+    changes = flips(where, newest)
+    assert changes
+    assert changes.since == list_runs(where)[1].id
+    assert (changes.broke, changes.fixed, changes.changed) == ([], [], [])
 
 
 def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> None:
@@ -427,7 +427,7 @@ def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_a_run_that_ends_while_it_is_asked_about_is_told(waiting: Waiting) -> None:
+def test_a_run_that_ends_while_it_is_asked_about_is_reported(waiting: Waiting) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
         await pilot.press("enter")
@@ -445,7 +445,7 @@ def test_a_run_that_ends_while_it_is_asked_about_is_told(waiting: Waiting) -> No
     drive(scenario, size=(40, 12))
 
 
-def test_a_provider_that_fails_is_told_with_its_class_and_a_hint(workspace: Path) -> None:
+def test_a_provider_that_fails_is_reported_with_its_class_and_a_hint(workspace: Path) -> None:
     model = workspace / "models/one.yaml"
     error = f"- {{when: Lima, error: {{status: 429, message: '{HOSTILE[:40]}'}}}}\n  - {{when: Oslo"
     model.write_text(model.read_text().replace("- {when: Oslo", error))
@@ -465,7 +465,7 @@ def test_a_provider_that_fails_is_told_with_its_class_and_a_hint(workspace: Path
     drive(scenario)
 
 
-def test_failures_of_several_kinds_are_told_each_with_its_own_words(workspace: Path) -> None:
+def test_failures_of_several_kinds_are_reported_each_with_its_own_words(workspace: Path) -> None:
     statuses = {"400": "Invalid value", "503": "Overloaded", "401": "Incorrect API key provided"}
     with endpoint.running() as server:
         tree(
@@ -500,25 +500,25 @@ def test_failures_of_several_kinds_are_told_each_with_its_own_words(workspace: P
 CHECK = "\n---\n\n~~~checks\n- contains: a\n~~~\n"
 
 
-def questions(some: Iterable[str]) -> str:
-    rows = "".join(f"  - {{question: '{one}'}}\n" for one in some)
+def questions(texts: Iterable[str]) -> str:
+    rows = "".join(f"  - {{question: '{text}'}}\n" for text in texts)
     return f"---\nreplacements:\n{rows}---\n\n# 👤\n\n{{{{question}}}}\n{CHECK}"
 
 
 def blocks(pilot: Pilot[None], words: dict[str, str]) -> list[tuple[str, str]]:
     """How often each status is told; below it are its own words."""
     lines = screen(pilot).splitlines()
-    found = []
+    failures = []
     for line, below in pairwise(lines):
         failed = re.search(r"! failed (\d+)x: one: the server answered (\d+): (.*?)  ", line)
         if failed:
             assert failed[3] == words[failed[2]]
             assert f"hint: status {failed[2]}" in below
-            found.append((failed[1], failed[2]))
-    return sorted(found)
+            failures.append((failed[1], failed[2]))
+    return sorted(failures)
 
 
-def test_failures_of_another_run_at_the_same_time_are_not_told(workspace: Path) -> None:
+def test_failures_of_another_run_at_the_same_time_are_not_reported(workspace: Path) -> None:
     where = Location(workspace)
     model = workspace / "models/one.yaml"
     ours, others = (
@@ -535,14 +535,16 @@ def test_failures_of_another_run_at_the_same_time_are_not_told(workspace: Path) 
 
         def stop(self) -> None:
             model.write_text(others)
-            wanted = SelectionOptions(paths=(str(workspace / "tests/greeting.md"),), refresh=True)
-            run(where, wanted, RunOptions(), ProgressListener())
+            selection = SelectionOptions(
+                paths=(str(workspace / "tests/greeting.md"),), refresh=True
+            )
+            run(where, selection, RunOptions(), ProgressListener())
 
-    ended = carry_out(where, ALL, _Other(), plan(where, ALL))
+    ended = carry_out_request(where, ALL, _Other(), plan(where, ALL))
     assert [(failure.count, failure.status) for failure in ended.failures] == [(1, 400)]
 
 
-def test_files_with_errors_are_told_before_anything_is_asked(workspace: Path) -> None:
+def test_files_with_errors_are_reported_before_anything_is_asked(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("---\nreplacements: [\n---\n")
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -603,16 +605,16 @@ class _Stopping(ProgressListener):
 def test_a_run_outside_of_the_main_thread_can_be_interrupted(workspace: Path) -> None:
     slow(workspace)
     listener = _Stopping()
-    found: list[str] = []
+    statuses: list[str] = []
 
     def work() -> None:
         report = run(Location(workspace), SelectionOptions(), RunOptions(yes=True), listener)
-        found.append(report.status)
+        statuses.append(report.status)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(20)
-    assert found == ["interrupted"]
+    assert statuses == ["interrupted"]
     listener.stop_it()
 
 
@@ -672,9 +674,9 @@ def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None
     planned = plan(where, ALL)
     new.write_text(NEW.replace("Lima", "Lima " * 1000))
     with pytest.raises(EvalstoreError, match="4 of what would be done now were not shown"):
-        carry_out(where, ALL, ProgressListener(), planned)
+        carry_out_request(where, ALL, ProgressListener(), planned)
     new.write_text(NEW)
-    assert carry_out(where, ALL, ProgressListener(), planned).summary.asked == 2
+    assert carry_out_request(where, ALL, ProgressListener(), planned).summary.asked == 2
 
 
 def test_what_is_planned_in_batches_is_what_was_shown(
@@ -686,6 +688,6 @@ def test_what_is_planned_in_batches_is_what_was_shown(
     where = Location(workspace)
     planned = plan(where, ALL)
     assert (planned.status.ask, planned.status.judge) == (2, 2)
-    ended = carry_out(where, ALL, ProgressListener(), planned)
+    ended = carry_out_request(where, ALL, ProgressListener(), planned)
     summary = ended.summary
     assert (summary.status, summary.asked, summary.judged) == ("complete", 2, 2)

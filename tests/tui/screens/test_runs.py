@@ -124,7 +124,7 @@ def test_an_empty_store_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
     drive(scenario)
 
 
-def test_a_folder_without_a_store_is_told_with_its_hint(
+def test_a_folder_without_a_store_is_reported_with_its_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -219,10 +219,10 @@ def test_cases_are_filtered_as_it_is_typed(workspace: Path) -> None:
 def test_a_filter_that_cannot_match_says_what_there_is(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         line = pilot.app.screen.query_one("#filter", Input)
-        for text, told in MISTAKES.items():
+        for text, message in MISTAKES.items():
             line.value = text
             await settled(pilot)
-            assert told in screen(pilot)
+            assert message in screen(pilot)
         line.value = "-tag:nosuch"
         await settled(pilot)
         assert "3 cases › no tag has 'nosuch' in it" in screen(pilot)
@@ -259,7 +259,7 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
         for size, line in (
             ((200, 60), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
             ((100, 30), f"  tests/weather.md   city=Oslo  {'✗ fail':<21}  ✓ pass"),
-            ((40, 12), "  tests/weather…  city=Oslo  ✗ fail"),
+            ((40, 12), "  tes…weather.md  city=Oslo  ✗ fail"),
             ((30, 8), "  tests/weather.…  ✗ fail"),
         ):
             await resized(pilot, *size)
@@ -304,7 +304,7 @@ FAILING = "provider: scripted\nresponses: [{error: {status: 400, message: no}}]\
 
 
 @pytest.mark.parametrize("which", ["one", "judge"])
-def test_a_failed_call_is_no_pending_case(workspace: Path, which: str) -> None:
+def test_a_failed_call_is_not_a_pending_case(workspace: Path, which: str) -> None:
     tree(workspace, {f"models/{which}.yaml": f"id: scripted/{which}\n{FAILING}"})
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text(encoding="utf-8").replace("How is", "How warm is"))
@@ -419,8 +419,8 @@ class Many(WorkspaceSource):
     """Has each case twenty times."""
 
     def cases(self, revision: str | None) -> Cases:
-        found = super().cases(revision)
-        return replace(found, rows=[replace(row) for row in found.rows for _ in range(20)])
+        listed = super().cases(revision)
+        return replace(listed, rows=[replace(row) for row in listed.rows for _ in range(20)])
 
 
 def test_the_columns_end_where_the_scrollbar_begins(workspace: Path) -> None:

@@ -89,7 +89,7 @@ def test_keys_that_are_about_answers_are_not_offered(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_lines_are_as_wide_as_their_texts_and_can_be_told_apart(workspace: Path) -> None:
+def test_lines_are_as_wide_as_their_texts_and_differ(workspace: Path) -> None:
     name = "tests/a-folder-with-a-long-name/one-more-folder/new.md"
     (workspace / name).parent.mkdir(parents=True)
     (workspace / name).write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
@@ -100,9 +100,14 @@ def test_lines_are_as_wide_as_their_texts_and_can_be_told_apart(workspace: Path)
         assert name in screen(pilot)
         await resized(pilot, 40, 12)
         lines = screen(pilot).splitlines()
-        asked = [line for line in lines if "new.md" in line]
-        assert {line.split()[-1] for line in asked} >= {"scripted/one", "scripted/two"}
+        assert "file" not in lines[1].split()  # the title has the only one
+        asked = [line.split() for line in lines if line.startswith("  ask")]
+        assert {words[1] for words in asked} >= {"scripted/one", "scripted/two"}
         assert lines[2].startswith("changed since run ######## (")
+        (workspace / name).with_name("newer.md").write_text("# 👤\n\nNew?\n\n---\n\nYes.\n")
+        await press(pilot, "r")
+        names = [line.strip() for line in screen(pilot).splitlines()[3:5]]
+        assert names == ["tests/a-folder-w…new.md", "tests/a-folder…newer.md"]
 
     drive(scenario)
 
@@ -147,8 +152,8 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def does(editor: Path, what: str) -> None:
-    Path(f"{editor}.does").write_text(what)
+def does(editor: Path, script: str) -> None:
+    Path(f"{editor}.does").write_text(script)
 
 
 def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor: Path) -> None:
@@ -172,7 +177,9 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
     drive(scenario, size=(100, 40))
 
 
-def test_an_edit_into_an_error_is_told_and_can_be_put_right(workspace: Path, editor: Path) -> None:
+def test_an_edit_into_an_error_is_reported_and_can_be_put_right(
+    workspace: Path, editor: Path
+) -> None:
     good = (workspace / "tests/weather.md").read_text()
     (workspace / "good").write_text(good.replace("be warm", "be hot"))
     does(editor, "printf -- '---\\ntagss: [a]\\n---\\n\\n# 👤\\n\\nHow?\\n' > \"$1\"")
@@ -195,21 +202,21 @@ def test_an_edit_into_an_error_is_told_and_can_be_put_right(workspace: Path, edi
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("no-such-editor -w", "EDITOR names 'no-such-editor', which is not found"),
         ("'unclosed", "EDITOR cannot be read as a command"),
         ("false", "'false' ended with exit code 1"),
     ],
 )
-def test_an_editor_that_fails_is_told(
-    workspace: Path, editor: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+def test_an_editor_that_fails_is_reported(
+    workspace: Path, editor: Path, monkeypatch: pytest.MonkeyPatch, command: str, message: str
 ) -> None:
     monkeypatch.setenv("EDITOR", command)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "e")
-        assert said in notified(pilot)
+        assert message in notified(pilot)
         assert isinstance(pilot.app.screen, CasesPage)
 
     drive(scenario)

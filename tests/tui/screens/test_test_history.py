@@ -10,8 +10,10 @@ from textual.pilot import Pilot
 
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views import cases
 from evalstore.operations.views.test_history import edits_between, versions_of
 from evalstore.planning.options import Location
+from evalstore.tui.app import Browser
 from evalstore.tui.keys.key_validation import Appearance
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.test_history import TestHistoryPage
@@ -48,8 +50,8 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     edit(workspace / "evalstore.yaml", ", scripted/two]", "]")
     main(["run", "--quiet"])
     edit(test, "How warm", "How cold")
-    found = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
-    assert [version.edits for version in found] == [
+    versions = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    assert [version.edits for version in versions] == [
         ("test text",),
         ("candidates",),
         ("other rows",),
@@ -59,11 +61,11 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
         ("test text",),
         ("new",),
     ]
-    assert found[0].run is None
-    assert found[0].verdicts == {"scripted/one": ("pending",)}
-    assert found[1].candidates == ("scripted/two is gone",)
-    assert found[-1].verdicts == {"scripted/one": ("fail",), "scripted/two": ("pass",)}
-    assert all(version.run for version in found[1:])
+    assert versions[0].run is None
+    assert versions[0].verdicts == {"scripted/one": ("pending",)}
+    assert versions[1].candidates == ("scripted/two is gone",)
+    assert versions[-1].verdicts == {"scripted/one": ("fail",), "scripted/two": ("pass",)}
+    assert all(version.run for version in versions[1:])
 
 
 def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
@@ -72,28 +74,44 @@ def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
         test.write_text(WEATHER.replace("[Oslo, Rome]", text))
         main(["run", "--quiet"])
     test.unlink()
-    found = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
-    assert [(version.edits, bool(version.parts)) for version in found] == [
+    versions = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    assert [(version.edits, bool(version.parts)) for version in versions] == [
         (("gone",), False),
         (("new",), True),
         (("gone",), False),
         (("new",), True),
     ]
-    assert [edit.part for edit in edits_between(found[1], found[0])] == [
+    assert [edit.part for edit in edits_between(versions[1], versions[0])] == [
         "test text",
         "instructions",
     ]
 
 
-def test_a_version_has_the_verdicts_that_later_runs_have_added(workspace: Path) -> None:
+def test_a_version_has_the_verdicts_of_the_run_that_it_names(workspace: Path) -> None:
+    where = Location(workspace)
     edit(workspace / "tests/weather.md", "How is", "How warm is")
-    main(["run", "--quiet", "-m", "scripted/one"])
-    main(["run", "--quiet", "-m", "scripted/two"])
-    newest, oldest = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    (workspace / "tests/other.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", encoding="utf-8")
+    main(["run", "--quiet", "tests/other.md"])
+    main(["run", "--quiet", "-m", "scripted/one", "tests/weather.md"])
+    main(["label", "tests/weather.md::Oslo", "pass", "--as", "Ada", "-m", "x", "--model", BOTH[0]])
+    main(["run", "--quiet"])
+    newest, oldest = versions_of(where, "tests/weather.md", "city=Oslo")
+    runs = [run.id for run in cases.list_runs(where)]
     assert newest.edits == ("test text",)
-    assert (
-        newest.verdicts == oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
-    )
+    assert (newest.run, newest.judged_in) == (runs[2], runs[1])
+    assert newest.verdicts == {"scripted/one": ("fail",)}
+    assert oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, Browser)
+        pilot.app.show_test_history("tests/weather.md", "city=Oslo")
+        await settled(pilot)
+        text = pilot.app.screen.query_one(TextView).text
+        assert f"\njudged in run {runs[1][:8]}:\nscripted/one  ✗ fail\n" in text
+        last = next(line for line in text.splitlines() if "scripted/one in the last runs" in line)
+        assert last.endswith("  2 fail")
+
+    drive(scenario, revision="@")
 
 
 def test_a_workspace_that_cannot_be_read_leaves_the_runs(workspace: Path) -> None:
@@ -106,7 +124,7 @@ def test_a_workspace_that_cannot_be_read_leaves_the_runs(workspace: Path) -> Non
     assert only.edits == ("new",)
 
 
-def test_the_page_tells_the_difference_and_opens_the_run(workspace: Path) -> None:
+def test_the_page_shows_the_difference_and_opens_the_run(workspace: Path) -> None:
     edit(workspace / "tests/weather.md", "How is {{city}}?", "How is {{city}} today?")
     main(["run", "--quiet"])
 
@@ -143,8 +161,10 @@ def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) 
     tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Say hello.\n"})
     test = workspace / "tests/greeting.md"
     edit(test, "tags: [manners]", "systemPrompts: [brief, polite]")
-    one = workspace / "models/one.yaml"
-    edit(one, "{when: Oslo", "{when: 'Say hello.*Say hello', answer: hello}\n  - {when: Oslo")
+    model_file = workspace / "models/one.yaml"
+    edit(
+        model_file, "{when: Oslo", "{when: 'Say hello.*Say hello', answer: hello}\n  - {when: Oslo"
+    )
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -191,10 +211,10 @@ def test_what_a_file_says_is_text(workspace: Path, size: tuple[int, int]) -> Non
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "v", "z")
         page = pilot.app.screen
-        told = page.query_one(TextView)
-        assert "+ [/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred" in told.text
+        view = page.query_one(TextView)
+        assert "+ [/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred" in view.text
         if size[0] > 10:
-            assert told.region.height > 3
+            assert view.region.height > 3
         await press(pilot, "z", "down", "enter")
 
     drive(scenario, size=size)

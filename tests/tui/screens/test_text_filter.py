@@ -31,12 +31,12 @@ async def type_filter(pilot: Pilot[None], text: str) -> None:
     await settled(pilot)
 
 
-def test_a_filter_finds_what_was_said(workspace: Path) -> None:
+def test_a_filter_searches_answers_and_feedback(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "slash", "c", "o", "l", "d")
         assert rows(pilot) == ["city=Oslo"]
         assert "searching" not in screen(pilot)
-        for text, found in (
+        for text, expected in (
             ("is cold there", ["city=Oslo"]),
             ("must be war", ["city=Oslo", "city=Rome"]),
             ("hello", [""]),
@@ -52,7 +52,7 @@ def test_a_filter_finds_what_was_said(workspace: Path) -> None:
             ("weather -cold", ["city=Rome"]),
         ):
             await type_filter(pilot, text)
-            assert rows(pilot) == found, text
+            assert rows(pilot) == expected, text
         await type_filter(pilot, "cold greeting")
         assert "No case matches the filter." in screen(pilot)
         await press(pilot, "escape")
@@ -101,14 +101,14 @@ def test_what_was_typed_last_wins_and_the_title_says_that_it_is_searched(workspa
     source = Slow(Location(workspace))
 
     async def scenario(pilot: Pilot[None]) -> None:
-        found = pilot.app.screen.query_one("#filter", Input)
-        found.value = "cold"
+        field = pilot.app.screen.query_one("#filter", Input)
+        field.value = "cold"
         while not source.begun.is_set():
             await pilot.pause()
         await pilot.pause()
         assert "searching … 25% of the index is made" in screen(pilot)
         await press_down_while_searching(pilot)
-        found.value = "hello"
+        field.value = "hello"
         await pilot.pause()
         source.go.set()
         await settled(pilot)

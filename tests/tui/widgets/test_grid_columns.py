@@ -31,7 +31,7 @@ def test_columns_become_narrow_before_they_are_left_out() -> None:
     assert {column.width for column in narrow.columns[2:]} == {9}
 
 
-def test_what_is_left_out_is_told_at_its_side() -> None:
+def test_what_is_left_out_is_reported_at_its_side() -> None:
     laid = fit_columns(COLUMNS, 50, 3, 0)
     titles = [column.title for column in laid.columns if column.picks]
     assert titles == ["‹ model 1", "model 2", "model 3 ›"]

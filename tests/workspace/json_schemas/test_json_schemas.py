@@ -58,7 +58,7 @@ def _test(content: dict[str, Json]) -> None:
 
 def _finish(collector: Collector) -> None:
     """Raise the first problem; a field without effect counts as one."""
-    collector.found += collector.warnings
+    collector.problems += collector.warnings
     collector.finish()
 
 
@@ -75,7 +75,7 @@ def _checks(content: Json) -> None:
     from evalstore.checks import read_check
 
     for entry in test.checks.entries if test.checks else ():
-        read_check(entry.given)
+        read_check(entry.definition)
 
 
 READERS: dict[str, Callable[[Any], object]] = {

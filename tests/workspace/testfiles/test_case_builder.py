@@ -10,7 +10,7 @@ import pytest
 from evalstore.values import Case
 from evalstore.workspace.testfiles import expansion as expand_module
 from evalstore.workspace.testfiles.context import ExpandedFile
-from tests.builders import expanded, library, shown, told
+from tests.builders import expanded, instructions_of, library, shown
 
 TEST = """\
 ---
@@ -37,24 +37,24 @@ def expand(
     path: str = "q.jsonl",
     body: str = ONE,
     checks: str = "",
-    told: str | None = None,
+    evaluation: str | None = None,
 ) -> ExpandedFile:
     """What a test file with this data comes to."""
     block = f"\n~~~checks\n{checks}\n~~~\n" if checks else ""
     text = TEST.format(path=path, head="\n".join(head), body=body, checks=block)
-    if told is not None:
-        text = text.replace("Expect {{ ideal }}.\n", told)
+    if evaluation is not None:
+        text = text.replace("Expect {{ ideal }}.\n", evaluation)
     return expanded(text, library(data={path: data}))
 
 
-def cases(*given: Any, **more: Any) -> tuple[Case, ...]:
-    expansion = expand(*given, **more)
+def cases(*arguments: Any, **more: Any) -> tuple[Case, ...]:
+    expansion = expand(*arguments, **more)
     assert expansion.file is not None, expansion.problems
     return tuple(expansion.file.cases)
 
 
-def ids(found: tuple[Case, ...]) -> set[tuple[Any, ...]]:
-    return {(case.key, case.tests, case.evaluation) for case in found}
+def ids(cases: tuple[Case, ...]) -> set[tuple[Any, ...]]:
+    return {(case.key, case.tests, case.evaluation) for case in cases}
 
 
 # --- how many ---------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_data_are_not_filled_again() -> None:
     row = {"q": "{{ ideal }} ---\n# 👤", "ideal": "{{ q }}"}
     expansion = expand(lines(row))
     assert shown(expansion) == [[("user", "{{ ideal }} ---\n# 👤")]]
-    assert told(expansion) == ["Expect {{ q }}."]
+    assert instructions_of(expansion) == ["Expect {{ q }}."]
 
 
 def test_rows_are_taken_with_every_replacement() -> None:
@@ -143,7 +143,7 @@ def test_a_conversation_is_in_a_case_as_often_as_it_is_held() -> None:
     assert case.tests[0] == case.tests[1] != case.tests[2]
 
 
-def test_names_and_counts_are_no_part_of_what_is_asked() -> None:
+def test_names_and_counts_are_not_part_of_what_is_asked() -> None:
     item, two = (f"# ▶ {name}\n\n{ONE}" for name in ("one ×3", "other"))
     (first,), (second,) = cases(lines(A), body=item), cases(lines(A), body=two)
     assert set(first.tests) == set(second.tests)
@@ -157,7 +157,7 @@ EQUAL = "- {allEqual: , scope: group}"
 
 def grouped(*rows: Any, group: str | None = "'{{ g }}'") -> tuple[Case, ...]:
     head = (f"group: {group}",) if group else ()
-    return cases(lines(*rows), *head, checks=EQUAL, told="")
+    return cases(lines(*rows), *head, checks=EQUAL, evaluation="")
 
 
 def test_a_group_is_a_case_with_the_questions_of_its_rows() -> None:
@@ -225,7 +225,7 @@ def test_an_empty_text_is_an_answer(answer: str) -> None:
     assert written.recorded is not None
 
 
-def test_a_recorded_answer_is_no_part_of_what_is_asked() -> None:
+def test_a_recorded_answer_is_not_part_of_what_is_asked() -> None:
     bare = cases(lines(A))
     actual = cases(lines({**A, "c": "s"}), "answer: '{{ c }}'")
     assert actual[0].tests == bare[0].tests
@@ -266,7 +266,7 @@ def test_a_row_brings_all_its_answers_or_none(answer: str) -> None:
         ("all of them", "group", "'group' is the same for all rows"),
     ],
 )
-def test_a_group_without_effect_is_told(group: str, scope: str, message: str) -> None:
+def test_a_group_without_effect_is_reported(group: str, scope: str, message: str) -> None:
     actual = expand(lines(A, B), f"group: {group}", checks=f"- {{contains: a, scope: {scope}}}")
     assert actual.file is not None
     assert [(problem.severity, message in problem.message) for problem in actual.problems] == [
@@ -277,30 +277,31 @@ def test_a_group_without_effect_is_told(group: str, scope: str, message: str) ->
 # --- problems -----------------------------------------------------------------------------
 
 
-def problems(*given: Any, **more: Any) -> list[tuple[str, int | None, str]]:
+def problems(*arguments: Any, **more: Any) -> list[tuple[str, int | None, str]]:
     return [
-        (problem.file, problem.line, problem.message) for problem in expand(*given, **more).problems
+        (problem.file, problem.line, problem.message)
+        for problem in expand(*arguments, **more).problems
     ]
 
 
-def test_problems_of_rows_are_told_once_with_the_first_row() -> None:
+def test_problems_of_rows_are_reported_once_with_the_first_row() -> None:
     errors = problems(lines(A, {"q": "b"}, {"q": "c"}))
     message = "there is no value for 'ideal' (q.jsonl:2 and other rows)"
     assert errors == [("tests/t.md", 13, message)]
 
 
-def test_rows_that_cannot_be_read_are_told_instead_of_names() -> None:
+def test_unreadable_rows_are_reported_instead_of_names() -> None:
     assert problems("[1]\n") == [("q.jsonl", 1, "a row must be an object, not a list")]
 
 
-def test_names_are_told_when_all_rows_can_be_read() -> None:
+def test_names_are_reported_when_all_rows_can_be_read() -> None:
     assert [problem[2] for problem in problems(lines({"x": 1}))] == [
         "'q' is not defined",
         "'ideal' is not defined",
     ]
 
 
-def test_all_wrong_checks_are_told() -> None:
+def test_all_wrong_checks_are_reported() -> None:
     errors = problems(lines(A), checks='- expr: "1 +"\n- {equals: a, scope: "{{ g }}"}')
     assert [line for _, line, _ in errors] == [16, 17]
 
@@ -327,15 +328,15 @@ def test_recorded_answers_are_for_one_conversation() -> None:
 )
 def test_a_check_does_not_depend_on_the_rows_before_it(check: str) -> None:
     item, two, three = {**A, "n": 1}, {**B, "n": 2}, {**A, "q": "c", "ideal": "z", "n": 3}
-    together = cases(lines(item, two, three), checks=f"- {check}", told="")
-    alone = [cases(lines(row), checks=f"- {check}", told="")[0] for row in (item, two, three)]
+    together = cases(lines(item, two, three), checks=f"- {check}", evaluation="")
+    alone = [cases(lines(row), checks=f"- {check}", evaluation="")[0] for row in (item, two, three)]
     assert [case.evaluation for case in together] == [case.evaluation for case in alone]
     assert len({case.evaluation for case in together}) > 1
 
 
-def test_a_wrong_value_is_told_whatever_was_right_in_the_rows_before_it() -> None:
+def test_a_wrong_value_is_reported_whatever_was_right_in_the_rows_before_it() -> None:
     rows = lines(A, {**B, "ideal": ""}, {**B, "q": "c", "ideal": {"no": "text"}})
-    errors = problems(rows, checks='- contains: "{{ item.ideal }}"', told="")
+    errors = problems(rows, checks='- contains: "{{ item.ideal }}"', evaluation="")
     assert [(line, words.split(" (")[0]) for _, line, words in errors] == [
         (15, "the check 'contains' has an empty 'expected'"),
         (15, "'expected' must be a text or a list of texts"),

@@ -63,7 +63,7 @@ def test_what_stands_before_the_first_run_begins_all_of_them() -> None:
 @pytest.mark.parametrize(
     "body", [f"```\n# ▶ x\n```\n{user('a')}", user("a\n\n## ▶ x"), user("say # ▶ x")]
 )
-def test_what_looks_like_a_run_and_is_none(body: str) -> None:
+def test_what_only_looks_like_a_run_is_not_a_run(body: str) -> None:
     assert len(parsed(body).runs) == 1
     assert parsed(body).runs[0].name is None
 
@@ -106,24 +106,24 @@ def test_the_names_of_turns_are_those_of_the_answers() -> None:
 # --- the field `messages` -----------------------------------------------------------------
 
 
-def given(*messages: str) -> RepeatedConversation:
+def conversation(*messages: str) -> RepeatedConversation:
     lines = "".join(f"\n  - {message}" for message in messages)
     (run,) = parsed("", f"messages:{lines}").runs
     return run
 
 
 def test_messages_stand_for_the_body_and_are_kept_to_the_byte() -> None:
-    run = given("{role: system, content: s}", '{role: user, content: " a\\n"}')
+    run = conversation("{role: system, content: s}", '{role: user, content: " a\\n"}')
     assert texts(run) == [("system", "s"), ("user", " a\n")]
     assert all(turn.verbatim for turn in run.turns)
 
 
 def test_a_message_without_a_role_is_the_users() -> None:
-    assert texts(given("{content: a}")) == [("user", "a")]
+    assert texts(conversation("{content: a}")) == [("user", "a")]
 
 
 def test_an_assistant_without_content_is_filled() -> None:
-    run = given(
+    run = conversation(
         "{content: a}", "{role: assistant, variable: one}", "{content: b}", "{role: assistant}"
     )
     assert run.turn_names == ("one", "response")
@@ -131,7 +131,7 @@ def test_an_assistant_without_content_is_filled() -> None:
 
 
 def test_a_speaker_and_an_image_go_with_the_message() -> None:
-    (turn,) = given("{content: a, name: bob, image: x.png}").turns
+    (turn,) = conversation("{content: a, name: bob, image: x.png}").turns
     assert (turn.speaker, turn.image) == ("bob", "x.png")
 
 

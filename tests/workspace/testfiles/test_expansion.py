@@ -11,7 +11,7 @@ from evalstore.values import RUNTIME_NAMES
 from evalstore.workspace.testfiles.expansion import expand_prompt, expand_test
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
 from evalstore.workspace.testfiles.replacements import labels
-from tests.builders import HELLO, expanded, ids, library, shown, test_file, told
+from tests.builders import HELLO, expanded, ids, instructions_of, library, shown, test_file
 
 
 def problems(text: str) -> list[tuple[int | None, str]]:
@@ -86,13 +86,15 @@ CITY = ("replacements: {cityName: Oslo, days: 03, user-name: Bo}",)
     ],
 )
 def test_without_data_item_has_the_values_of_the_replacements(text: str, result: str) -> None:
-    file = test_file(*CITY, shown=text, told="{{cityName}}{{days}}{{user-name}}")
+    file = test_file(*CITY, shown=text, evaluation="{{cityName}}{{days}}{{user-name}}")
     assert shown(expanded(file)) == [[("user", result)]]
 
 
 def test_a_check_finds_the_values_of_the_replacements_in_item() -> None:
-    told = "~~~checks\n- expr: item['cityName'] in answer\n- contains: '{{ item.cityName }}'\n~~~"
-    expansion = expanded(test_file("replacements: {cityName: Oslo}", told=told))
+    evaluation = (
+        "~~~checks\n- expr: item['cityName'] in answer\n- contains: '{{ item.cityName }}'\n~~~"
+    )
+    expansion = expanded(test_file("replacements: {cityName: Oslo}", evaluation=evaluation))
     assert expansion.file is not None, expansion.problems
     checks = json.loads(expansion.contents[str(expansion.file.cases[0].evaluation)][1])["checks"]
     assert checks[0]["values"] == {"item": {"cityName": "Oslo"}}
@@ -154,7 +156,7 @@ def test_a_row_keeps_its_key_when_the_body_changes() -> None:
     [
         (test_file("replacements: {zz: [a, b]}"), 2, "replacement 'zz' is never used"),
         (test_file(shown="a\n{{later}}"), 4, "'later' is not defined"),
-        (test_file(told="{{later}}"), 7, "'later' is not defined"),
+        (test_file(evaluation="{{later}}"), 7, "'later' is not defined"),
         (
             test_file("replacements: {name: a}", shown="`{{Name}} {{name}}`"),
             6,
@@ -173,19 +175,19 @@ def test_a_row_keeps_its_key_when_the_body_changes() -> None:
         ),
     ],
 )
-def test_a_wrong_name_is_told_with_its_line(text: str, line: int, message: str) -> None:
+def test_a_wrong_name_is_reported_with_its_line(text: str, line: int, message: str) -> None:
     assert problems(text) == [(line, message)]
 
 
-def test_all_wrong_names_are_told_at_once() -> None:
-    assert len(problems(test_file("replacements: {z: a}", shown="{{x}}", told="{{y}}"))) == 3
+def test_all_wrong_names_are_reported_at_once() -> None:
+    assert len(problems(test_file("replacements: {z: a}", shown="{{x}}", evaluation="{{y}}"))) == 3
 
 
 def test_a_reserved_name_stays_text_with_a_warning() -> None:
-    expansion = expanded(test_file(shown="{{_foo}}", told="{{_actualResponse}}"))
+    expansion = expanded(test_file(shown="{{_foo}}", evaluation="{{_actualResponse}}"))
     assert {problem.severity for problem in expansion.problems} == {"warning"}
     assert shown(expansion) == [[("user", "{{_foo}}")]]
-    assert told(expansion) == ["{{_actualResponse}}"]
+    assert instructions_of(expansion) == ["{{_actualResponse}}"]
 
 
 def test_a_plain_file_is_shown_as_it_is() -> None:
@@ -242,9 +244,9 @@ def test_a_file_becomes_a_part_in_its_place() -> None:
 
 
 def test_a_file_may_come_from_a_replacement_and_stand_in_the_instructions() -> None:
-    text = test_file("replacements: {d: 'A `{{_file:a}}`'}", shown="`{{d}}`", told="`{{d}}`")
+    text = test_file("replacements: {d: 'A `{{_file:a}}`'}", shown="`{{d}}`", evaluation="`{{d}}`")
     expansion = expanded(text, library({"a": b"x"}))
-    assert told(expansion)[0] == shown(expansion)[0][0][1]
+    assert instructions_of(expansion)[0] == shown(expansion)[0][0][1]
 
 
 @pytest.mark.parametrize("head", ["{{_file:p.png}}\n", "# 👤\nA\n# 🤖\n{{_file:p.png}}\n"])
@@ -298,18 +300,18 @@ def test_instructions_change_only_the_evaluation() -> None:
 
 
 def test_one_test_may_have_many_evaluations() -> None:
-    actual = ids(test_file("replacements: {a: [x, y]}", told="`{{a}}`"))
+    actual = ids(test_file("replacements: {a: [x, y]}", evaluation="`{{a}}`"))
     assert len({tests for tests, _ in actual}) == 1
     assert len({evaluation for _, evaluation in actual}) == 2
 
 
-def test_an_empty_evaluation_is_none() -> None:
-    assert told(expanded(test_file(told=""))) == [None]
+def test_an_empty_evaluation_is_not_an_evaluation() -> None:
+    assert instructions_of(expanded(test_file(evaluation=""))) == [None]
 
 
 def test_a_schema_is_checked_without_instructions() -> None:
     file = expanded(
-        test_file("structuredResponseSchema: s", told=""), library(schemas={"s": "1"})
+        test_file("structuredResponseSchema: s", evaluation=""), library(schemas={"s": "1"})
     ).file
     assert file is not None
     assert file.cases[0].judged_by == ("checks",)
@@ -330,10 +332,10 @@ TEXT = st.text(alphabet="ab \n-#`👤🤖é", min_size=1, max_size=20)
 @given(TEXT)
 def test_a_value_never_changes_the_structure(value: str) -> None:
     quoted = '"' + value.replace("\n", "\\n") + '"'
-    text = test_file(f"replacements: {{q: {quoted}}}", shown="x`{{q}}`y", told="x`{{q}}`y")
+    text = test_file(f"replacements: {{q: {quoted}}}", shown="x`{{q}}`y", evaluation="x`{{q}}`y")
     expansion = expanded(text)
     assert shown(expansion) == [[("user", f"x{value.strip()}y")]]
-    assert told(expansion) == [f"x{value.strip()}y"]
+    assert instructions_of(expansion) == [f"x{value.strip()}y"]
 
 
 # --- prompts
@@ -404,7 +406,7 @@ def test_an_unknown_runtime_name_is_an_error_that_lists_the_known_ones() -> None
 
 @pytest.mark.parametrize("name", RUNTIME_NAMES)
 def test_a_runtime_name_means_nothing_in_a_test(name: str) -> None:
-    expansion = expanded(test_file(shown="{{" + name + "}}", told="Judge."))
+    expansion = expanded(test_file(shown="{{" + name + "}}", evaluation="Judge."))
     assert shown(expansion) == [[("user", "{{" + name + "}}")]]
     assert [problem.severity for problem in expansion.problems] == ["warning"]
 
@@ -430,7 +432,7 @@ def test_a_group_is_never_taken_for_a_row() -> None:
         "group: '{{group}}'",
         "replacements: {group: [a, b]}",
         shown="{{group}}",
-        told="~~~checks\n- contains: a\n- {allEqual: , scope: group}\n~~~",
+        evaluation="~~~checks\n- contains: a\n- {allEqual: , scope: group}\n~~~",
     )
     actual = expanded(text).file
     assert actual is not None
@@ -447,6 +449,27 @@ def test_each_row_can_show_a_file_of_its_own() -> None:
     ]
 
 
-def test_a_name_in_a_path_that_nobody_defines_is_told_with_its_line() -> None:
+def test_a_name_in_a_path_that_nobody_defines_is_reported_with_its_line() -> None:
     (problem,) = expanded(test_file(shown="\n{{_file:docs/{{n}}.png}}")).problems
     assert (problem.message, problem.line) == ("'n' is not defined", 4)
+
+
+# --- names of rows
+
+
+def test_row_id_names_a_column_or_a_replacement() -> None:
+    text = test_file("replacements: {question: [a, b]}", "rowId: qestion", shown="{{question}}")
+    assert problems(text) == [
+        (3, "'rowId' names 'qestion', which is neither a column nor a replacement")
+    ]
+    assert expanded(text).problems[0].hint == "did you mean 'question'?"
+
+
+def test_row_id_comes_first_in_the_names_of_rows() -> None:
+    """Values that distinguish the rows further follow it."""
+    text = test_file(
+        "replacements: {lang: [en, de], nr: [1, 2]}", "rowId: nr", shown="{{lang}} {{nr}}"
+    )
+    file = expanded(text).file
+    assert file is not None
+    assert [case.row for case in file.cases][:2] == ["nr=1, lang=en", "nr=2, lang=en"]

@@ -65,7 +65,7 @@ def test_what_a_file_depends_on_is_kept_with_the_ids_it_had() -> None:
         (("availableTools:", "  - w", "  - gone"), 4),
     ],
 )
-def test_an_unknown_id_is_told_with_its_own_line(lines: tuple[str, ...], place: int) -> None:
+def test_an_unknown_id_is_reported_with_its_own_line(lines: tuple[str, ...], place: int) -> None:
     known = library(prompts={"a": ("1",)}, tools={"w": "1"})
     (problem,) = expanded(test_file(*lines), known).problems
     assert problem.line == place
@@ -76,7 +76,7 @@ def test_a_file_depends_on_its_schema() -> None:
     assert expanded_file.dependencies == {"schema:s": "4"}
 
 
-def test_an_evaluator_prompt_is_no_system_prompt() -> None:
+def test_an_evaluator_prompt_is_not_a_system_prompt() -> None:
     known = replace(library(), evaluator_prompts={"strict": ("1",)})
     (problem,) = expanded(test_file("systemPrompts: [strict]"), known).problems
     assert problem.hint == "it is an evaluator prompt (tag '_evaluator'), not a system prompt"
@@ -119,7 +119,7 @@ def broken_rows(*rows: str) -> list[tuple[int | None, str]]:
 GOOD_ROW, ZERO, TEXT_ROW = '{"n": 1, "m": 1}', '{"n": 0, "m": 1}', '{"n": "x", "m": 1}'
 
 
-def test_a_problem_of_rows_is_told_once_with_the_place_of_the_first() -> None:
+def test_a_problem_of_rows_is_reported_once_with_the_place_of_the_first() -> None:
     (item,) = broken_rows(GOOD_ROW, ZERO, GOOD_ROW)
     assert item[1].endswith(" (q.jsonl:2)")
     (item,) = broken_rows(GOOD_ROW, ZERO, ZERO)
@@ -138,7 +138,7 @@ def test_a_dataset_is_named_where_it_makes_too_many_cases(monkeypatch: pytest.Mo
     ]
 
 
-def test_all_broken_rows_of_replacements_are_told() -> None:
+def test_all_broken_rows_of_replacements_are_reported() -> None:
     numbers = ", ".join(map(str, range(25)))
     text = test_file(f"replacements: {{n: [0, x], m: [{numbers}]}}", shown="{{ 1 // n }}{{ m }}")
     assert len(expanded(text).problems) == 2
@@ -181,14 +181,14 @@ def problem_of(text: str, library_: Definitions | None = None) -> Problem:
 
 
 def test_a_test_that_nobody_judges_is_a_warning() -> None:
-    assert problem_of(test_file(told="")) == Problem(
+    assert problem_of(test_file(evaluation="")) == Problem(
         "tests/t.md",
         "nothing below '---' says how to evaluate the answer: it is asked, and never judged",
         1,
         severity="warning",
         hint="write the instructions for the evaluator below the line '---'",
     )
-    batch = test_file("replacements: {e: ['', Judge.]}", told="{{e}}")
+    batch = test_file("replacements: {e: ['', Judge.]}", evaluation="{{e}}")
     assert problem_of(batch).severity == "warning"
 
 
@@ -199,7 +199,7 @@ def test_a_check_of_a_group_must_be_the_same_for_all_of_it() -> None:
     text = test_file(
         "replacements: {q: [a, b]}",
         shown="{{q}}",
-        told="~~~checks\n- {equals: '{{ q }}', scope: group}\n~~~",
+        evaluation="~~~checks\n- {equals: '{{ q }}', scope: group}\n~~~",
     )
     assert problem_of(text) == Problem(
         "tests/t.md",
@@ -219,14 +219,14 @@ def test_a_group_that_parts_nothing_is_a_warning() -> None:
         hint="give one, as in '{allEqual: , scope: group}'",
     )
     same = ("group: 'same'", "replacements: {g: [a, b]}")
-    assert problem_of(test_file(*same, shown="{{g}}", told=GROUP)) == Problem(
+    assert problem_of(test_file(*same, shown="{{g}}", evaluation=GROUP)) == Problem(
         "tests/t.md",
         "'group' is the same for all rows, so all of them are one group",
         2,
         severity="warning",
         hint='write what a group has in common, such as "{{ item.template }}"; or leave it out',
     )
-    assert expanded(test_file(*head, shown="{{g}}", told=GROUP)).problems == []
+    assert expanded(test_file(*head, shown="{{g}}", evaluation=GROUP)).problems == []
 
 
 # --- problems of prompts
@@ -242,7 +242,7 @@ def test_special_tags_of_a_prompt_are_part_of_it_and_others_are_not() -> None:
     assert (kind, json.loads(content)["specialTags"]) == ("prompt", ["_json_mode"])
 
 
-def test_all_problems_of_a_prompt_are_told_once() -> None:
+def test_all_problems_of_a_prompt_are_reported_once() -> None:
     text = "---\nreplacements: {n: [0, 1, 0.0, 2], z: a}\n---\n{{ 1 // n }} {{ gone }}\n"
     actual, expansion = prompt_of(text)
     assert actual == ()
@@ -262,8 +262,8 @@ def test_what_reaches_a_limit_is_not_filled_with_further_rows(
 ) -> None:
     filled: list[object] = []
 
-    def fail(*given: object) -> None:
-        filled.append(given)
+    def fail(*arguments: object) -> None:
+        filled.append(arguments)
         raise problem("it takes too long")
 
     monkeypatch.setattr("evalstore.workspace.testfiles.expansion.fill_turn", fail)
@@ -288,8 +288,8 @@ def test_a_prompt_may_show_a_file() -> None:
 def test_an_evaluator_prompt_that_shows_no_instructions_is_for_tests_without_any() -> None:
     known = replace(library(), evaluator_prompts={"silent": ("1",)}, silent=frozenset({"1"}))
     judge = "~~~checks\n- judge: {prompt: silent}\n~~~"
-    assert expanded(test_file(told=judge), known).problems == []
-    message = problem_of(test_file(told=f"Be strict.\n\n{judge}"), known).message
+    assert expanded(test_file(evaluation=judge), known).problems == []
+    message = problem_of(test_file(evaluation=f"Be strict.\n\n{judge}"), known).message
     assert message.startswith("the evaluator prompt 'silent' never uses")
 
 

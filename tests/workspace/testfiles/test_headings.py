@@ -152,10 +152,22 @@ def test_problems_have_the_line_of_the_heading(body: str, message: str, line: in
     assert (raised.value.message, raised.value.line) == (message, line)
 
 
-def test_words_in_prompts_are_text() -> None:
-    assert [turn.role for turn in parse_prompt("p.md", "# System\n\nBe kind.\n").turns] == [
-        "system"
+@pytest.mark.parametrize("heading", ["# System", "# User", "# assistant"])
+def test_words_in_a_system_prompt_are_text_with_a_warning(heading: str) -> None:
+    """The model is shown the line: it may be a part of the prompt, so it is not an error."""
+    prompt = parse_prompt("p.md", f"Be kind.\n\n{heading}\n\nHello\n")
+    assert [turn.section.text for turn in prompt.turns] == [f"Be kind.\n\n{heading}\n\nHello"]
+    assert [(warning.message, warning.line, warning.hint) for warning in prompt.warnings] == [
+        (
+            f"'{heading}' is read as text here, it does not begin a message",
+            3,
+            "a system prompt is one message: remove the line, or write '##' if it is part of it",
+        )
     ]
+    assert not parse_prompt("p.md", f"Be kind.\n\n#{heading}\n").warnings
+
+
+def test_words_in_prompts_are_text() -> None:
     head = "---\ntags: [_evaluator]\n---\n\n"
     prompt = parse_prompt("p.md", f"{head}Judge.\n\n# User\n\n{{{{_actualResponse}}}}\n")
     assert [turn.section.text for turn in prompt.turns] == [

@@ -8,14 +8,14 @@ import pytest
 
 from evalstore.errors import FileProblem
 from evalstore.values import Message, Text
-from evalstore.workspace.testfiles.messages import read_given
+from evalstore.workspace.testfiles.messages import parse_messages
 
 
 def roles(value: Any) -> list[tuple[str, str | None]]:
     """Role and text of each message; None: the candidate fills it."""
     return [
         (message.role, None if message.filled else "".join(part.text for part in message.parts))  # type: ignore[union-attr]
-        for message in read_given(value)
+        for message in parse_messages(value)
     ]
 
 
@@ -45,12 +45,12 @@ def test_a_list_or_a_text_is_taken(value: Any, expected: Any) -> None:
 
 
 def test_the_name_of_a_speaker_is_kept() -> None:
-    (message,) = read_given([{"role": "user", "content": "a", "name": "bob"}])
+    (message,) = parse_messages([{"role": "user", "content": "a", "name": "bob"}])
     assert message == Message("user", (Text("a"),), name="bob")
 
 
 def test_an_empty_text_has_no_parts() -> None:
-    assert read_given([{"content": ""}]) == (Message("user", ()),)
+    assert parse_messages([{"content": ""}]) == (Message("user", ()),)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_an_empty_text_has_no_parts() -> None:
         ([{"content": "a"}, {"role": "assistant", "content": "b"}], "ends with a fixed answer"),
     ],
 )
-def test_other_shapes_are_told(value: Any, message: str) -> None:
+def test_other_shapes_are_reported(value: Any, message: str) -> None:
     with pytest.raises(FileProblem, match=message):
-        read_given(value)
+        parse_messages(value)

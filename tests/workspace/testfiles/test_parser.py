@@ -80,7 +80,7 @@ def test_control_characters_are_not_trimmed(space: str) -> None:
     assert turns(f"# 👤\nA{space}\n---\nE") == [("user", f"A{space}")]
 
 
-def test_an_empty_evaluation_is_none() -> None:
+def test_an_empty_evaluation_is_not_an_evaluation() -> None:
     assert parsed("# 👤\nA\n---").instructions is None
 
 
@@ -100,7 +100,7 @@ def test_an_empty_evaluation_is_none() -> None:
         ("# 👤\n```\nA\n---\nE\n", "never closed", 2),
     ],
 )
-def test_a_wrong_structure_is_told_with_its_line(text: str, message: str, line: int) -> None:
+def test_a_wrong_structure_is_reported_with_its_line(text: str, message: str, line: int) -> None:
     error = problem(text)
     assert message in error.message
     assert error.line == line
@@ -186,8 +186,8 @@ def test_a_field_of_the_options_has_its_own_line() -> None:
     assert error.line == 5
 
 
-def test_a_fence_shown_in_a_fence_is_no_block_of_checks() -> None:
-    assert parsed(test_file(told="````\n```checks\n```\n````")).instructions is not None
+def test_a_fence_shown_in_a_fence_is_not_a_block_of_checks() -> None:
+    assert parsed(test_file(evaluation="````\n```checks\n```\n````")).instructions is not None
 
 
 def test_tools_and_a_schema_do_not_go_together() -> None:
@@ -312,7 +312,7 @@ def test_a_field_of_another_system_is_a_warning() -> None:
     test, collector = read_test(
         "tests/t.md", "---\ntags: [a]\nauthor: me\nstatus: {x: 1}\n---\n" + HELLO
     )
-    assert collector.found == []
+    assert collector.problems == []
     assert test.tags == ("a",)
     assert [
         (warning.message, warning.line, warning.severity) for warning in collector.warnings
@@ -327,7 +327,7 @@ def test_a_field_of_another_system_is_a_warning() -> None:
 )
 def test_a_slip_in_the_name_of_a_field_is_an_error(name: str) -> None:
     _, collector = read_test("tests/t.md", f"---\n{name}: [a]\n---\n" + HELLO)
-    assert [item.message for item in collector.found] == [f"unknown field '{name}'"]
+    assert [item.message for item in collector.problems] == [f"unknown field '{name}'"]
     assert collector.warnings == []
 
 

@@ -94,7 +94,7 @@ def test_other_items_stay_as_they_are() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(frontmatter: list[str], message: str) -> None:
+def test_what_is_wrong_is_reported(frontmatter: list[str], message: str) -> None:
     with pytest.raises(FileProblem) as raised:
         expanded(test_file(*frontmatter, shown="{{a}}"))
     assert message in raised.value.message

@@ -1,0 +1,27 @@
+"""Prints the result of a command as data, when an option asks for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from evalstore.cli import output
+
+if TYPE_CHECKING:
+    from evalstore.cli.render.formats import Format
+
+
+def print_data(content: Any, names: Sequence[str], format: Format, *, json: bool) -> bool:
+    """Print a result as the options say; False if it is to be printed for people.
+
+    `names` are the lists whose rows are printed as JSON Lines, CSV or Markdown.
+    """
+    if json:
+        output.document(content)
+    elif format == "table":
+        return False
+    else:
+        from evalstore.cli.render.formats import print_as
+
+        print_as(format, content, names)
+    return True

@@ -1,0 +1,82 @@
+"""Shortens labels that are listed below each other, so that they can still be distinguished.
+
+Labels such as `tests/geography.md [question=What is the capital of France?]` often begin alike.
+What a label shares with another one is left out before what is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from evalstore.display import clip, columns_of, safe
+
+_SHARE = 4
+"""One column of so many is for the start that labels share."""
+
+
+def shorten_labels(labels: Sequence[str], columns: int) -> list[str]:
+    """Return the labels, each as one line of at most this many columns."""
+    cleaned = [_clean(label) for label in labels]
+    if all(columns_of(label) <= columns for label in cleaned):
+        return cleaned
+    starts = shared_starts(cleaned)
+    return [shorten_label(label, columns, starts[label]) for label in cleaned]
+
+
+def shared_starts(labels: Iterable[str]) -> dict[str, int]:
+    """Return for each label how many characters it shares with the most similar other label."""
+    ordered = sorted(set(labels))
+    starts = dict.fromkeys(ordered, 0)
+    for before, after in pairwise(ordered):
+        count = _shared(before, after)
+        starts[before] = max(starts[before], count)
+        starts[after] = max(starts[after], count)
+    return starts
+
+
+def shorten_label(label: str, columns: int, shared: int = 0) -> str:
+    """Return a label as one line of at most this many columns.
+
+    `shared` is how many characters at its start other labels have as well. If they are more
+    than a few, they are cut, and the end of the label is kept.
+    """
+    label = _clean(label)
+    if columns_of(label) <= columns:
+        return label
+    if columns_of(label[:shared]) <= columns // _SHARE:
+        return clip(label, columns)
+    own = _word_start(label, shared, columns // _SHARE)
+    room = max(1, columns // _SHARE, min(columns // 2, columns - columns_of(label[own:])))
+    start = clip(label[:own], room)
+    left = columns - columns_of(start)
+    return start + (
+        _end(label, left) if columns_of(label[own:]) < left else clip(label[own:], left)
+    )
+
+
+def _clean(label: str) -> str:
+    return safe(" ".join(label.split()))
+
+
+def _shared(left: str, right: str) -> int:
+    """Return how many characters two texts share at their start."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
+
+
+def _end(text: str, columns: int) -> str:
+    """Return the end of a text in at most this many columns."""
+    start = len(text)
+    while start and (columns := columns - columns_of(text[start - 1])) >= 0:
+        start -= 1
+    return text[start:].lstrip()
+
+
+def _word_start(text: str, at: int, most: int) -> int:
+    """Return where the word at this position starts; `at` if that is more than `most` before."""
+    at = min(at, len(text) - 1)
+    for start in range(at, max(at - most, 0), -1):
+        if not text[start - 1].isalnum():
+            return start
+    return at

@@ -1,0 +1,89 @@
+"""Says in words how the judgements on a case differ: by a label, another evaluator, or neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.planning.reasons import describe_evaluator_change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from evalstore.planning.version_reader import VersionReader
+    from evalstore.reports.comparison import Pair
+    from evalstore.store import Store
+    from evalstore.values import Json
+
+Judgements = tuple[str, ...]
+"""The ids of the judgements on one side of a pair."""
+
+
+def judgement_changes(
+    store: Store, versions: VersionReader, pairs: Iterable[Pair]
+) -> dict[tuple[Judgements, Judgements], list[str]]:
+    """Return how the judgements of both sides differ, in the words of `status --explain`.
+
+    Empty for further judgements by the same evaluators.
+    """
+    sides = {
+        (pair.was.evaluations, pair.now.evaluations)
+        for pair in pairs
+        if pair.was and pair.now and pair.was.evaluations != pair.now.evaluations
+    }
+    makers = store.find_evaluators({id for was, now in sides for id in {*was} ^ {*now}})
+    evaluators = store.load_contents("evaluator", {maker for maker, _ in makers.values()})
+    known: dict[tuple[frozenset[_Maker], frozenset[_Maker]], list[str]] = {}
+    changes: dict[tuple[Judgements, Judgements], list[str]] = {}
+    for was, now in sides:
+        lost = frozenset(makers[id] for id in was if id in makers and id not in now)
+        gained = frozenset(makers[id] for id in now if id in makers and id not in was)
+        if (lost, gained) not in known:
+            words = [
+                *_labels(evaluators, lost, gained),
+                *_evaluators(versions, evaluators, lost, gained),
+            ]
+            known[lost, gained] = words
+        changes[was, now] = known[lost, gained]
+    return changes
+
+
+_Maker = tuple[str, bool]
+"""The evaluator of a judgement, and whether the judgement removes a label."""
+
+
+def _labels(
+    evaluators: Mapping[str, Json], lost: Iterable[_Maker], gained: Iterable[_Maker]
+) -> Iterable[str]:
+    """Return who labelled the answer, or whose label was removed."""
+
+    def names(makers: Iterable[_Maker]) -> list[str]:
+        contents = (evaluators.get(id, {}) for id, _ in makers)
+        return sorted({str(content["human"]) for content in contents if "human" in content})
+
+    if new := names(maker for maker in gained if not maker[1]):
+        return [f"labelled by {', '.join(new)}"]
+    if old := names({*lost, *gained}):
+        return [f"label of {', '.join(old)} removed"]
+    return []
+
+
+def _evaluators(
+    versions: VersionReader,
+    evaluators: Mapping[str, Json],
+    was: frozenset[_Maker],
+    now: frozenset[_Maker],
+) -> Iterable[str]:
+    """Yield how the models that judge differ, each new one from the nearest one that is gone."""
+
+    def models(makers: Iterable[_Maker]) -> list[Json]:
+        contents = (evaluators.get(id, {}) for id, _ in sorted(makers))
+        return [content for content in contents if "model" in content]
+
+    lost = models(was - now)
+    for new in models(now - was):
+        nearest = next(
+            (old for old in lost if old.get("model") == new.get("model")), next(iter(lost), None)
+        )
+        if nearest is not None:
+            lost.remove(nearest)
+            yield describe_evaluator_change(versions.find, nearest, new).text

@@ -1,0 +1,133 @@
+"""The texts that a search has found: their table, and one of them in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural, safe, widest
+from evalstore.operations.views.case_name import case_name
+from evalstore.operations.views.styled_text import BLANK, StyledLine, StyledSpan, heading
+from evalstore.tui.widgets.column_names import case_names
+from evalstore.tui.widgets.grid_columns import NEVER, Column
+from evalstore.tui.widgets.grid_lines import StyledCell
+
+if TYPE_CHECKING:
+    from evalstore.operations.grep import FoundText, MarkedText
+
+_NOUNS = {
+    "answers": "answer",
+    "feedback": "feedback",
+    "tests": "test",
+    "instructions": "instructions",
+}
+_MATCH = "heading"
+"""The colour of the words that were searched."""
+_BEFORE = 12
+"""Characters before the first match that the table shows."""
+_MOST_ROW, _MOST_MODEL = 24, 24
+"""The most columns of a row and of a candidate."""
+_MOST = 20_000
+"""Characters of a text that are shown."""
+_NOWHERE = "in no recent run"
+
+
+def list_by_file(texts: Sequence[FoundText]) -> Iterator[str | FoundText]:
+    """Yield the texts, above those of a file its name."""
+    for file, members in groupby(texts, key=lambda text: text.hit.file):
+        listed = list(members)
+        yield f"{file or _NOWHERE}: {plural(len(listed), 'text')}"
+        yield from listed
+
+
+def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
+    """Return the columns: the kind of text, its row, its candidates, and the words in it.
+
+    The file is saved with them.
+    """
+    places = [_place(text) for text in texts]
+    rows, models = ({place[number] for place in places} for number in (1, 2))
+    names = case_names(places)
+    return [
+        Column("what", max(6, widest({_NOUNS[text.hit.kind] for text in texts})), since=50),
+        Column("file", 8, since=NEVER),
+        Column(
+            "row",
+            min(_MOST_ROW, widest(rows)),
+            since=70 if any(rows) else NEVER,
+            most=widest(rows),
+            names=names["row"],
+        ),
+        Column(
+            "candidate",
+            min(_MOST_MODEL, max(9, widest(models))),
+            since=100 if any(models) else NEVER,
+            most=widest(models),
+            names=names["candidate"],
+        ),
+        Column("text", 18, grows=True),
+    ]
+
+
+def hit_cells(found: FoundText) -> Sequence[StyledCell]:
+    """Return a cell for each of these columns."""
+    hit, (file, row, models) = found.hit, _place(found)
+    return (
+        StyledCell(_NOUNS[hit.kind], "faint"),
+        StyledCell(file),
+        StyledCell(row, group=file),
+        StyledCell(models, "faint"),
+        _context_cell(found),
+    )
+
+
+def _context_cell(found: FoundText) -> StyledCell:
+    """Return the text around the first match, which stands near its beginning."""
+    context, matches = found.hit.context, found.hit.matches
+    cut = max(0, matches[0][0] - _BEFORE) if matches else 0
+    if cut:
+        context = f"…{context[cut:]}"
+        matches = tuple((a - cut + 1, b - cut + 1) for a, b in matches)
+    spans = (span._replace(colour=span.colour and "group") for span in _marked(context, matches))
+    return StyledCell(context, parts=tuple(spans))
+
+
+def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]:
+    """Yield a text in full with the words marked; until it has been read, what is around them."""
+    hit = found.hit
+    yield heading(case_name(hit.file, hit.row) if hit.file else _NOWHERE)
+    about = [f"{_NOUNS[hit.kind]} {hit.id[:8]}", ", ".join(hit.models)]
+    about.append(f"run {found.run[:8]}" if found.run else "")
+    if hit.kind != "answers" and len(hit.sessions) > 1:
+        about.append(f"of {plural(len(hit.sessions), 'answer')}")
+    yield StyledLine((StyledSpan(safe("  ".join(filter(None, about))), "faint"),))
+    yield BLANK
+    if text is None:
+        yield StyledLine(tuple(_marked(hit.context, hit.matches)))
+        return
+    start = 0
+    for line in text.text[:_MOST].split("\n"):
+        end = start + len(line)
+        places = [(a - start, b - start) for a, b in text.places if start <= a and b <= end]
+        yield StyledLine(tuple(_marked(line, places)))
+        start = end + 1
+    if len(text.text) > _MOST:
+        yield StyledLine((StyledSpan(f"… {len(text.text) - _MOST:,} more characters", "faint"),))
+
+
+def _place(found: FoundText) -> tuple[str, str, str]:
+    hit = found.hit
+    return hit.file or _NOWHERE, hit.row, ", ".join(hit.models)
+
+
+def _marked(text: str, places: Sequence[tuple[int, int]]) -> Iterator[StyledSpan]:
+    """Yield a text with its words in a colour; control characters are shown as escapes."""
+    at = 0
+    for first, last in places:
+        if first > at:
+            yield StyledSpan(safe(text[at:first]))
+        yield StyledSpan(safe(text[first:last]), _MATCH)
+        at = last
+    if at < len(text) or not places:
+        yield StyledSpan(safe(text[at:]))

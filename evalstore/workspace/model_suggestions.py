@@ -1,0 +1,40 @@
+"""Hints on names of models that the workspace does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from evalstore.files.fields import suggest
+from evalstore.workspace.catalogue import is_known_kind
+
+ANY_MODEL = "write a model file, or a litellm name such as 'openai/gpt-4o-mini'"
+
+
+def suggest_model(id: str, known: Iterable[str]) -> str:
+    """Return a hint: the nearest model, also with a provider in front of its name, or a list."""
+    models = sorted(known)
+    if name := _nearest(id, models):
+        return f"did you mean '{name}'?"
+    return suggest(id, models, "models") if models else ANY_MODEL
+
+
+def _nearest(id: str, models: list[str]) -> str | None:
+    """Return the model with this name or one like it, with or without its provider."""
+    codes = {model.rpartition("/")[2]: model for model in reversed(models)}
+    if id in codes:
+        return codes[id]
+    if "/" not in id and (name := _with_provider(id)):
+        return name
+    if near := get_close_matches(id, models, n=1):
+        return near[0]
+    near = [] if "/" in id else get_close_matches(id, codes, n=1)
+    return codes[near[0]] if near else None
+
+
+def _with_provider(code: str) -> str | None:
+    """Return the name of a model of litellm's table with its provider in front."""
+    from evalstore.providers.price_table import provider_of  # reads a large table
+
+    provider = provider_of(code)
+    return f"{provider}/{code}" if provider and is_known_kind(provider) else None

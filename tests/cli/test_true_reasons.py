@@ -1,0 +1,164 @@
+"""Every changed verdict has its reason, in the same words in `status`, `diff` and `show`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evalstore.api.workspace import Workspace
+from evalstore.operations.views.pair_details import find_pair_edits
+from evalstore.planning.options import Location
+from evalstore.reports.comparison import Pair
+from tests.builders import tree
+from tests.cli.conftest import Echo, Evalstore
+from tests.cli.test_explained_cases import HOT, history, write
+from tests.cli.test_run import edit
+
+JUDGE_PROMPT = """\
+---
+tags: [_evaluator]
+---
+
+Be STRICT. {{_evaluationInstructions}}
+
+# 👤
+
+{{_actualResponse}}
+"""
+
+
+def changed_lines(shown: str) -> list[str]:
+    """The lines of `diff` about cases, without their ids."""
+    lines = (line.strip() for line in shown.splitlines() if " scripted/one  " in line)
+    return [line.split("  <short>")[0] for line in lines]
+
+
+def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
+    evalstore("run", "-q")
+    edit(workspace / "prompts/judge.md", "STRICT", "mild")
+    edit(workspace / "models/judge.yaml", "pass: false", "pass: true")
+    reason = "evaluator prompt changed: message 1 line 1"
+    values = (
+        "        - Be STRICT. {{_evaluationInstructions}}\n"
+        "        + Be mild. {{_evaluationInstructions}}\n"
+    )
+    expected = f"In unchanged test files:\n    2 judgements: {reason}\n{values}\nA run would "
+    assert evalstore("status").stdout.startswith(expected)
+    assert evalstore("status").stdout.startswith(expected)  # from the cache
+    assert f"scripted/one by scripted/judge  {reason}\n" in evalstore("status", "--explain").stdout
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"tests/weather.md [city=Oslo]  scripted/one  fail -> pass  ({reason})"
+    ]
+    assert history(evalstore, "tests/weather.md::Oslo")[3] == f"  {reason}"
+    page = evalstore("show", "tests/weather.md::Oslo").stdout
+    assert page.index("\nuser: ") < page.index("\n    fail  by scripted/judge  (does not count)")
+
+
+def test_a_label_and_an_edit_of_the_judge_are_told_apart(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, HOT)
+    evalstore("run", "-q")
+    place = "tests/weather.md [city={}]  scripted/one  "
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"{place.format('Rome')}pass -> fail  (evaluator temperature 0 -> 0.5)"
+    ]
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"{place.format('Oslo')}fail -> pass  (labelled by Ada)"
+    ]
+    evalstore("label", "tests/weather.md::Oslo", "--remove", "--as", "Ada")
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"{place.format('Oslo')}pass -> fail  (label of Ada removed)"
+    ]
+
+
+def test_a_new_rule_for_verdicts_is_the_reason(workspace: Path, evalstore: Evalstore) -> None:
+    judges = "evaluators: [scripted/judge, scripted/kind]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", f"{judges}\nverdict: any")
+    kind = "id: scripted/kind\nprovider: scripted\nresponses: [{answer: {pass: true}}]\n"
+    tree(workspace, {"models/kind.yaml": kind})
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", "verdict: any", "verdict: all")
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        "tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (verdict: any -> all)"
+    ]
+
+
+def test_a_verdict_of_an_earlier_run_names_it(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    first = documents("run")["run"]
+    echo.failing = "15"
+    write("15 euros")
+    evalstore("run", "-q")
+    echo.failing = None
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert changed_lines(shown) == [
+        "tests/t.md  scripted/one  pass (run <short>) -> fail  (test changed)"
+    ]
+    (pair,) = documents("diff", "@~1", "@")["broke"]
+    assert pair["was"]["run"] == first
+    assert "run" not in pair["now"]
+
+
+def test_what_was_pending_is_answered_or_judged(echo: Echo, evalstore: Evalstore) -> None:
+    write()
+    echo.failing = "10"
+    evalstore("run", "-q")
+    echo.failing = None
+    evalstore("run", "-q")
+    pending = "tests/t.md  scripted/one  pending -> pass  (answered)"
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [pending]
+
+
+def test_what_waited_for_its_judge_is_judged(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    diff = Workspace(workspace).diff("@", "@work")
+    result = diff.comparison.unchanged[0].now
+    assert result
+    waiting = replace(result, verdict=None, evaluations=())
+    assert diff.reason(Pair(waiting, result)) == "judged"
+    assert diff.reason(Pair(result, waiting)) == "not judged"
+
+
+def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    prompt = "tags: [weather]\nsystemPrompts: [brief]"
+    edit(workspace / "tests/weather.md", "tags: [weather]", prompt)
+    evalstore("run", "-q")
+    edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    evalstore("run", "-q")
+    edited = "message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?\n"
+    assert evalstore("diff", "@~1", "@").stdout.startswith(
+        "Edited:\n"
+        "    tests/weather.md\n"
+        f"        {edited}"
+        "    system prompt brief\n"
+        "        text line 1: Be brief. -> Be very brief.\n"
+    )
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert f"    edit: {edited}" in log
+    assert "    edit: system prompt brief: text line 1: Be brief. -> Be very brief.\n" in log
+    diff = Workspace(workspace).diff("@~1", "@")
+    where = Location(workspace)
+    edits = [[*map(str, find_pair_edits(where, pair))] for pair in diff.comparison.flips]
+    prompt_edit = "system prompt brief: text line 1: Be brief. -> Be very brief."
+    assert edits == [
+        ["message 1 line 1: How is Oslo? -> How warm is Oslo?", prompt_edit],
+        ["message 1 line 1: How is Rome? -> How warm is Rome?", prompt_edit],
+    ]

@@ -1,0 +1,163 @@
+"""The search in all stored texts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.errors import StoreError
+from evalstore.operations.grep import FoundTexts
+from evalstore.planning.options import Location
+from evalstore.tui.screens.answer import AnswerPage
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.screens.search import SearchPage
+from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.tui.widgets.text_view import TextView
+from tests.builders import tree
+from tests.cli.test_run import edit
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, resized, screen, settled
+
+
+def page_of(pilot: Pilot[None]) -> SearchPage:
+    assert isinstance(pilot.app.screen, SearchPage)
+    return pilot.app.screen
+
+
+def test_an_answer_that_only_an_old_run_has_is_found_and_opened(workspace: Path) -> None:
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Rather chilly.")
+    main(["run", "--quiet", "--refresh"])
+    (workspace / "tests/greeting.md").unlink()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", *'"not warm"')
+        assert screen(pilot).splitlines()[0] == " search › 1 text"
+        lines = screen(pilot).splitlines()
+        assert lines[4].strip() == "tests/weather.md: 1 text"
+        assert lines[5].split() == ["answer", "city=Oslo", "scripted/two", "Not", "warm."]
+        lines = page_of(pilot).query_one("#hit", TextView).text.split("\n")
+        assert lines[0] == "tests/weather.md [city=Oslo]"
+        assert lines[3:] == ["Not warm."]
+        await press(pilot, "down", "enter")
+        assert isinstance(pilot.app.screen, AnswerPage)
+        assert pilot.app.screen.model == "scripted/two"
+        assert "Not warm." in screen(pilot)
+        await press(pilot, "escape", "escape")
+        assert pilot.app.screen.TITLE == "Runs"
+
+    drive(scenario)
+
+
+def test_a_filter_without_a_match_leads_to_the_search_with_its_words(workspace: Path) -> None:
+    (workspace / "tests/weather.md").unlink()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "slash", *'"not warm"')
+        assert "No case matches the filter." in screen(pilot)
+        assert "F searches the texts of all runs." in screen(pilot)
+        await press(pilot, "enter", "F")
+        assert "1 text" in screen(pilot).splitlines()[0]
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, CasesPage)
+
+    drive(scenario)
+
+
+def test_what_is_not_found_and_what_was_not_typed_is_explained(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "F")
+        assert "Type words of an answer" in screen(pilot)
+        await press(pilot, *"zzz")
+        assert "No stored text contains zzz." in screen(pilot)
+        await press(pilot, "enter", "down", *["backspace"] * 3)
+        assert "Type words of an answer" in screen(pilot)
+        await press(pilot, *'"(*')
+        assert "No stored text contains" in screen(pilot)
+
+    drive(scenario, size=(40, 12))
+
+
+def test_names_and_answers_may_hold_anything(workspace: Path) -> None:
+    answer = HOSTILE.replace("\x1b", "\\e").replace("\u202e", "\\u202e")
+    model = f'id: scripted/one\nprovider: scripted\nresponses: [{{answer: "{answer}"}}]\n'
+    tree(workspace, {"models/one.yaml": model})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash")
+        for text in ("markup", "שלום", "漢字"):
+            pilot.app.screen.query_one("#words").value = text  # type: ignore[attr-defined]
+            await settled(pilot)
+            assert "text" in screen(pilot).splitlines()[0]
+            assert f"{text}" in screen(pilot)
+            for size in ((40, 12), (80, 24), (160, 40)):
+                await resized(pilot, *size)
+                assert "\x1b" not in screen(pilot)
+                assert "\u202e" not in screen(pilot)
+
+    drive(scenario)
+
+
+class Held(WorkspaceSource):
+    """Searches when a test says so, and records whether a search was ended before."""
+
+    def __init__(self) -> None:
+        super().__init__(Location(Path.cwd()))
+        self.begun, self.may_go_on, self.ended = (threading.Event() for _ in range(3))
+
+    def find_texts(
+        self, pattern: str, limit: int, report: Callable[[int, int], bool]
+    ) -> FoundTexts | None:
+        report(1, 4)
+        self.begun.set()
+        while not self.may_go_on.wait(0.01):
+            if not report(1, 4):
+                self.ended.set()
+                return None
+        return super().find_texts(pattern, 1, report)
+
+
+def test_a_search_shows_its_progress_and_ends_when_its_screen_is_left(workspace: Path) -> None:
+    source = Held()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash")
+        await pilot.press("w")
+        while not source.begun.is_set():
+            await pilot.pause(0.01)
+        await pilot.pause()
+        assert "searching … 25% of the index is made" in screen(pilot)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert source.ended.is_set()
+        assert isinstance(pilot.app.screen, RunsPage)
+        source.may_go_on.set()
+        await press(pilot, "slash", "w")
+        assert " search › the newest 1 of " in screen(pilot)
+
+    drive(scenario, source=source)
+
+
+class Failing(WorkspaceSource):
+    """Cannot search."""
+
+    def find_texts(
+        self, pattern: str, limit: int, report: Callable[[int, int], bool]
+    ) -> FoundTexts | None:
+        raise StoreError("the search index cannot be used", hint="search again")
+
+
+def test_a_search_that_fails_says_why(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", "w")
+        assert "error: the search index cannot be used" in screen(pilot)
+        assert "searching" not in screen(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, RunsPage)
+
+    drive(scenario, source=Failing(Location(workspace)))

@@ -1,0 +1,64 @@
+"""Names that are too long for their column keep what distinguishes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.display import columns_of
+from evalstore.tui.widgets.column_names import ColumnNames, case_names, only_file
+
+QUESTIONS = [
+    "question=What is the capital of France?",
+    "question=What is the capital of Spain?",
+    "question=Who wrote the Iliad?",
+]
+FILES = ["tests/europe/geography.md", "tests/europe/history.md", "tests/late.md"]
+HOSTILE = [
+    "key=a\nb" * 9,
+    "key=\x1b[31m" * 9,
+    "key=שלום \u202e" * 9,
+    "key=" + "漢字" * 20,
+    "key=\u200b",
+]
+
+
+def shortened(names: list[str], columns: int) -> list[str]:
+    column = ColumnNames(lambda _: names)
+    return [column.shorten(name, columns) for name in names]
+
+
+def test_names_that_fit_are_left_as_they_are() -> None:
+    assert shortened(QUESTIONS, 50) == QUESTIONS
+
+
+def test_the_fields_that_all_share_are_left_out_first() -> None:
+    assert shortened(QUESTIONS, 30) == [
+        "What is the capital of France?",
+        "What is the capital of Spain?",
+        "Who wrote the Iliad?",
+    ]
+
+
+@pytest.mark.parametrize("names", [QUESTIONS, FILES, HOSTILE])
+@pytest.mark.parametrize("columns", [9, 10, 14, 20])
+def test_names_are_distinct_and_fit(names: list[str], columns: int) -> None:
+    short = shortened(names, columns)
+    assert len(set(short)) == len(names)
+    assert max(map(columns_of, short)) <= columns
+    assert all(name.isprintable() for name in short)
+
+
+def test_of_very_many_names_the_shared_start_is_left_out() -> None:
+    names = [f"number={number:06}, text=something long" for number in range(3_001)]
+    assert shortened(names, 12)[7] == "000007, tex…"
+
+
+def test_rows_are_compared_with_those_of_their_file() -> None:
+    names = case_names([("a.md", row, "m") for row in QUESTIONS] + [("b.md", "city=Rome", "m")])
+    assert names["row"].shorten(QUESTIONS[2], 20, "a.md") == "Who wrote the Iliad?"
+    assert names["row"].shorten("city=Rome", 8, "b.md") == "city=Ro…"
+
+
+def test_a_file_is_named_when_it_is_the_only_one() -> None:
+    assert only_file(["a.md", "a.md"]) == "a.md"
+    assert only_file(["a.md", "b.md"]) == only_file([]) == ""
