@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help example test attack lint check fix docs site bench clean
+.PHONY: help example test attack lint check fix docs site screenshots bench clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -61,6 +61,9 @@ site: .venv/.installed-dev .venv-site/.installed ## Build the docs site in build
 	$(BIN)/python -m tools.site_source build
 	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet -f build/mkdocs.yml
 	@echo "build/site/index.html is the first page."
+
+screenshots: .venv/.installed-dev ## Photograph the report for docs/ again (needs Chromium)
+	$(BIN)/python -m tools.report_pictures docs/images
 
 bench: .venv/.installed-dev ## Measure
 	$(BIN)/python -m benches

@@ -15,7 +15,9 @@ from benches import workspaces
 from benches.browser import browser
 from benches.datasets import datasets
 from benches.engine import engine, script
+from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
+from benches.report import report
 from benches.statistics import statistics
 from benches.table import Figure, figure
 from benches.workspaces import ROWS
@@ -63,6 +65,8 @@ class Setting:
     """Rows of data that are asked and judged."""
     browsed: tuple[int, ...] = (1_000, 100_000)
     """Cases that are browsed."""
+    reported: int = 10_000
+    """Cases of the HTML report, a multiple of 20."""
     draws: int = 4_000
     """Pairs of runs that are simulated for each figure of the statistics."""
     notes: list[str] = field(default_factory=list)
@@ -265,6 +269,8 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "script": script,
     "engine": engine,
     "datasets": datasets,
+    "export": exports,
     "browser": browser,
+    "report": report,
     "statistics": statistics,
 }

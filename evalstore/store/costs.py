@@ -28,6 +28,17 @@ class Spent(NamedTuple):
     """The duration of all turns; None when it is not known."""
 
 
+class JudgingCost(NamedTuple):
+    """A judgement and what it cost."""
+
+    started: int
+    """Microseconds since 1970, UTC."""
+    evaluator: str
+    """The id of the evaluator."""
+    usd: float | None
+    """None if it is not known."""
+
+
 class StoredJudgement(NamedTuple):
     """A vote with its subject and its cost."""
 
@@ -78,6 +89,16 @@ class CostQueries(Database):
                 judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
         return judgements
 
+    def find_judging_costs(self, evaluations: Iterable[str]) -> dict[str, JudgingCost]:
+        """Return who made these evaluations, when, and what they cost, by id."""
+        statement = (
+            "SELECT id, started, evaluator, json_extract(content, '$.cost.usd') FROM evaluations "
+            "WHERE id IN"
+        )
+        with self._reading() as connection:
+            rows = select_each(connection, statement, evaluations)
+            return dict(_judging_cost(as_digits(id), *row) for id, *row in rows)
+
     def find_evaluators(self, evaluations: Iterable[str]) -> dict[str, tuple[str, bool]]:
         """Return the evaluator of each of these evaluations, and whether it removes a label."""
         statement = "SELECT id, evaluator, verdict = 'none' FROM evaluations WHERE id IN"
@@ -92,6 +113,14 @@ class CostQueries(Database):
         with self._reading() as connection:
             sums = select_each(connection, statement, ids)
             return sum((require_number(usd, table) or 0.0 for (usd,) in sums), 0.0)
+
+
+def _judging_cost(id: str, started: Any, evaluator: bytes, usd: Any) -> tuple[str, JudgingCost]:
+    return id, JudgingCost(
+        as_time(started, "evaluations", id),
+        as_digits(evaluator),
+        require_number(usd, "evaluations", id),
+    )
 
 
 def _spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> tuple[str, Spent]:

@@ -24,7 +24,7 @@ from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.tree_nodes import NodeQueries
-from evalstore.values import Json
+from evalstore.values import Json, Reply
 
 
 class Label(NamedTuple):
@@ -130,15 +130,19 @@ class SessionQueries(NodeQueries):
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
+    def find_answers(self, ids: Iterable[str]) -> dict[str, Reply]:
+        """Return the last turns of sessions by id; those the store does not have are left out."""
+        return {
+            id: deserialize.restore_reply(content["turns"][-1])
+            for id, content in self._decode(SESSIONS, ids)
+        }
+
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the feedback of those of these evaluations that have one."""
-        statement = (
-            "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
-            "WHERE feedback IS NOT NULL AND id IN"
-        )
+        statement = "SELECT id, json_extract(content, '$.feedback') FROM evaluations WHERE id IN"
         with self._reading() as connection:
             rows = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
-        return {id: require_text(text, "evaluations", id) for id, text in rows}
+        return {id: require_text(text, "evaluations", id) for id, text in rows if text is not None}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""

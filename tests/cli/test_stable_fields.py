@@ -228,6 +228,7 @@ def test_every_field_is_printed(
     documents("judge", "tests/failing.md")
     show("show", "tests/failing.md")
     show("stats", "--by", "model,prompt,tag,file")
+    show("report")
     show("grep", "Warm")
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})
     show("doctor", "--no-ping")

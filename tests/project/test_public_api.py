@@ -141,7 +141,7 @@ def test_the_command_line_does_not_load_the_library(tmp_path: Path) -> None:
 
 
 COMMANDS = {
-    *("status", "run", "judge", "diff", "stats", "label", "check", "fsck"),
+    *("status", "run", "judge", "diff", "stats", "label", "check", "fsck", "report", "export"),
 }
 """Commands that are methods of the same name; `log` is `runs`, `show` is `answer`, and `grep` is
 `search`."""

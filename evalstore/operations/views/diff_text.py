@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural, safe, short
 from evalstore.operations.views.case_name import case_name
@@ -90,6 +90,30 @@ def _pending_text(count: int) -> str:
     return f"{plural(count, 'case')} {verb} now pending and not in the pass rates"
 
 
+class PairFacts(NamedTuple):
+    """The facts about a pair of results, as they are stored."""
+
+    name: str
+    """The case, with its system prompt if the file has several."""
+    model: str
+    verdicts: tuple[str, ...]
+    """The verdicts of both sides, or the one that both have."""
+    reason: str
+    """The change that explains the pair; empty if only one side has it."""
+
+
+def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
+    """Return the case and the candidate of a pair, its verdicts, and the reason for the change."""
+    result = pair.either
+    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
+    return PairFacts(
+        case_name(result.file, result.row, prompt),
+        "" if diff.models else result.model,
+        tuple(dict.fromkeys(side.word or "answered" for side in (pair.was, pair.now) if side)),
+        diff.reason(pair) if pair.was and pair.now else "",
+    )
+
+
 def pair_line(
     diff: Diff, pair: Pair, *, signs: Mapping[str, str], indent: int = 0, with_ids: bool = False
 ) -> StyledLine:
@@ -97,19 +121,16 @@ def pair_line(
 
     The ids of the first answers of both sides follow `with_ids`.
     """
-    result = pair.either
-    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
-    name = safe(case_name(result.file, result.row, prompt))
-    model = "" if diff.models else f"{safe(result.model)}  "
+    facts = describe_pair(diff, pair)
+    model = f"{safe(facts.model)}  " if facts.model else ""
     sides = [(*_verdicts(diff, side, signs),) for side in (pair.was, pair.now) if side]
     if len(sides) == 2 and sides[0] != sides[1]:
         verdicts = [*sides[0], StyledSpan(" -> "), *sides[1]]
     else:
         verdicts = [*sides[-1]]
-    reason = diff.reason(pair) if pair.was and pair.now else ""
-    spans = [StyledSpan(f"{name}  {model}"), *verdicts]
-    if reason:
-        spans.append(StyledSpan(f"  ({safe(reason)})", "undecided"))
+    spans = [StyledSpan(f"{safe(facts.name)}  {model}"), *verdicts]
+    if facts.reason:
+        spans.append(StyledSpan(f"  ({safe(facts.reason)})", "undecided"))
     ids = [short(side.sessions[0]) for side in (pair.was, pair.now) if side and side.sessions]
     if with_ids and ids:
         spans.append(StyledSpan(f"  {' -> '.join(dict.fromkeys(ids))}", "faint"))
