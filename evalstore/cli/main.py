@@ -97,6 +97,7 @@ def commands() -> Callable[..., Any]:
     from evalstore.cli.commands import (  # noqa: F401
         authoring,
         doctor,
+        export,
         grep,
         history,
         import_,

@@ -1,0 +1,54 @@
+"""`export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from evalstore.cli import completions, output, streams
+from evalstore.cli.app import app, here
+from evalstore.errors import EvalstoreError
+
+
+@app.command()
+def export(
+    revision: Annotated[
+        str,
+        typer.Argument(
+            metavar="[REV]",
+            help="A run (default: the last), or @work: the workspace as it is now.",
+            autocompletion=completions.runs,
+        ),
+    ] = "@",
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The file to write (default: print it)."
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["jsonl", "csv", "parquet", "json", "md", "junit"] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="As jsonl, csv, parquet, json, md or junit (default: by the suffix; jsonl).",
+        ),
+    ] = None,
+) -> None:
+    """Write the results of a run to a file for other programs.
+
+    A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
+    replaced in one step when all of it is written. '.xml' is JUnit XML.
+    """
+    from evalstore.operations.export import write_export, write_exports
+
+    if file is not None:
+        write_exports(here(), revision, [file], format)
+        output.talk(f"wrote {output.safe(str(file))}")
+        return
+    chosen = format or "jsonl"
+    if chosen == "parquet":
+        raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
+    write_export(here(), revision, chosen, streams.BinaryOutput())
