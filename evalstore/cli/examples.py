@@ -38,6 +38,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore export -o results.csv",
         "evalstore export @~1 -o evals.junit.xml",
     ),
+    "report": (
+        "evalstore report --markdown",
+        "evalstore report --markdown @ --compare @~2 -o comment.md",
+    ),
     "fsck": ("evalstore fsck", "evalstore fsck --store copy.db"),
     "completion": (
         'eval "$(evalstore completion bash)"',

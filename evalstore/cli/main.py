@@ -102,6 +102,7 @@ def commands() -> Callable[..., Any]:
         history,
         import_,
         label,
+        report,
         run,
         stats,
         trust,

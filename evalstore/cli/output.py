@@ -111,6 +111,11 @@ def line(text: str = "") -> None:
     _write(text)
 
 
+def workflow_command(text: str) -> None:
+    """A command for GitHub Actions; a runner reads both streams, and stdout may be data."""
+    _write(text, err=True)
+
+
 def talk(text: str) -> None:
     """A line for the person, not for the pipe."""
     if not quiet:

@@ -59,11 +59,19 @@ def write_exports(
     Existing files are replaced; relative paths are relative to the folder of the location. Raises
     `EvalstoreError`.
     """
+    formats = require_exports(location, paths, format)
+    for path, chosen in zip(paths, formats, strict=True):
+        _write_file(location, revision, path, chosen)
+
+
+def require_exports(
+    location: Location, paths: Sequence[Path], format: Format | None = None
+) -> list[Format]:
+    """Return the formats of files; raises `EvalstoreError` when one cannot be written."""
     formats = [find_format(path, format) for path in paths]
     for path in paths:
         require_writable(location.directory / path, path)
-    for path, chosen in zip(paths, formats, strict=True):
-        _write_file(location, revision, path, chosen)
+    return formats
 
 
 def write_export(location: Location, revision: str, format: Format, file: Output) -> None:
@@ -75,7 +83,7 @@ def write_export(location: Location, revision: str, format: Format, file: Output
 
 
 def require_writable(path: Path, name: Path) -> None:
-    """Raise `EvalstoreError` when no file can be made at a path, before it costs anything."""
+    """Raise `EvalstoreError` when no file can be made at a path."""
     if path.exists() and not path.is_file():
         reason = "it is a folder" if path.is_dir() else "it is not a regular file"
     elif not path.resolve().parent.is_dir():

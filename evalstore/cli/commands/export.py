@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -44,11 +47,23 @@ def export(
     """
     from evalstore.operations.export import write_export, write_exports
 
-    if file is not None:
-        write_exports(here(), revision, [file], format)
-        output.talk(f"wrote {output.safe(str(file))}")
-        return
-    chosen = format or "jsonl"
-    if chosen == "parquet":
+    if file is None and format == "parquet":
         raise EvalstoreError("Parquet cannot be printed", hint="name a file with -o")
-    write_export(here(), revision, chosen, streams.BinaryOutput())
+    with _without_garbage_collection():
+        if file is None:
+            write_export(here(), revision, format or "jsonl", streams.BinaryOutput())
+            return
+        write_exports(here(), revision, [file], format)
+    output.talk(f"wrote {output.safe(str(file))}")
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Leave out a search that takes a fifth of the time: a row refers to nothing that holds it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
