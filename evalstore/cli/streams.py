@@ -63,6 +63,9 @@ class BinaryOutput:
 
     def write(self, data: bytes) -> int:
         """Write bytes; their number."""
+        if not hasattr(sys.stdout, "buffer"):  # a stream in memory
+            sys.stdout.write(data.decode())
+            return len(data)
         try:
             sys.stdout.flush()
             sys.stdout.buffer.write(data)

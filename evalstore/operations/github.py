@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.run_results import list_results
 
 if TYPE_CHECKING:
+    from evalstore.errors import Problem
     from evalstore.operations.run_report import RunReport
     from evalstore.results import Result
     from evalstore.workspace.folder import WorkspaceFolder
@@ -69,6 +71,19 @@ def annotate(report: RunReport, workspace: WorkspaceFolder) -> Iterator[Annotati
         yield Annotation("notice", "evalstore", f"{plural(rest, 'more failure')} in the log")
     for message, count in islice(report.failures.items(), MOST):
         yield Annotation("warning", f"evalstore: {plural(count, 'call')} failed", message)
+
+
+def annotate_problems(problems: Iterable[Problem], root: Path) -> Iterator[Annotation]:
+    """Yield the problems of files, of each severity at most as many as GitHub shows."""
+    folder = _folder_in_checkout(root)
+    counts = Counter[str]()
+    for problem in problems:
+        kind = "error" if problem.severity == "error" else "warning"
+        counts[kind] += 1
+        if counts[kind] <= MOST:
+            hint = f"\n{problem.hint}" if problem.hint else ""
+            file = f"{folder}{problem.file}"
+            yield Annotation(kind, "evalstore", problem.message + hint, file, problem.line or 1)
 
 
 def _failures(report: RunReport) -> Iterator[tuple[Result, str, str]]:

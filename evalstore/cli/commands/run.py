@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -228,7 +227,7 @@ def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
         from evalstore.operations.export import write_exports
 
         write_exports(here(), report.run, [Path(name) for name in mode.exports])
-    if os.environ.get("GITHUB_ACTIONS") == "true":
+    if output.is_github():
         from evalstore.cli.render.github import print_annotations
 
         print_annotations(here(), report)

@@ -23,11 +23,11 @@ def print_as(format: Format, content: Any, names: Sequence[str]) -> None:
     rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)
     if format == "jsonl":
         for row in rows:
-            output.line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
+            output.data_line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
         return
     header, cells = _flatten(rows)
     for line in (_csv_lines if format == "csv" else _markdown_lines)(header, cells):
-        output.line(line)
+        output.data_line(line)
 
 
 def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:

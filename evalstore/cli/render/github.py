@@ -10,8 +10,20 @@ from evalstore.cli import output
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evalstore.errors import Problem
     from evalstore.operations.run_report import RunReport
     from evalstore.planning.options import Location
+
+
+def print_problems(location: Location, problems: Iterable[Problem]) -> None:
+    """Print an annotation for each problem of a file."""
+    from evalstore.operations.github import annotate_problems
+    from evalstore.planning.open_project import open_workspace
+
+    for annotation in annotate_problems(problems, open_workspace(location).root):
+        output.workflow_command(annotation.command)
 
 
 def print_annotations(location: Location, report: RunReport) -> None:
