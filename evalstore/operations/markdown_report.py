@@ -59,6 +59,8 @@ def _join(lines: Sequence[str]) -> str:
     """Return the lines as a text that is not too long; it is cut between two of them."""
     text, left = "", MOST_CHARACTERS
     for number, line in enumerate(lines):
+        if not line and text.endswith("\n\n"):
+            continue
         left -= len(line) + 1
         if left < 0:
             return f"{text}\n({plural(len(lines) - number, 'more part')}: the report is too long)\n"
