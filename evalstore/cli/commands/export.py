@@ -40,7 +40,7 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write the results of a run to a file for other programs.
+    """Write the results of a run for other programs.
 
     A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
     replaced in one step when all of it is written. '.xml' is JUnit XML.

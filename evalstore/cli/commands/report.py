@@ -39,9 +39,9 @@ def report(
         bool, typer.Option("--markdown", help="As Markdown, for a comment on a pull request.")
     ] = False,
 ) -> None:
-    """Report what a run changed, why, whether it may be chance, and what it cost.
+    """Report what a run changed, why, and what it cost.
 
-    Texts of models stand in code: they mention nobody, link to nothing and load nothing.
+    It also says whether the change of the pass rate may be chance. Texts of models stand in code: they mention nobody, link to nothing and load nothing.
     """
     from evalstore.cli.render.markdown_report import write_markdown_report
 
