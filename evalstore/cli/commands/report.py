@@ -41,7 +41,8 @@ def report(
 ) -> None:
     """Report what a run changed, why, and what it cost.
 
-    It also says whether the change of the pass rate may be chance. Texts of models stand in code: they mention nobody, link to nothing and load nothing.
+    It also says whether the change of the pass rate may be chance. Texts of models stand in code:
+    they mention nobody, link to nothing and load nothing.
     """
     from evalstore.cli.render.markdown_report import write_markdown_report
 
