@@ -142,6 +142,13 @@ def test_a_run_writes_its_results_to_several_files(workspace: Path, evalstore: E
     assert Path("a.junit.xml").read_text(encoding="utf-8").startswith("<?xml")
 
 
+def test_a_dry_run_has_nothing_to_write(workspace: Path, evalstore: Evalstore) -> None:
+    ran = evalstore("run", "-n", "-o", "r.jsonl")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("error: '--output' cannot be combined with '--dry-run'")
+    assert not Path("r.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -273,8 +280,22 @@ def test_the_verdicts_say_what_is_missing_and_why(echo: Echo, evalstore: Evalsto
 
 
 @pytest.mark.parametrize("format", TEXT)
-def test_a_run_of_nothing_is_exported(echo: Echo, evalstore: Evalstore, format: str) -> None:
-    tree(Path.cwd(), {"tests/one.md": ASKED})
-    evalstore("run", "--max-cost", "0")
+def test_a_run_that_was_stopped_is_exported(
+    workspace: Path, evalstore: Evalstore, format: str
+) -> None:
+    assert evalstore("run", "--max-cost", "0.03", "-j", "1", "-y").exit_code == 4
     assert evalstore("export", "--format", format, "-o", "file").exit_code == 0
     assert Path("file").exists()
+    evalstore("export", "-o", "r.jsonl")
+    assert "pending" in [row["verdict"] for row in rows_of()]
+    assert "Not decided: " in evalstore("report", "--markdown").stdout
+
+
+def test_people_who_disagree_leave_it_undecided(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    for person, verdict in (("Ada", "pass"), ("Bea", "fail")):
+        evalstore("label", "tests/weather.md::city=Oslo", verdict, "--as", person)
+    evalstore("run", "-o", "r.jsonl", "-o", "r.junit.xml")
+    assert [row["verdict"] for row in rows_of()] == ["undecided", "pass"]
+    assert '<error type="undecided" message="' in Path("r.junit.xml").read_text(encoding="utf-8")
+    assert "Not decided: 1 undecided." in evalstore("report", "--markdown").stdout

@@ -184,6 +184,11 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
             "'--watch' cannot be combined with '--dry-run'",
             hint="'evalstore status' lists what a run would do",
         )
+    if mode.exports and mode.dry_run:
+        raise EvalstoreError(
+            "'--output' cannot be combined with '--dry-run', which has no results",
+            hint="leave out one of them",
+        )
     if mode.exports:
         from evalstore.operations.export import require_exports
 
