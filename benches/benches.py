@@ -15,6 +15,7 @@ from benches import workspaces
 from benches.browser import browser
 from benches.datasets import datasets
 from benches.engine import engine, script
+from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
 from benches.statistics import statistics
 from benches.table import Figure, figure
@@ -265,6 +266,7 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "script": script,
     "engine": engine,
     "datasets": datasets,
+    "export": exports,
     "browser": browser,
     "statistics": statistics,
 }

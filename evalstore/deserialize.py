@@ -158,7 +158,7 @@ def restore_session(content: Description) -> Session:
     """Restore a session from its description."""
     return Session(
         question=restore_question(content),
-        turns=tuple(_restore_reply(turn) for turn in content["turns"]),
+        turns=tuple(restore_reply(turn) for turn in content["turns"]),
         started=content["started"],
         nonce=content["nonce"],
         cost=_restore_cost(content.get("cost")),
@@ -205,7 +205,8 @@ def restore_failure(content: Description) -> Failure:
     )
 
 
-def _restore_reply(content: Description) -> Reply:
+def restore_reply(content: Description) -> Reply:
+    """Restore a turn of an answer from its description."""
     return Reply(
         text=content.get("text"),
         tool_calls=tuple(

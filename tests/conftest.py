@@ -130,7 +130,7 @@ def _nothing_from_outside(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     for name in list(os.environ):
-        of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_")) and name != _KEPT
+        of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_", "GITHUB_")) and name != _KEPT
         if of_ours or name in _SCREEN or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(_empty_home(tmp_path_factory)))

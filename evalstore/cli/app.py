@@ -29,7 +29,7 @@ _LONGEST_NAME = 80
 GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
     "Everyday": ("status", "run", "judge", "label", "view"),
-    "History": ("log", "show", "diff", "stats", "grep", "ls"),
+    "History": ("log", "show", "diff", "stats", "grep", "ls", "export", "report"),
     "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion", "version"),
 }

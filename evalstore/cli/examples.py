@@ -37,6 +37,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
     "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
     "ls": ("evalstore ls cases tests/late.md", "evalstore ls models --wide"),
+    "export": (
+        "evalstore export -o results.csv",
+        "evalstore export @~1 -o evals.junit.xml",
+    ),
+    "report": (
+        "evalstore report --markdown",
+        "evalstore report --markdown @ --compare @~2 -o comment.md",
+    ),
     "fsck": ("evalstore fsck", "evalstore fsck --store copy.db"),
     "completion": (
         'eval "$(evalstore completion bash)"',

@@ -95,10 +95,12 @@ def commands() -> Callable[..., Any]:
     from evalstore.cli.commands import (  # noqa: F401
         authoring,
         doctor,
+        export,
         grep,
         history,
         import_,
         label,
+        report,
         run,
         stats,
         trust,

@@ -24,7 +24,7 @@ from evalstore.store.ids import as_digits
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.tree_nodes import NodeQueries
-from evalstore.values import Json
+from evalstore.values import Json, Reply
 
 
 class Label(NamedTuple):
@@ -128,6 +128,13 @@ class SessionQueries(NodeQueries):
         """Return sessions by id; those the store does not have are left out."""
         return {
             id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
+        }
+
+    def find_answers(self, ids: Iterable[str]) -> dict[str, Reply]:
+        """Return the last turns of sessions by id; those the store does not have are left out."""
+        return {
+            id: deserialize.restore_reply(content["turns"][-1])
+            for id, content in self._decode(SESSIONS, ids)
         }
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:

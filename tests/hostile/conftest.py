@@ -30,6 +30,7 @@ CALLS = {
     "import": ("openai-evals", "source/capitals.jsonl"),
     "label": ("tests/weather.md::city=Rome", "pass"),
     "new": ("tests/weather.md",),
+    "report": ("--markdown",),
     "trust": ("check.py",),
 }
 """What each command is called with, if it needs anything."""

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     ROOT / "README.md",
     ROOT / "docs/tutorial.md",
+    ROOT / "docs/export.md",
     ROOT / "docs/scripting.md",
     ROOT / "docs/troubleshooting.md",
     *sorted((ROOT / "docs/recipes").glob("*.md")),

@@ -1,0 +1,120 @@
+"""Adds the costs and times of its answers and judgements to each result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.judging.aggregation import combine, judge_session
+from evalstore.planning.plan import CHECKS
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.reports.group_totals import CallFacts, MeasuredResult
+from evalstore.results import Result
+from evalstore.values import RECORDED, Case, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.operations.stats_filter import Filter
+    from evalstore.store import Store
+    from evalstore.store.costs import StoredJudgement
+
+_AT_ONCE = 4_000
+"""Results whose answers and judgements are looked up together."""
+_FREE = (SCRIPTED, RECORDED)
+"""Providers whose answers cost nothing when they have no price."""
+
+
+def measure_results(
+    store: Store,
+    rule: str,
+    batches: Iterable[list[tuple[Result, Case]]],
+    keep: Filter,
+    convert: Callable[[float, int], float],
+) -> Iterator[tuple[MeasuredResult, Case]]:
+    """Yield the selected results with the facts of their answers and judgements."""
+    prices = _CostReader(store, convert)
+    for batch in _select(batches, keep):
+        spent = store.find_spent(id for result, _ in batch for id in result.sessions)
+        judged = store.find_judgements(id for result, _ in batch for id in result.evaluations)
+        answers = {
+            id: CallFacts(
+                id, prices.cost(spending.usd, spending.started, spending.model), spending.seconds
+            )
+            for id, spending in spent.items()
+        }
+        judgements = {
+            id: CallFacts(
+                id, prices.cost(judgement.usd, judgement.vote.started, prices.model_of(judgement))
+            )
+            for id, judgement in judged.items()
+        }
+        for result, case in batch:
+            votes = [
+                judged[id]
+                for id in result.evaluations
+                if id in judged and keep.evaluator(judged[id].vote.evaluator)
+            ]
+            verdict = result.verdict
+            attempts: list[tuple[Verdict, float | None]] = []
+            expected = max(1, result.wanted // max(1, len(case.tests)))
+            if keep.is_about_votes or expected > 1:
+                attempts = _by_attempt(case, votes, rule)
+            if keep.is_about_votes:
+                is_whole = len(attempts) == expected
+                verdict = combine(attempts, rule).verdict if is_whole else None
+            yield (
+                MeasuredResult(
+                    result,
+                    verdict,
+                    [answers[id] for id in result.sessions if id in answers],
+                    [judgements[vote.vote.id] for vote in votes],
+                    [word for word, _ in attempts] if len(attempts) == expected else [],
+                ),
+                case,
+            )
+
+
+def _select(
+    batches: Iterable[list[tuple[Result, Case]]], keep: Filter
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results that count, in larger batches."""
+    waiting: list[tuple[Result, Case]] = []
+    for batch in batches:
+        waiting += [entry for entry in batch if keep(*entry)]
+        if len(waiting) >= _AT_ONCE:
+            yield waiting
+            waiting = []
+    yield waiting
+
+
+class _CostReader:
+    """Computes the cost of answers and judgements in a currency."""
+
+    def __init__(self, store: Store, convert: Callable[[float, int], float]) -> None:
+        self._convert = convert
+        self._evaluators = store.load_all("evaluator")
+        self._models = store.load_all("model")
+
+    def model_of(self, judgement: StoredJudgement) -> str | None:
+        """Return the model version of a judgement; None for checks or a person."""
+        model: str | None = self._evaluators.get(judgement.vote.evaluator, {}).get("model")
+        return model
+
+    def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
+        """Return the cost of a call in the currency; None if it is unknown."""
+        if usd is not None:
+            return self._convert(usd, at)
+        is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
+        return 0.0 if is_free else None
+
+
+def _by_attempt(
+    case: Case, votes: Sequence[StoredJudgement], rule: str
+) -> list[tuple[Verdict, float | None]]:
+    """Return the verdict on each judged attempt."""
+    by_subject: dict[str, list[StoredJudgement]] = {}
+    for vote in votes:
+        by_subject.setdefault(vote.subject, []).append(vote)
+    return [
+        judge_session([judgement.vote for judgement in judgements], case.judged_by, CHECKS, rule)
+        for judgements in by_subject.values()
+    ]
