@@ -64,6 +64,37 @@ class Answer:
     facts: SessionFacts | None
     """Tokens, cost (USD), latency (seconds), temperature and more; None: there is no answer."""
 
+    def _repr_html_(self) -> str:
+        """The answer as notebooks show it: the conversation, and its judgements."""
+        from evalstore.display import money, short
+        from evalstore.html_tables import block, line, long_text, strong, table, word
+
+        facts = self.facts
+        measured = f"{money(facts.cost)} · {facts.latency:.2f} s" if facts else "no answer"
+        return block(
+            line(
+                strong(f"{self.file} [{self.row}]" if self.row else self.file),
+                f"· session {short(self.session)}" if self.session else "",
+                f"· {measured}",
+            ),
+            table(
+                ["turn", "text"],
+                [(f"{turn.role} {turn.name}".strip(), turn.text) for turn in self.conversation],
+            ),
+            table(
+                ["judged by", "verdict", "feedback"],
+                [
+                    (
+                        judgement.by,
+                        word(judgement.verdict),
+                        judgement.feedback if judgement.counts else "does not count",
+                    )
+                    for judgement in self.judgements
+                ],
+            ),
+            *(long_text(failure) for failure in self.failures),
+        )
+
 
 def answer_from(view: AnswerView) -> Answer:
     """The answer that a view shows."""
