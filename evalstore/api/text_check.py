@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.api.workspace import Workspace
+from evalstore.default_workspace import find_default_workspace
 from evalstore.display import as_text, clip, safe, short
 from evalstore.values import Json
 
@@ -30,12 +31,6 @@ class CheckCounts:
 
 
 COUNTS = CheckCounts()
-_defaults: dict[str, StrPath] = {}
-
-
-def set_default_workspace(path: StrPath) -> None:
-    """Use this workspace for `check` in place of the one that the current folder is in."""
-    _defaults["workspace"] = path
 
 
 def check(
@@ -63,7 +58,7 @@ def check(
     """
     __tracebackhide__ = True
     if not isinstance(workspace, Workspace):
-        workspace = Workspace(workspace or _defaults.get("workspace", "."))
+        workspace = Workspace(workspace or find_default_workspace())
     judged = workspace.judge_text(
         answer,
         instructions,

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rendering import answer_text
-from evalstore.operations.run import run
-from evalstore.operations.test_lines import TestLines
 from evalstore.planning.cell_batches import take_out
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.planning.open_project import open_project
@@ -22,16 +21,16 @@ from evalstore.planning.results import CellResult, compute_results, feedback_of
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.errors import Problem
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
+    from evalstore.operations.test_lines import TestLines
     from evalstore.operations.views.failed_results import Place
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
+    from evalstore.workspace.folder import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +62,19 @@ class CurrentCase:
 class CurrentCases:
     """The cases of a workspace, by file and row."""
 
-    root: Path
-    """The folder of the workspace."""
     cases: dict[str, list[CurrentCase]]
-    """By test file, relative to the root."""
-    lines: TestLines
+    """By test file, relative to the workspace."""
+    workspace: WorkspaceFolder
     problems: dict[str, list[Problem]]
     """The errors of test files, whose cases are left out."""
     warnings: list[str] = field(default_factory=list)
+
+    @cached_property
+    def lines(self) -> TestLines:
+        """The lines of the cases in their files."""
+        from evalstore.operations.test_lines import TestLines
+
+        return TestLines(self.workspace)
 
     def __iter__(self) -> Iterator[CurrentCase]:
         """Iterate over all cases."""
@@ -100,10 +104,7 @@ def read_current(location: Location, selection: SelectionOptions) -> CurrentCase
         problems: dict[str, list[Problem]] = {}
         for problem in project.left_out:
             problems.setdefault(problem.file, []).append(problem)
-        root = project.workspace.root
-        return CurrentCases(
-            root, cases, TestLines(project.workspace), problems, [*project.warnings]
-        )
+        return CurrentCases(cases, project.workspace, problems, [*project.warnings])
 
 
 def run_current(
@@ -114,6 +115,8 @@ def run_current(
     listener: ProgressListener,
 ) -> RunReport:
     """Run the cases at these places, and record the run; raises as `run`."""
+    from evalstore.operations.run import run  # it takes as long to import as all of the above
+
     kept = set(places)
     return run(
         location,

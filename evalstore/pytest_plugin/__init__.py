@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "evalstore: a case of an evalstore workspace")
     folder = find_workspace(config)
     if folder is not None:
-        from evalstore.api.text_check import set_default_workspace
+        from evalstore.default_workspace import set_default_workspace
 
         set_default_workspace(folder)
     if config.getoption("evalstore"):

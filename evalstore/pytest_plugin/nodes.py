@@ -85,11 +85,16 @@ class CaseItem(pytest.Item):
         self.add_marker(pytest.mark.evalstore)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the path, the line from 0, and the name."""
-        return self.path, self._line - 1, self.name
+        """Return the path, the line from 0, and the name.
 
-    @property
-    def _line(self) -> int:
+        pytest wants it of each item that it runs. Finding a line takes as long as all else, so for
+        cases that have passed it is the first.
+        """
+        is_listed = self.config.option.collectonly or self.case.word != "pass"
+        return self.path, self._find_line() - 1 if is_listed else 0, self.name
+
+    def _find_line(self) -> int:
+        """Return the line of the row's value, else that of the first message, from 1."""
         file, row, *_ = self.case.place
         return self._cases.current.lines.find(file, row)
 
@@ -115,7 +120,7 @@ class CaseItem(pytest.Item):
     def _explain(self, case: CurrentCase) -> str:
         """Return the feedback, then the case and its answer."""
         file, row, _, model = case.place
-        place = f"{file}:{self._line}" + (f" [{row}]" if row else "")
+        place = f"{file}:{self._find_line()}" + (f" [{row}]" if row else "")
         feedback = case.feedback or "there is no feedback"
         lines = [
             f"{case.word}: {_shortened(feedback)}",

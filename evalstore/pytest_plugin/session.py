@@ -16,13 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.api.calls import outside_of_a_loop, system_errors
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
 from evalstore.operations.current_cases import CurrentCase, CurrentCases, read_current, run_current
 from evalstore.operations.progress import ProgressListener
-from evalstore.operations.run_preview import TooExpensiveError
-from evalstore.operations.views.run_text import summarise, summary_text
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.pytest_plugin.nodes import CaseItem, TestFileNode, name_cases
 from evalstore.workspace.settings import find_root
@@ -72,9 +69,8 @@ class CaseSession:
 
     def _read(self) -> None:
         try:
-            with system_errors():
-                self._current = read_current(self._location, self._selection)
-        except EvalstoreError as error:
+            self._current = read_current(self._location, self._selection)
+        except (EvalstoreError, OSError) as error:
             raise pytest.UsageError(f"--evalstore: {_with_hint(error)}") from error
         self._by_place = {case.place: case for case in self._current}
 
@@ -175,20 +171,22 @@ class CaseSession:
         """Ask and judge what the cases at these places lack."""
         self._is_settled = True
         self._selected = len(places)
-        missing = [place for place in places if self._by_place[place].is_missing]
-        if not missing:
+        if not any(self._by_place[place].is_missing for place in places):
             return
+        from evalstore.api.calls import outside_of_a_loop
+        from evalstore.operations.run_preview import TooExpensiveError
+        from evalstore.operations.views.run_text import summarise, summary_text
+
         bound = self._config.getoption("evalstore_max_cost")
         options = RunOptions(max_cost=bound, yes=bound is not None, fail_on="none")
         listener = _Listener(self._config)
         try:
-            with system_errors():
-                report = outside_of_a_loop(
-                    lambda: run_current(self._location, self._selection, places, options, listener)
-                )
+            report = outside_of_a_loop(
+                lambda: run_current(self._location, self._selection, places, options, listener)
+            )
         except TooExpensiveError as error:
             self.refused = f"{error} (add --evalstore-max-cost USD to stop at a price)"
-        except EvalstoreError as error:
+        except (EvalstoreError, OSError) as error:
             self.refused = _with_hint(error)
         else:
             self._messages += [*listener.notes, summary_text(summarise(report))]
@@ -252,5 +250,7 @@ def _case_items(session: pytest.Session) -> Iterator[CaseItem]:
     return (item for item in session.items if isinstance(item, CaseItem))
 
 
-def _with_hint(error: EvalstoreError) -> str:
-    return f"{error} ({error.hint})" if error.hint else str(error)
+def _with_hint(error: EvalstoreError | OSError) -> str:
+    """Return the message of an error with its hint."""
+    hint = getattr(error, "hint", None)
+    return f"{error} ({hint})" if hint else str(error)
