@@ -10,9 +10,9 @@ from pathlib import Path
 _paths: list[Path] = []
 
 
-def set_default_workspace(path: Path) -> None:
-    """Set the folder of the workspace."""
-    _paths[:] = [path]
+def set_default_workspace(path: Path | None) -> None:
+    """Set the folder of the workspace; None: the current folder again."""
+    _paths[:] = [] if path is None else [path]
 
 
 def find_default_workspace() -> Path:

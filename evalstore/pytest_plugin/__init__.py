@@ -61,6 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(CaseSession(config, folder), "evalstore-cases")
 
 
+def pytest_unconfigure() -> None:
+    """Forget the workspace, as other sessions may follow in this process."""
+    if module := sys.modules.get("evalstore.default_workspace"):
+        module.set_default_workspace(None)
+
+
 def find_workspace(config: pytest.Config) -> Path | None:
     """Return the folder of the workspace; None if no option and no setting names one."""
     option = config.getoption("evalstore_workspace")

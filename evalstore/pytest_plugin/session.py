@@ -43,6 +43,7 @@ class CaseSession:
         self._collected: set[str] = set()
         self._current: CurrentCases | None = None
         self._by_place: dict[Place, CurrentCase] = {}
+        self._may_run = not config.option.collectonly
         self._is_settled = False
         self._selected = 0
         self._input: dict[str, Any] | None = getattr(config, "workerinput", {}).get(_INPUT)
@@ -133,13 +134,17 @@ class CaseSession:
             return bool(self._input["whole"])
         return self._config.args_source is not pytest.Config.ArgsSource.ARGS
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Run nothing after an error of collection, as pytest."""
+        if report.failed and not self._config.option.continue_on_collection_errors:
+            self._may_run = False
+
     # --- running
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Run the selected cases, in a session without workers."""
-        has_errors = session.testsfailed and not session.config.option.continue_on_collection_errors
-        if self._input is not None or session.config.option.collectonly or has_errors:
+        if self._input is not None or not self._may_run:
             return
         places = [item.case.place for item in session.items if isinstance(item, CaseItem)]
         if places:  # the controller of pytest-xdist has no items
@@ -157,7 +162,7 @@ class CaseSession:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Run the cases that the first worker has selected; all workers select the same."""
-        if self._is_settled or self._config.option.collectonly:
+        if self._is_settled or not self._may_run:
             return
         known = {
             f"{self._node_id(file)}::{name}": case.place

@@ -10,7 +10,7 @@ import pytest
 
 import evalstore
 from evalstore import EvalstoreError, Workspace, init
-from evalstore.api.text_check import COUNTS
+from evalstore.api import text_check
 from tests.builders import tree
 
 JUDGE = """\
@@ -48,6 +48,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     init(folder)
     tree(folder, {"evalstore.yaml": settings, "models/judge.yaml": JUDGE})
     return Workspace(folder)
+
+
+@pytest.fixture(autouse=True)
+def counts(monkeypatch: pytest.MonkeyPatch) -> text_check.CheckCounts:
+    """The calls in one test."""
+    counted = text_check.CheckCounts()
+    monkeypatch.setattr(text_check, "COUNTS", counted)
+    return counted
 
 
 def error(workspace: Workspace, *arguments: Any, **options: Any) -> str:
@@ -172,15 +180,10 @@ def test_it_can_be_called_where_an_event_loop_runs(workspace: Workspace) -> None
     assert asyncio.run(call()) == "pass"
 
 
-def test_calls_are_counted(workspace: Workspace) -> None:
-    before = (COUNTS.checks, COUNTS.judged, COUNTS.usd)
+def test_calls_are_counted(workspace: Workspace, counts: text_check.CheckCounts) -> None:
     for _ in range(2):
         evalstore.check("Dear count.", "Be kind.", workspace=workspace)
-    assert (COUNTS.checks, COUNTS.judged, COUNTS.usd) == (
-        before[0] + 2,
-        before[1] + 1,
-        before[2] + 0.25,
-    )
+    assert counts == text_check.CheckCounts(checks=2, judged=1, usd=0.25)
 
 
 def test_without_a_workspace_it_is_that_of_the_current_folder(
