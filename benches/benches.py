@@ -17,6 +17,7 @@ from benches.datasets import datasets
 from benches.engine import engine, script
 from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
+from benches.pytest_sessions import pytest_sessions
 from benches.statistics import statistics
 from benches.table import Figure, figure
 from benches.workspaces import ROWS
@@ -267,6 +268,7 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "engine": engine,
     "datasets": datasets,
     "export": exports,
+    "pytest": pytest_sessions,
     "browser": browser,
     "statistics": statistics,
 }

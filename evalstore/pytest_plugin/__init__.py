@@ -6,6 +6,7 @@ pytest loads this module in every session, so it imports nothing of evalstore un
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--evalstore-max-cost",
-        type=float,
+        type=_read_usd,
         metavar="USD",
         help="stop calling models at this cost, and ask for no confirmation below it",
     )
@@ -45,6 +46,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="call no model that needs the network, and skip the cases that lack its answers",
     )
     parser.addini(WORKSPACE, "the folder of the evalstore workspace")
+
+
+def _read_usd(text: str) -> float:
+    """Return an amount of money; raises `ArgumentTypeError` for any other text."""
+    try:
+        usd = float(text)
+    except ValueError:
+        usd = -1.0
+    if not 0 <= usd < float("inf"):
+        raise ArgumentTypeError(f"'{text}' is not an amount in USD")
+    return usd
 
 
 def pytest_configure(config: pytest.Config) -> None:

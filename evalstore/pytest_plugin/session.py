@@ -69,17 +69,19 @@ class CaseSession:
         return self._current
 
     def _read(self) -> None:
-        try:
-            self._current = read_current(self._location, self._selection)
-        except (EvalstoreError, OSError) as error:
-            raise pytest.UsageError(f"--evalstore: {_with_hint(error)}") from error
+        """Read the cases and their verdicts; raises `EvalstoreError` or `OSError`."""
+        self._current = read_current(self._location, self._selection)
         self._by_place = {case.place: case for case in self._current}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Read the workspace, so that its errors end the session before anything is started."""
-        if self._input is None:
+        if self._input is not None:
+            return
+        try:
             self._read()
+        except (EvalstoreError, OSError) as error:
+            raise pytest.UsageError(f"--evalstore: {_with_hint(error)}") from error
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> TestFileNode | None:
         """Collect a test file of the workspace that pytest has found, or that is named."""
@@ -189,15 +191,15 @@ class CaseSession:
             report = outside_of_a_loop(
                 lambda: run_current(self._location, self._selection, places, options, listener)
             )
+            self._messages += [*listener.notes, summary_text(summarise(report))]
+            self._read()
         except TooExpensiveError as error:
             self.refused = f"{error} (add --evalstore-max-cost USD to stop at a price)"
         except (EvalstoreError, OSError) as error:
             self.refused = _with_hint(error)
         else:
-            self._messages += [*listener.notes, summary_text(summarise(report))]
             if report.status == "interrupted":
                 raise KeyboardInterrupt
-            self._read()
 
     def settled(self, item: CaseItem) -> CurrentCase:
         """Return the case of an item with its verdict after the run."""
@@ -206,7 +208,10 @@ class CaseSession:
             notes = json.loads(Path(self._input["notes"]).read_text(encoding="utf-8") or "{}")
             self.refused = notes.get("refused", "")
             if any(other.case.is_missing for other in _case_items(item.session)):
-                self._read()
+                try:
+                    self._read()
+                except (EvalstoreError, OSError) as error:
+                    self.refused = _with_hint(error)
         case = self._by_place.get(item.case.place)
         if case is None:
             pytest.fail("the case is not in the workspace any more", pytrace=False)
@@ -219,7 +224,7 @@ class CaseSession:
         for message in [*(self._current.warnings if self._current else ()), *self._messages]:
             terminalreporter.write_line(f"evalstore: {message}")
         if self.refused:
-            terminalreporter.write_line(f"evalstore: nothing was asked: {self.refused}")
+            terminalreporter.write_line(f"evalstore: {self.refused}")
         elif self._is_settled and not self._messages:
             cases = plural(self._selected, "case")
             terminalreporter.write_line(f"evalstore: {cases}, nothing to ask or judge, $0")

@@ -182,6 +182,13 @@ def test_a_limit_of_the_cost_is_kept(run: Run, evals: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("amount", ["-1", "nan", "much"])
+def test_a_limit_is_an_amount_of_money(run: Run, evals: Path, amount: str) -> None:
+    result = run("--evalstore", f"--evalstore-max-cost={amount}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--evalstore-max-cost: '{amount}' is not an amount in USD"])
+
+
 def test_a_dear_run_needs_a_limit(run: Run, evals: Path) -> None:
     tree(evals, {"evalstore.yaml": f"{FILES['evalstore.yaml']}confirmAbove: 1\n"})
     result = run("--evalstore")
