@@ -71,7 +71,7 @@ class CurrentCases:
 
     @cached_property
     def lines(self) -> TestLines:
-        """The lines of the cases in their files."""
+        """Return the lines of the cases in their files."""
         from evalstore.operations.test_lines import TestLines
 
         return TestLines(self.workspace)

@@ -24,14 +24,15 @@ class CaseSource(Protocol):
     is_offline: bool
     """Whether no model is called that needs the network."""
     refused: str
-    """Why no run was made although something is missing; empty if one was made."""
+    """Why no run was made although something is missing; empty if one was made, and in a worker
+    of pytest-xdist, where the summary has it."""
 
     @property
     def current(self) -> CurrentCases:
         """Return the cases with their verdicts, as they were read last."""
 
-    def settled(self, item: CaseItem) -> CurrentCase:
-        """Return the case of an item with its verdict after the run."""
+    def settled(self, case: CurrentCase) -> CurrentCase:
+        """Return a case with its verdict after the run; `case` is as it was collected."""
 
 
 class TestFileNode(pytest.File):
@@ -100,7 +101,7 @@ class CaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Skip or fail a case without a verdict, so that it counts as an error."""
-        case = self._cases.settled(self)
+        case = self._cases.settled(self.case)
         if case.word == "skipped":
             pytest.skip(case.reason)
         if case.word is None:
@@ -113,7 +114,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Fail unless the verdict is a pass."""
-        case = self._cases.settled(self)
+        case = self._cases.settled(self.case)
         if case.word != "pass":
             pytest.fail(self._explain(case), pytrace=False)
 

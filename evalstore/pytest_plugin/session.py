@@ -7,11 +7,8 @@ out no item before. Workers only read the store.
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +22,8 @@ from evalstore.pytest_plugin.nodes import CaseItem, TestFileNode, name_cases
 from evalstore.workspace.settings import find_root
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evalstore.operations.views.failed_results import Place
 
 _INPUT = "evalstore"
@@ -48,8 +47,6 @@ class CaseSession:
         self._selected = 0
         self._input: dict[str, Any] | None = getattr(config, "workerinput", {}).get(_INPUT)
         """What a worker of pytest-xdist is told; None in every other process."""
-        self._notes = Path()
-        """The file in which the controller of pytest-xdist leaves its notes for the workers."""
         try:
             root = find_root((folder or config.invocation_params.dir).absolute())
         except EvalstoreError as error:
@@ -154,12 +151,8 @@ class CaseSession:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker of pytest-xdist which cases to collect, and where notes will be."""
-        if not self._notes.name:
-            handle, name = tempfile.mkstemp(prefix="evalstore-", suffix=".json")
-            os.close(handle)
-            self._notes = Path(name)
-        node.workerinput[_INPUT] = {"whole": self._is_whole(), "notes": str(self._notes)}
+        """Tell a worker of pytest-xdist which cases to collect."""
+        node.workerinput[_INPUT] = {"whole": self._is_whole()}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
@@ -172,7 +165,6 @@ class CaseSession:
             for name, case in name_cases(cases)
         }
         self._settle([known[id] for id in ids if id in known])
-        self._notes.write_text(json.dumps({"refused": self.refused}), encoding="utf-8")
 
     def _settle(self, places: Collection[Place]) -> None:
         """Ask and judge what the cases at these places lack."""
@@ -201,21 +193,18 @@ class CaseSession:
             if report.status == "interrupted":
                 raise KeyboardInterrupt
 
-    def settled(self, item: CaseItem) -> CurrentCase:
-        """Return the case of an item with its verdict after the run."""
-        if self._input is not None and not self._is_settled:
+    def settled(self, case: CurrentCase) -> CurrentCase:
+        """Return a case with its verdict after the run; `case` is as it was collected."""
+        if case.is_missing and self._input is not None and not self._is_settled:
             self._is_settled = True
-            notes = json.loads(Path(self._input["notes"]).read_text(encoding="utf-8") or "{}")
-            self.refused = notes.get("refused", "")
-            if any(other.case.is_missing for other in _case_items(item.session)):
-                try:
-                    self._read()
-                except (EvalstoreError, OSError) as error:
-                    self.refused = _with_hint(error)
-        case = self._by_place.get(item.case.place)
-        if case is None:
+            try:
+                self._read()
+            except (EvalstoreError, OSError) as error:
+                self.refused = _with_hint(error)
+        now = self._by_place.get(case.place)
+        if now is None:
             pytest.fail("the case is not in the workspace any more", pytrace=False)
-        return case
+        return now
 
     # --- reporting
 
@@ -228,11 +217,6 @@ class CaseSession:
         elif self._is_settled and not self._messages:
             cases = plural(self._selected, "case")
             terminalreporter.write_line(f"evalstore: {cases}, nothing to ask or judge, $0")
-
-    def pytest_unconfigure(self) -> None:
-        """Remove the file of notes."""
-        if self._notes.name:
-            self._notes.unlink(missing_ok=True)
 
 
 class _Listener(ProgressListener):
@@ -254,10 +238,6 @@ class _Listener(ProgressListener):
     def note(self, message: str) -> None:
         """Keep a message for the summary."""
         self.notes.append(message)
-
-
-def _case_items(session: pytest.Session) -> Iterator[CaseItem]:
-    return (item for item in session.items if isinstance(item, CaseItem))
 
 
 def _with_hint(error: EvalstoreError | OSError) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -68,24 +67,21 @@ def test_the_controller_runs_what_its_first_worker_has_collected(
         controller.pytest_xdist_node_collection_finished(IDS)
 
     assert [run.asked for run in Workspace(evals).runs()] == [1]
-    first, second = [node.workerinput["evalstore"] for node in nodes]
-    assert first == second
-    assert first["whole"]
-    assert json.loads(Path(first["notes"]).read_text(encoding="utf-8")) == {"refused": ""}
-    controller.pytest_unconfigure()
-    assert not Path(first["notes"]).exists()
+    assert [node.workerinput["evalstore"] for node in nodes] == [{"whole": True}] * 2
 
 
-def test_a_worker_is_told_why_nothing_was_asked(
-    controller: CaseSession, evals: Path, pytester: pytest.Pytester
+def test_a_worker_reads_again_what_was_missing_when_it_collected(
+    run: Run, evals: Path, pytester: pytest.Pytester
 ) -> None:
-    node = Node()
-    controller.pytest_configure_node(node)
-    tree(evals, {"tests/hello.md": "# 👤\n\nHi.\n\n---\n\nBe kind.\n", "models/judge.yaml": ""})
-    controller.pytest_xdist_node_collection_finished(IDS)
-    notes = json.loads(Path(node.workerinput["evalstore"]["notes"]).read_text(encoding="utf-8"))
-    controller.pytest_unconfigure()
-    assert "models/judge.yaml" in notes["refused"]
+    config = pytester.parseconfig("-p", "evalstore.pytest_plugin")
+    config.workerinput = {"evalstore": {"whole": True}}  # type: ignore[attr-defined]
+    session = CaseSession(config, evals)
+    cases = [*session.current]
+    Workspace(evals).run(fail_on="none")
+    asked = len(Workspace(evals).runs())
+
+    assert session.settled(cases[0]).word == "pass"
+    assert len(Workspace(evals).runs()) == asked
 
 
 def test_an_error_of_collection_keeps_the_controller_from_asking(
