@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -120,8 +121,9 @@ class CaseItem(pytest.Item):
 
     def _explain(self, case: CurrentCase) -> str:
         """Return the feedback, then the case and its answer."""
-        file, row, _, model = case.place
-        place = f"{file}:{self._find_line()}" + (f" [{row}]" if row else "")
+        _, row, _, model = case.place
+        path = os.path.relpath(self.path, self.config.invocation_params.dir)
+        place = f"{path}:{self._find_line()}" + (f" [{row}]" if row else "")
         feedback = case.feedback or "there is no feedback"
         lines = [
             f"{case.word}: {_shortened(feedback)}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ NAMES = (
 
 def lines_of(result: pytest.RunResult, start: str = "evalstore") -> list[str]:
     return [line for line in result.outlines if line.startswith(start)]
+
+
+def test_pytest_loads_the_plugin_and_is_not_required() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    assert project["entry-points"]["pytest11"] == {"evalstore": "evalstore.pytest_plugin"}
+    extras = [extra for name, extra in project["optional-dependencies"].items() if name != "dev"]
+    required = [*project["dependencies"], *(package for extra in extras for package in extra)]
+    assert not [package for package in required if package.startswith("pytest")]
 
 
 def test_nothing_happens_unless_it_is_asked_for(run: Run, rerun: Path) -> None:
@@ -60,7 +70,7 @@ def test_cases_are_asked_judged_and_reported(run: Run, evals: Path) -> None:
         [
             "*_ language=French[[]bad] _*",
             "fail: expected one of 'Hello', 'Bonjour' in 'Hallo!'",
-            "case: tests/hello.md:4 [[]language=French]",
+            "case: evals/tests/hello.md:4 [[]language=French]",
             "model: bad",
             "answer: Hallo!",
             f"(evalstore show {failed[:8]})",
