@@ -140,6 +140,9 @@ def startup(setting: Setting) -> Iterator[Figure]:
         )
         packages = ", ".join(imported(command, setting.folder)) or "none of these"
         setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {packages}")
+    least, command = ([sys.executable, "-c", code] for code in ("pass", "import evalstore"))
+    floor, cost = compare([least, command], 3 * setting.times)
+    yield figure("startup", "import evalstore: adds", 1000 * (cost.cpu - floor.cpu), "ms", most=50)
 
 
 def imported(command: list[str], folder: Path) -> list[str]:

@@ -6,10 +6,18 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from evalstore import Workspace
+from evalstore import RunReport, Workspace
+from evalstore.operations.current_cases import run_current
+from evalstore.operations.run_scope import narrow
+from evalstore.planning.age_limit import EVER
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import Scope
+from evalstore.pytest_plugin import session
 from tests.builders import tree
 from tests.pytest_plugin.conftest import FILES, MODEL, OTHER, Run
 
@@ -249,3 +257,45 @@ def test_nothing_of_the_workspace_runs(run: Run, evals: Path, pytester: pytest.P
         ["pending: tests/checks/trap.py is not trusted on this machine: evalstore trust *trap.py"]
     )
     assert not (evals / "ran").exists()
+
+
+def test_an_interrupted_run_ends_the_session(
+    run: Run, evals: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: Any) -> RunReport:
+        *_, listener = arguments
+        listener.interruptible = lambda stop: stop()
+        return run_current(*arguments)
+
+    monkeypatch.setattr(session, "run_current", interrupt)
+    result = pytester.runpytest_inprocess(
+        *("-p", "evalstore.pytest_plugin", "--evalstore"), no_reraise_ctrlc=True
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["evalstore: run * interrupted: *", "*KeyboardInterrupt*"])
+
+
+@pytest.mark.parametrize(
+    ("kept", "paths"),
+    [(4, ("many.md",)), (3, ("many.md::0", "many.md::1", "many.md::2"))],
+    ids=["file", "rows"],
+)
+def test_a_run_of_single_cells_names_them(kept: int, paths: tuple[str, ...]) -> None:
+    assert narrowed(4, kept).paths == ("other.md", *paths)
+
+
+def test_a_run_of_many_cells_names_their_files() -> None:
+    assert narrowed(40, 39).paths == ("other.md", "many.md")
+    assert narrowed(40, 39).models == ()
+
+
+def narrowed(rows: int, kept: int) -> SelectionOptions:
+    """The selection of a run of one file and of some rows of another; a third one is left out."""
+    places = [("gone.md", ""), ("other.md", ""), *(("many.md", str(row)) for row in range(rows))]
+    cells = [
+        SimpleNamespace(file=file, case=SimpleNamespace(row=row), candidate=SimpleNamespace(id="m"))
+        for file, row in places
+    ]
+    scope: Any = Scope(cells, [], EVER, EVER, (), None, judge_only=False, run_started=0)  # type: ignore[arg-type]
+    keep = {("other.md", ""), *places[2 : 2 + kept]}
+    return narrow(scope, SelectionOptions(), lambda cell: (cell.file, cell.case.row) in keep)[1]
