@@ -14,7 +14,7 @@ from evalstore import hashing
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rendering import answer_text
 from evalstore.planning.cell_batches import take_out
-from evalstore.planning.failed_work import failed_judgements, failed_questions
+from evalstore.planning.failed_work import busy_cells, failed_judgements, failed_questions
 from evalstore.planning.open_project import open_project
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
 from evalstore.planning.results import CellResult, compute_results, feedback_of
@@ -51,6 +51,8 @@ class CurrentCase:
     """The id of that answer."""
     reason: str = ""
     """Why it is pending or skipped."""
+    can_run: bool = False
+    """Whether a run would ask or judge something for it."""
 
     @property
     def is_missing(self) -> bool:
@@ -146,6 +148,8 @@ class _Describer:
             for question, failure in failed_questions(project, plan).items()
         }
         self._judgements = self._read_judgements()
+        busy = busy_cells(plan) if plan.asks or plan.judgements else []
+        self._busy = set(map(_place_of, busy))
         self._prompts: dict[str | None, str] = {}
 
     def _read_judgements(self) -> Mapping[str, str]:
@@ -182,6 +186,7 @@ class _Describer:
             answer="" if answer is None else answer_text(answer),
             session=session,
             reason=reason,
+            can_run=_place_of(cell) in self._busy,
         )
 
     def _name_prompt(self, prompt: str | None) -> str:

@@ -170,7 +170,7 @@ class CaseSession:
     def _settle(self, places: Collection[Place]) -> None:
         """Ask and judge what the cases at these places lack."""
         self._is_settled = True
-        if not any(self._by_place[place].is_missing for place in places):
+        if not any(self._by_place[place].can_run for place in places):
             if places:
                 self._summary = f"{plural(len(places), 'case')}, nothing to ask or judge, $0"
             return
@@ -198,7 +198,7 @@ class CaseSession:
 
     def settled(self, case: CurrentCase) -> CurrentCase:
         """Return a case with its verdict after the run; `case` is as it was collected."""
-        if case.is_missing and self._input is not None and not self._is_settled:
+        if case.can_run and self._input is not None and not self._is_settled:
             self._is_settled = True
             try:
                 self._read()

@@ -189,6 +189,7 @@ def test_offline_skips_what_was_not_asked(run: Run, rerun: Path) -> None:
     result = run("--evalstore", "--evalstore-offline", "-rs")
     result.assert_outcomes(passed=2, skipped=2)
     result.stdout.fnmatch_lines(["SKIPPED*pending: it was not asked, as no call was allowed"])
+    assert len(Workspace(rerun).runs()) == 1  # no further run: it could not have done anything
 
 
 def test_a_limit_of_the_cost_is_kept(run: Run, evals: Path) -> None:
