@@ -17,6 +17,7 @@ from benches.datasets import datasets
 from benches.engine import engine, script
 from benches.exports import exports
 from benches.measure import KIB, Cost, compare, program, repeat, run
+from benches.pytest_sessions import pytest_sessions
 from benches.report import report
 from benches.statistics import statistics
 from benches.table import Figure, figure
@@ -142,6 +143,9 @@ def startup(setting: Setting) -> Iterator[Figure]:
         )
         packages = ", ".join(imported(command, setting.folder)) or "none of these"
         setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {packages}")
+    least, command = ([sys.executable, "-c", code] for code in ("pass", "import evalstore"))
+    floor, cost = compare([least, command], 3 * setting.times)
+    yield figure("startup", "import evalstore: adds", 1000 * (cost.cpu - floor.cpu), "ms", most=50)
 
 
 def imported(command: list[str], folder: Path) -> list[str]:
@@ -270,6 +274,7 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "engine": engine,
     "datasets": datasets,
     "export": exports,
+    "pytest": pytest_sessions,
     "browser": browser,
     "report": report,
     "statistics": statistics,

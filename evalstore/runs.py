@@ -100,6 +100,29 @@ class Run:
         """Return the rule by which votes become a verdict."""
         return str(self.settings.get("verdict", "majority"))
 
+    def _repr_html_(self) -> str:
+        """Return the run as notebooks show it."""
+        from evalstore.clock import iso
+        from evalstore.display import money, short
+        from evalstore.html_tables import block, line, strong, table, word
+
+        counts = [
+            f"{count:,} {name}"
+            for name, count in (
+                *(("asked", self.asked), ("recorded", self.recorded), ("judged", self.judged)),
+                *(("reused", self.reused), ("failed", self.failed)),
+            )
+            if count or name in ("asked", "judged", "reused")
+        ]
+        return block(
+            line(strong(f"run {short(self.id)}"), self.status, self.message or ""),
+            line(f"{iso(self.started)} · {', '.join(counts)} · {money(self.cost)}"),
+            table(
+                ["verdict", "cases"],
+                [(word(name), f"{count:,}") for name, count in self.verdicts.items() if count],
+            ),
+        )
+
     def find_candidate(self, id: str) -> RunCandidate | None:
         """Find the candidate with this display id; None if it did not take part."""
         return next((candidate for candidate in self.candidates if candidate.id == id), None)

@@ -5,34 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.api.names import run_revision
+from evalstore.api.names import any_revision, run_revision
 from evalstore.api.result_reader import ResultReader
 
 if TYPE_CHECKING:
     from evalstore.api.options import StrPath
     from evalstore.html_report.report import WrittenReport
     from evalstore.operations.export import Format
-    from evalstore.operations.exports.columns import Row
     from evalstore.runs import Run
 
 
 class ResultWriter(ResultReader):
-    """Reports and exports of the results of a run, or of the workspace: the revision `@work`."""
+    """Reports and exports of the results of a run, or of the workspace as it is now."""
 
     def report(
-        self, file: StrPath, run: Run | str = "@", *, compare: Run | str | None = None
+        self, file: StrPath, run: Run | str | None = "@", *, compare: Run | str | None = None
     ) -> WrittenReport:
-        """Write the results of a run as one HTML file, which needs no network.
+        """Write the results of a run, or of the workspace (None), as one HTML file.
 
-        It is compared with `compare`, else with the previous run. A file that exists is replaced
-        only if it is a report.
+        The file needs no network. The run is compared with `compare`, else with the previous run.
+        A file that exists is replaced only if it is a report.
         """
         from evalstore.html_report.report import write_report
 
         with self._use() as location:
             other = None if compare is None else run_revision(compare)
             path = str(Path(file).absolute())
-            return write_report(location, run_revision(run), path, compare=other)
+            return write_report(location, any_revision(run), path, compare=other)
 
     def report_markdown(self, run: Run | str = "@", *, compare: Run | str | None = None) -> str:
         """Return what a run broke and why, whether that may be chance, and its cost, as Markdown.
@@ -45,20 +44,16 @@ class ResultWriter(ResultReader):
             other = None if compare is None else run_revision(compare)
             return markdown_report(location, run_revision(run), other)
 
-    def export(self, file: StrPath, run: Run | str = "@", *, format: Format | None = None) -> None:
-        """Write the results of a run to a file for other programs, which is replaced.
+    def export(
+        self, file: StrPath, run: Run | str | None = "@", *, format: Format | None = None
+    ) -> None:
+        """Write the results of a run, or of the workspace (None), for other programs.
 
-        The format follows from the suffix, such as `.csv`, unless it is named. Raises
-        `EvalstoreError` for Parquet without pyarrow.
+        They are the rows of `to_rows`. A file that exists is replaced. The format follows from the
+        suffix, such as `.csv`, unless it is named. Raises `EvalstoreError` for Parquet without
+        pyarrow.
         """
         from evalstore.operations.export import write_exports
 
         with self._use() as location:
-            write_exports(location, run_revision(run), [Path(file).absolute()], format)
-
-    def rows(self, run: Run | str = "@") -> list[Row]:
-        """Return the results of a run as `export` writes them: a dictionary of columns for each."""
-        from evalstore.operations.exports.rows import open_export
-
-        with self._use() as location, open_export(location, run_revision(run)) as export:
-            return list(export.rows)
+            write_exports(location, any_revision(run), [Path(file).absolute()], format)

@@ -212,6 +212,39 @@ class Diff:
             },
         }
 
+    def _repr_html_(self) -> str:
+        """Return the comparison as notebooks show it: the pass rates, and what changed."""
+        from evalstore.html_tables import MOST_ROWS, block, line, strong, table, word
+
+        changes = ("broke", "fixed", "changed", "new", "gone")
+        pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
+        counts = [f"{len(getattr(self, change)):,} {change}" for change in changes]
+        was, now = self.rates
+        return block(
+            line(strong(f"{self.names[0]} → {self.names[1]}"), *self.notes),
+            line(", ".join([*counts, f"{len(self.comparison.unchanged):,} unchanged"])),
+            line(
+                f"pass rate {was.text} → {now.text}, p = {self.p_value:.2g}" if was.judged else ""
+            ),
+            table(
+                ["change", "file", "row", "model", *self.names, "reason", "feedback"],
+                [
+                    (
+                        word(change),
+                        pair.either.file,
+                        pair.either.row,
+                        pair.either.model,
+                        word(pair.was.word) if pair.was else "",
+                        word(pair.now.word) if pair.now else "",
+                        self.reason(pair) if pair.was and pair.now else "",
+                        self.feedback_of(pair.now),
+                    )
+                    for change, pair in pairs[:MOST_ROWS]
+                ],
+                len(pairs),
+            ),
+        )
+
     def _pair(self, pair: Pair) -> Json:
         shown = pair.either
         document = {

@@ -28,6 +28,7 @@ def test_a_report_is_written_relative_to_the_current_folder(
     assert "There is no earlier run" in Path("first.html").read_text(encoding="utf-8")
     after_runs.report("first.html", compare=run)
     assert f"since run {run.id[:8]}" in Path("first.html").read_text(encoding="utf-8")
+    assert after_runs.report("now.html", None).run == "workspace"
     Path("mine.html").write_text("mine", encoding="utf-8")
     with pytest.raises(EvalstoreError, match="is not a report"):
         after_runs.report("mine.html")
@@ -43,12 +44,15 @@ def test_a_comment_is_returned(after_runs: Workspace) -> None:
 
 
 def test_rows_are_those_of_an_export(after_runs: Workspace, tmp_path: Path) -> None:
-    rows = after_runs.rows()
+    rows = after_runs.to_rows()
     after_runs.export(tmp_path / "results.jsonl")
     lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == rows
     assert [row["model"] for row in rows] == [result.model for result in after_runs.results()]
-    assert after_runs.rows("@work")[0]["run"] == "workspace"
+    assert after_runs.to_rows(None)[0]["run"] == "workspace"
+    after_runs.export(tmp_path / "now.jsonl", None)
+    lines = (tmp_path / "now.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == after_runs.to_rows(None)
     after_runs.export(tmp_path / "results", format="csv")
     assert (tmp_path / "results").read_text(encoding="utf-8").startswith("schemaVersion,run,")
     with pytest.raises(EvalstoreError, match="names no format"):

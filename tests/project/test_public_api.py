@@ -17,8 +17,9 @@ from evalstore import api, plugins
 from evalstore.cli.main import commands, main
 
 LIBRARY = (
-    *("Workspace", "init", "import_tests"),
+    *("Workspace", "init", "import_tests", "check"),
     *("Status", "PlanItem", "RunReport", "Run", "Result", "Answer", "Judgement", "Diff", "Rate"),
+    *("JudgedText",),
     *("Verdict", "Problem", "EvalstoreError", "RevisionError", "NothingSelectedError"),
     *("StoreError", "WorkspaceError", "to_json", "__version__"),
 )
