@@ -60,7 +60,7 @@ class CaseSession:
 
     @property
     def current(self) -> CurrentCases:
-        """The cases with their verdicts, as they were read last."""
+        """Return the cases with their verdicts, as they were read last."""
         if self._current is None:
             self._read()
         assert self._current is not None

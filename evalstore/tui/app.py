@@ -156,7 +156,7 @@ class Browser(MessageApp):
             self.call_from_thread(self.show_changes)
 
     def _is_abandoned(self) -> bool:
-        """Return whether nobody can see the browser any more."""
+        """Return whether the terminal or the page of the browser is closed."""
         is_closed = self._had_terminal and not has_terminal()
         return is_closed or self._web_parent not in (None, os.getppid())
 
