@@ -31,7 +31,7 @@ from evalstore.tui.screens.search import SearchPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.screens.status import StatusPage
 from evalstore.tui.screens.test_history import TestHistoryPage
-from evalstore.tui.signals import end_at_signals, has_terminal
+from evalstore.tui.signals import DisplayConnection, end_at_signals
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.key_names import key_name
 from evalstore.tui.widgets.text_view import TextView
@@ -114,9 +114,7 @@ class Browser(MessageApp):
         self._is_behind = False
         self.unsaved_labels: list[str] = []
         """Labels that could not be stored, until the user was told."""
-        self._web_parent = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
-        """The process that shows this one on a web page."""
-        self._had_terminal = False
+        self._connection = DisplayConnection()
 
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
@@ -127,7 +125,6 @@ class Browser(MessageApp):
         if self._revision is not None:
             self.show_cases(None if self._revision == WORK else self._revision)
         end_at_signals(self.runs.leave)
-        self._had_terminal = not self.is_headless and has_terminal()
         self.set_interval(_CHECK_SECONDS, self.check_store)
         self.check_store()
 
@@ -138,7 +135,7 @@ class Browser(MessageApp):
         )
 
     def _check_store(self) -> None:
-        if self._is_abandoned():
+        if self._connection.is_closed:
             if not self.runs.is_leaving:
                 self.call_from_thread(self.runs.leave)
             return
@@ -154,11 +151,6 @@ class Browser(MessageApp):
         before, self._stamp = self._stamp, stamp
         if was_unreadable or (before is not None and (before != stamp or self._is_behind)):
             self.call_from_thread(self.show_changes)
-
-    def _is_abandoned(self) -> bool:
-        """Return whether the terminal or the page of the browser is closed."""
-        is_closed = self._had_terminal and not has_terminal()
-        return is_closed or self._web_parent not in (None, os.getppid())
 
     def show_store_problem(self, problem: EvalstoreError | None) -> None:
         """Show why the store cannot be read; None: it can be read again."""

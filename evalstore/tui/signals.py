@@ -1,4 +1,4 @@
-"""Signals that end or stop the browser."""
+"""Signals that end or stop the browser, and whether anything shows it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,25 @@ def end_at_signals(leave: Callable[[], None]) -> None:
         _resume_after_stops_only()
 
 
-def has_terminal() -> bool:
-    """Return whether keys come from a terminal that is still open.
+class DisplayConnection:
+    """What shows the browser: a terminal, or the process that shows it on a web page.
 
-    `SIGHUP` may be blocked or get lost. Textual then reads the end of its input again and again.
+    `SIGHUP` may be blocked or get lost when a terminal is closed. Textual then reads the end of its
+    input again and again.
     """
+
+    def __init__(self) -> None:
+        self._had_terminal = _has_terminal()
+        self._web_parent = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the terminal or the process has gone."""
+        has_no_parent = self._web_parent not in (None, os.getppid())
+        return has_no_parent or (self._had_terminal and not _has_terminal())
+
+
+def _has_terminal() -> bool:
     try:
         return sys.__stdin__ is not None and os.isatty(sys.__stdin__.fileno())
     except (OSError, ValueError):  # closed

@@ -600,7 +600,7 @@ def test_a_comment_of_a_check_is_one_on_each_line(
     evalstore("run", "-q")
     monkeypatch.setenv("COLUMNS", "60")
     shown = evalstore("show", "tests/t.md").stdout
-    checks = shown.partition("\nchecks:\n")[2].partition("\nwhere it")[0].splitlines()
+    checks = shown.partition("\nchecks:\n")[2].partition("\n\n")[0].splitlines()
     first = next(number for number, line in enumerate(checks) if "# fail" in line)
     assert len(checks) > first + 1
     assert all(line.startswith("      # ") for line in checks[first:])

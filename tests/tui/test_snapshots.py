@@ -147,7 +147,7 @@ WALKS = {
         Scene("run in progress", ("R", "enter"), {"tests/new.md": NEW}, HALF),
         Scene("runs during a run", ("escape",), awaits="▶ 2/4"),
         Scene("quit during a run", ("q",)),
-        Scene("quit while a run is being stopped", ("q",), awaits="stopping"),
+        Scene("quit while a run is being stopped", ("q",), awaits="▶ 2/4 stopping"),
         Scene("run that is being stopped", ("escape", "R"), awaits="stopping …"),
         Scene("end of a run that was stopped", (), {HeldProvider.RELEASE: ""}, "interrupted"),
     ),

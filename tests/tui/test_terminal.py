@@ -48,7 +48,7 @@ def walk_through_commands(page: Terminal) -> None:
     page.type("weather")
     page.shows("File tests/weather.md")
     page.press("Enter")
-    page.shows("workspace › 2 of 3 cases")
+    page.shows("workspace › tests/weather.md › 2 of 3 cases")
     page.press("Escape")
     page.shows("workspace › 3 cases")
     page.press("Escape")

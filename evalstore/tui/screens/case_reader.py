@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
@@ -12,6 +13,7 @@ from evalstore.tui.widgets.text_view import TextView
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from textual import events
     from textual.timer import Timer
 
     from evalstore.operations.views.answer import AnswerView
@@ -37,11 +39,13 @@ class CaseReader:
         self._shown: tuple[str, str, str, int] | None = None
         """The case and the candidate that are shown."""
         self._pause: Timer | None = None
+        self._show_again: Callable[[], None] = self.clear
+        self._fit: tuple[bool, bool] | None = None
+        """For which measures of the pane the answer was prepared."""
 
-    @staticmethod
-    def view() -> TextView:
+    def view(self) -> TextView:
         """Return the widget that shows the text."""
-        return TextView(id="feedback")
+        return ReaderPane(self.fit)
 
     @property
     def is_waiting(self) -> bool:
@@ -55,6 +59,7 @@ class CaseReader:
     def clear(self) -> None:
         """Show nothing."""
         self._stop()
+        self._fit = None
         self._shown = None
         self._view.show(())
 
@@ -69,9 +74,20 @@ class CaseReader:
         if not stays:
             self._view.show(case_judgement_lines(cases, case, picked, {}, self._history))
         self._stop()
+        self._show_again = partial(self.show, cases, case, picked)
         self._pause = self._page.set_timer(
             _PAUSE_SECONDS, lambda: self._read(cases, case, picked, stays=stays)
         )
+
+    def fit(self) -> None:
+        """Show the answer again if the new size of the pane has room for more, or for less."""
+        if self._fit is not None and self._fit != self._measure():
+            self._show_again()
+
+    def _measure(self) -> tuple[bool, bool]:
+        """Return whether the pane has only a few lines, and whether images have room in it."""
+        size = self._view.size
+        return size.height < _FEW_LINES, size.width > IMAGE_WIDTH
 
     def _stop(self) -> None:
         if self._pause:
@@ -84,8 +100,8 @@ class CaseReader:
         result = case.results[picked] if picked < len(case.results) else None
         others = [other for other in case.results if other and other is not result]
         judgements = [id for other in others for id in other.evaluations]
-        is_brief = self._view.size.height < _FEW_LINES
-        shows_images = not page.app.no_color and self._view.size.width > IMAGE_WIDTH
+        self._fit = is_brief, has_room = self._measure()
+        shows_images = not page.app.no_color and has_room
         history = self._history
         hint, cut_note = page.with_keys(_MISSING), page.with_keys(_CUT)
 
@@ -115,6 +131,19 @@ class CaseReader:
                 self._view.show(texts.lines, stay=stays, written=texts.written)
 
         page.fetch(read, show, group="feedback")
+
+
+class ReaderPane(TextView):
+    """The text of a reader, which depends on the size of the pane."""
+
+    def __init__(self, fit: Callable[[], None]) -> None:
+        """`fit` is called when the size has changed."""
+        super().__init__(id="feedback")
+        self._fit = fit
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Fit the text to the size."""
+        self._fit()
 
 
 def _read_answer(page: Page, cases: Cases, result: Result) -> AnswerView:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.diff import Diff
-    from evalstore.operations.views.cases import Cases
+    from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.operations.views.styled_text import StyledLine
     from evalstore.reports.comparison import Pair
     from evalstore.results import Result
@@ -256,12 +256,7 @@ class ComparePage(CaseActionsPage):
         self._cases[cases.run] = cases
         if self.highlighted is None:
             return
-        rows = {
-            (row.file, row.row, result.prompt_number): row
-            for row in cases.rows
-            for result in row.results
-            if result
-        }
+        rows = _rows_by_place(cases)
         places = dict.fromkeys(listed.place[:3] for listed in self._pairs)
         among = [rows[place] for place in places if place in rows]
         case = rows.get(self.highlighted.place[:3])
@@ -307,6 +302,16 @@ _EMPTY = """\
 Nothing differs.
 
 {compare.unchanged} lists the cases that are unchanged."""
+
+
+def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:
+    """Return the rows by file, row, and number of the system prompt."""
+    return {
+        (row.file, row.row, result.prompt_number): row
+        for row in cases.rows
+        for result in row.results
+        if result
+    }
 
 
 def _sides(pair: Pair) -> list[Result]:

@@ -69,7 +69,7 @@ cases that are no longer in the workspace: what 'evalstore grep' finds. The newe
     export_name = "search"
 
     def __init__(self, typed: str = "") -> None:
-        """Search at once for the words, if there are any."""
+        """Search for the words at once, if there are any."""
         super().__init__()
         self._typed = typed
         self._lines: list[str | FoundText] = []

@@ -269,8 +269,8 @@ def test_a_narrow_comparison_has_the_ends_of_names(two_runs: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "d")
         lines = screen(pilot).splitlines()
-        assert lines[4].split()[:2] == ["city=Oslo", "scripte…two"]
-        assert lines[5].split()[:2] == ["city=Oslo", "scripte…one"]
+        assert lines[4].split()[:2] == ["city=Oslo", "scri…ed/two"]
+        assert lines[5].split()[:2] == ["city=Oslo", "scri…ed/one"]
 
     drive(scenario, size=(40, 12))
 
