@@ -104,7 +104,7 @@ class Run:
         """Return the run as notebooks show it."""
         from evalstore.clock import iso
         from evalstore.display import money, short
-        from evalstore.html_tables import block, line, strong, table, word
+        from evalstore.notebooks.html_tables import block, line, strong, table, word
 
         counts = [
             f"{count:,} {name}"

@@ -69,7 +69,7 @@ class Answer:
     def _repr_html_(self) -> str:
         """Return the answer as notebooks show it: the conversation, and its judgements."""
         from evalstore.display import money, short
-        from evalstore.html_tables import block, line, long_text, strong, table, word
+        from evalstore.notebooks.html_tables import block, line, long_text, strong, table, word
 
         facts = self.facts
         measured = f"{money(facts.cost)} · {facts.latency:.2f} s" if facts else "no answer"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.api.workspace import Workspace
-from evalstore.default_workspace import find_default_workspace
 from evalstore.display import as_text, clip, safe, short
 from evalstore.values import Json
+from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
     from evalstore.api.answers import JudgedText

@@ -47,7 +47,7 @@ def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -
 
 
 def read_user_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
-    """Read the entries of a list of this user; none when there is no list.
+    """Read the entries of a list of this user; empty if the file does not exist.
 
     Raises `EvalstoreError` when it is damaged, and when others can write to it.
     """

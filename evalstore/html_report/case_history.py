@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.planning.path_history import PathHistory
 from evalstore.reports.comparison import ResultIndex
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
@@ -38,8 +39,7 @@ class CaseHistory:
         if run is None:
             return
         leaves = read_tree(run.results, store.load_nodes)
-        nodes = read_tree(run.snapshot, store.load_nodes)
-        earlier = EarlierRuns(store, folder, nodes, {}, run.snapshot)
+        earlier = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))
         for other, entries in islice(earlier.before(run, set(leaves)), MOST_RUNS):
             self.runs.append(other)
             self._entries.append(

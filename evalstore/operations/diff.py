@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.files.fields import suggest
 from evalstore.operations.diff_notes import Sessions, question_changes, selection_notes
 from evalstore.operations.diff_sides import (
-    Side,
-    case_files,
     comparable,
     fill_older_side,
     follow_renames,
     name_gone,
     only_models,
+    open_sides,
+    require_candidate,
     run_side,
+    select_cases,
     workspace_side,
 )
 from evalstore.operations.file_edits import find_edits
@@ -26,12 +25,9 @@ from evalstore.operations.json_output import to_json
 from evalstore.operations.judgement_changes import Judgements, judgement_changes
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.operations.rendering import answer_text
-from evalstore.operations.side_names import WORKSPACE, side_name
-from evalstore.planning.open_project import open_catalogue, open_project
+from evalstore.operations.row_ids import has_edited_rows
+from evalstore.operations.side_names import WORKSPACE
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.path_targets import find_targets
-from evalstore.planning.planner import require_sound
-from evalstore.planning.selection import Selection
 from evalstore.reports.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
@@ -57,6 +53,7 @@ class Diff:
     edits: dict[str, list[Difference]]
     """Test file -> the edits of its cases."""
     feedback: dict[str, str]
+    """The feedback by the id of its judgement."""
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers were requested."""
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
@@ -64,17 +61,27 @@ class Diff:
     notes: list[str] = field(default_factory=list)
     """Notes for a reader about the sides."""
     question_differences: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
-    """Sessions of both sides -> how their questions differ, apart from test and prompt."""
+    """Sessions of both sides -> how their questions differ, apart from test and prompt.
+
+    In both directions.
+    """
     judgement_differences: dict[tuple[Judgements, Judgements], list[str]] = field(
         default_factory=dict
     )
-    """Judgements of both sides -> labels and changes of evaluators between them."""
+    """Judgements of both sides -> labels and changes of evaluators between them.
+
+    In both directions.
+    """
     rules: tuple[str, str] = ("", "")
     """The rules by which several votes make a verdict, on both sides."""
     earlier: dict[Result, str] = field(default_factory=dict)
     """Results of the first side that its run lacks -> the id of the earlier run that has them."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
+    labels: frozenset[str] = frozenset()
+    """The ids of the judgements that are labels of people."""
+    has_edited_rows: bool = False
+    """Whether rows that are new may be edited ones, which the field `rowId` would show."""
 
     @property
     def is_empty(self) -> bool:
@@ -137,16 +144,19 @@ class Diff:
                 file: [difference.swapped() for difference in differences]
                 for file, differences in self.edits.items()
             },
-            question_differences={
-                (now, was): words for (was, now), words in self.question_differences.items()
-            },
             rules=(self.rules[1], self.rules[0]),
             models=self.models and (self.models[1], self.models[0]),
         )
 
     def feedback_of(self, result: Result | None) -> str:
-        """Return the feedback on one side of a pair."""
-        return join_feedback(result.evaluations, self.feedback) if result else ""
+        """Return the feedback on one side of a pair: of a label, only its note."""
+        if result is None:
+            return ""
+        return join_feedback(self.labels_of(result) or result.evaluations, self.feedback)
+
+    def labels_of(self, result: Result) -> list[str]:
+        """Return the ids of the labels that decide a result; empty if no person labelled it."""
+        return [id for id in result.evaluations if id in self.labels]
 
     def reason(self, pair: Pair) -> str:
         """Return the change that explains a pair: of a definition, the answer or a judgement."""
@@ -179,7 +189,8 @@ class Diff:
             return "judged" if was.is_missing else "not judged"
         if was.evaluations != now.evaluations:
             return "another judgement"
-        if was.verdict != now.verdict and self.rules[0] != self.rules[1]:
+        is_filled_in = was in self.earlier or now in self.earlier
+        if was.verdict != now.verdict and self.rules[0] != self.rules[1] and not is_filled_in:
             return f"verdict: {' -> '.join(self.rules)}"
         return ""
 
@@ -214,7 +225,7 @@ class Diff:
 
     def _repr_html_(self) -> str:
         """Return the comparison as notebooks show it: the pass rates, and what changed."""
-        from evalstore.html_tables import MOST_ROWS, block, line, strong, table, word
+        from evalstore.notebooks.html_tables import MOST_ROWS, block, line, strong, table, word
 
         changes = ("broke", "fixed", "changed", "new", "gone")
         pairs = [(change, pair) for change in changes for pair in getattr(self, change)]
@@ -297,13 +308,13 @@ def diff(
                 "both sides are the workspace", hint=f"name a run: 'evalstore diff @ {WORK}'"
             )
         return diff(location, second, selection=selection, answers=answers).swapped()
-    with _open(location, selection, needs_files=second is None) as project:
+    with open_sides(location, selection, needs_files=second is None) as project:
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, selection)
-        was = follow_renames(was, now, project.settings.paths["tests"])
+        was = follow_renames(project, was, now)
         for model in selection.models:
-            _require_candidate(model, was, now)
-        selected = _select(project, selection.paths, was, now)
+            require_candidate(model, was, now)
+        selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in (was, now))
         filled = fill_older_side(project, was, now, selected)
         comparison = compare(comparable(filled, now, selected), comparable(now, filled, selected))
@@ -329,10 +340,14 @@ def diff(
             list(selection_notes(was, filled, now)),
             question_differences=question_changes(project, comparison.flips, sessions),
             judgement_differences=judgement_changes(
-                project.store, project.versions, comparison.flips
+                project.store,
+                project.versions,
+                [side for pair in comparison.flips for side in (pair, pair.swapped())],
             ),
             rules=(was.rule, now.rule),
             earlier=filled.earlier,
+            labels=_labels(project, results),
+            has_edited_rows=has_edited_rows(project.workspace, comparison),
         )
 
 
@@ -350,13 +365,13 @@ def diff_models(
     """
     selection = selection or SelectionOptions()
     revision = None if revision == WORK else revision
-    with _open(location, selection, needs_files=revision is None) as project:
+    with open_sides(location, selection, needs_files=revision is None) as project:
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
         for model in models:
-            _require_candidate(model, side)
-        selected = _select(project, selection.paths, side)
+            require_candidate(model, side)
+        selected = select_cases(project, selection.paths, side)
         was, now = (
             [
                 result
@@ -376,42 +391,8 @@ def diff_models(
             _answers(project, results) if answers else {},
             prompt_labels(project, side.results),
             models=models,
+            labels=_labels(project, results),
         )
-
-
-def _require_candidate(model: str, *sides: Side) -> None:
-    """Raise `EvalstoreError` for a model that is a candidate of none of the sides."""
-    candidates = {result.model for side in sides for result in side.results}
-    if model not in candidates:
-        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
-        raise EvalstoreError(
-            f"'{model}' is not a candidate of {names}",
-            hint=suggest(model, candidates, "candidates"),
-        )
-
-
-@contextmanager
-def _open(
-    location: Location, selection: SelectionOptions, *, needs_files: bool
-) -> Iterator[Project]:
-    """Open the workspace; test files are read and must be valid if one side needs them."""
-    if not needs_files:
-        with open_catalogue(location) as project:
-            yield project
-        return
-    with open_project(location) as project:
-        require_sound(project, selection)
-        yield project
-
-
-def _select(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
-    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
-    if not paths:
-        return Selection()
-    if any(side.name == WORKSPACE for side in sides):
-        return Selection(project.targets(paths))
-    files = case_files(*sides)
-    return Selection(find_targets(project.location, project.workspace, files.keys(), files, paths))
 
 
 def _listed(comparison: Comparison) -> list[Result]:
@@ -425,6 +406,10 @@ def _listed(comparison: Comparison) -> list[Result]:
     )
     pairs = [pair for group in groups for pair in group]
     return [result for pair in pairs for result in (pair.was, pair.now) if result]
+
+
+def _labels(project: Project, results: Sequence[Result]) -> frozenset[str]:
+    return project.store.find_labels_among(id for result in results for id in result.evaluations)
 
 
 def _answers(project: Project, results: Sequence[Result]) -> dict[str, str]:

@@ -26,36 +26,55 @@ def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
     others = sum(1 for result in filled.results if id(result) not in own)
     verb = "is" if others == 1 else "are"
     earlier = f"{plural(others, 'other')} {verb} taken from the last earlier run that judged them"
+    if not others and was.name != now.name and was.selection and _scope(was) == _scope(now):
+        runs = f"runs {was.name[:8]} and {now.name[:8]}"
+        yield f"{runs} covered only {_scope(was)}; only those are compared"
+        return
     for side in (was, now):
         rest = earlier if side is was and others else "only those are compared"
         if side.selection:
-            scope = f"{side.selection} ({plural(len(side.results), 'case')})"
-            yield f"run {side.name[:8]} covered only {scope}; {rest}"
+            yield f"run {side.name[:8]} covered only {_scope(side)}; {rest}"
         elif side is was and others:
             yield f"run {side.name[:8]} did not judge all cases; {rest}"
+
+
+def _scope(side: Side) -> str:
+    """Return the selection of a run, with the number of its cases."""
+    return f"{side.selection} ({plural(len(side.results), 'case')})"
 
 
 def question_changes(
     project: Project, pairs: Iterable[Pair], sessions: Mapping[str, Session]
 ) -> dict[tuple[Sessions, Sessions], str]:
-    """Return how questions, or the ages of answers, differ in pairs that are the same otherwise."""
+    """Return how questions, or the ages of answers, differ in pairs that are the same otherwise.
+
+    In both directions, as a comparison can be turned around.
+    """
     words: dict[tuple[Sessions, Sessions], str] = {}
     for pair in filter(has_other_answers, pairs):
         assert pair.was
         assert pair.now
         was, now = pair.was.sessions, pair.now.sessions
-        if was[0] not in sessions or now[0] not in sessions:
-            continue
-        old, new = sessions[was[0]].question, sessions[now[0]].question
-        if old.model != new.model:
-            words[was, now] = _model_change(project, old.model, new.model)
-        elif old.temperature != new.temperature:
-            words[was, now] = f"temperature {old.temperature} -> {new.temperature}"
-        elif old.seed != new.seed:
-            words[was, now] = f"seed {old.seed} -> {new.seed}"
-        elif counts_older(pair, sessions):
-            words[was, now] = OLDER
-    return words
+        words[was, now] = _question_change(project, pair, sessions)
+        words[now, was] = _question_change(project, pair.swapped(), sessions)
+    return {sides: change for sides, change in words.items() if change}
+
+
+def _question_change(project: Project, pair: Pair, sessions: Mapping[str, Session]) -> str:
+    """Describe how the question, or the age of the answers, differs; empty if neither does."""
+    assert pair.was
+    assert pair.now
+    was, now = (sessions.get(side.sessions[0]) for side in (pair.was, pair.now))
+    if was is None or now is None:
+        return ""
+    old, new = was.question, now.question
+    if old.model != new.model:
+        return _model_change(project, old.model, new.model)
+    if old.temperature != new.temperature:
+        return f"temperature {old.temperature} -> {new.temperature}"
+    if old.seed != new.seed:
+        return f"seed {old.seed} -> {new.seed}"
+    return OLDER if counts_older(pair, sessions) else ""
 
 
 def _model_change(project: Project, was: str, now: str) -> str:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from evalstore.errors import EvalstoreError
+from evalstore.files.fields import suggest
 from evalstore.operations.earlier_results import EarlierRuns
-from evalstore.operations.side_names import WORKSPACE
+from evalstore.operations.side_names import WORKSPACE, side_name
+from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import describe_selection, leaves_out
-from evalstore.planning.planner import make_plan
+from evalstore.planning.path_history import PathHistory
+from evalstore.planning.path_targets import find_targets
+from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.results import as_result, compute_results
+from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import Comparison, Pair, ResultIndex
-from evalstore.reports.file_pairs import pair_files
+from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.results import Result
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries, read_results
@@ -21,11 +29,10 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.options import Location, SelectionOptions
     from evalstore.planning.project import Project
-    from evalstore.planning.selection import Selection
 
 
 @dataclass
@@ -78,11 +85,21 @@ def only_models(side: Side, models: tuple[str, ...]) -> Side:
     return replace(side, results=[result for result in side.results if result.model in models])
 
 
-def follow_renames(was: Side, now: Side, folder: str) -> Side:
-    """Return the older side with the file paths of the newer one; `folder` is that of the tests."""
+def follow_renames(project: Project, was: Side, now: Side) -> Side:
+    """Return the older side, a run, with the file paths of the newer one."""
+    pairs: dict[str, str] = {}
+    if was.nodes.keys() != now.nodes.keys():
+        history = _history_between(project, was, now)
+        former = {path: history.name(path) for path in now.nodes}
+        pairs = {path: name for path, name in former.items() if name and name != path}
+        pairs = {path: name for path, name in pairs.items() if name in was.nodes}
+    folder = project.settings.paths["tests"]
     ids_was, ids_now = (partial(known_ids, side.files, folder) for side in (was, now))
     same = partial(same_leaf, was.files, now.files)
-    pairs = pair_files(was.nodes, now.nodes, ids_was, ids_now, same)
+    alike = partial(pair_alike, was.files, now.files)
+    old = {path: node for path, node in was.nodes.items() if path not in pairs.values()}
+    new = {path: node for path, node in now.nodes.items() if path not in pairs}
+    pairs |= pair_files(old, new, ids_was, ids_now, same, alike)
     if all(old == new for new, old in pairs.items()):
         return was
     names = {path: f"{path}{_OTHER}" if path in now.nodes else path for path in was.nodes}
@@ -94,6 +111,24 @@ def follow_renames(was: Side, now: Side, folder: str) -> Side:
         ],
         nodes={names[path]: node for path, node in was.nodes.items()},
     )
+
+
+def _history_between(project: Project, was: Side, now: Side) -> PathHistory:
+    """Return the paths of the files of one side in the other, a run, by way of the runs between."""
+    store = project.store
+    history = PathHistory(store, project.settings.paths["tests"], now.nodes, now.files)
+    last = store.load_run(was.name)
+    first = None if now.name == WORKSPACE else store.load_run(now.name)
+    is_older = first is None or (first.started, first.id) > (last.started, last.id)
+    newer, older = (first, last) if is_older or first is None else (last, first)
+    between = takewhile(
+        lambda run: run.id != older.id,
+        store.find_recent_runs(before=newer, limit=store.count_runs()),
+    )
+    for run in between if is_older else reversed([*between]):
+        history.step(run.snapshot)
+    history.step(last.snapshot)
+    return history
 
 
 _OTHER = "\0"
@@ -185,8 +220,7 @@ def fill_older_side(project: Project, was: Side, now: Side, selection: Selection
     leaves: dict[str, str] = {}
     whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
-    folder = project.settings.paths["tests"]
-    runs = EarlierRuns(project.store, folder, now.nodes, now.files)
+    runs = EarlierRuns(project.store, _history_between(project, was, now))
     paths = {result.file for result in missing}
     for past, entries in runs.before(project.store.load_run(was.name), paths):
         if not missing:
@@ -235,3 +269,38 @@ class _Prompts:
             cases = self._side.files[self._side.nodes[result.file]].cases
             self._known[result.file] = {case.key: case.prompts for case in cases}
         return self._known[result.file].get(result.key, (result.prompt,))
+
+
+def require_candidate(model: str, *sides: Side) -> None:
+    """Raise `EvalstoreError` for a model that is a candidate of none of the sides."""
+    candidates = {result.model for side in sides for result in side.results}
+    if model not in candidates:
+        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
+        raise EvalstoreError(
+            f"'{model}' is not a candidate of {names}",
+            hint=suggest(model, candidates, "candidates"),
+        )
+
+
+def select_cases(project: Project, paths: tuple[str, ...], *sides: Side) -> Selection:
+    """Return the cases of the sides that the paths select; raises `EvalstoreError`."""
+    if not paths:
+        return Selection()
+    if any(side.name == WORKSPACE for side in sides):
+        return Selection(project.targets(paths))
+    files = case_files(*sides)
+    return Selection(find_targets(project.location, project.workspace, files.keys(), files, paths))
+
+
+@contextmanager
+def open_sides(
+    location: Location, selection: SelectionOptions, *, needs_files: bool
+) -> Iterator[Project]:
+    """Open the workspace; test files are read and must be valid if one side needs them."""
+    if not needs_files:
+        with open_catalogue(location) as project:
+            yield project
+        return
+    with open_project(location) as project:
+        require_sound(project, selection)
+        yield project

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.operations.row_ids import lacks_row_id
 from evalstore.operations.status_report import FileChange
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.store.path_trees import read_tree
@@ -56,6 +57,8 @@ def find_file_changes(
         if path in changed:
             was, here = old_files[before[old]], by_file.get(path, [])
             change = _change(path, was, project.reading.files[path], here)
+        if change and 0 < change.gone == change.new and lacks_row_id(project.workspace, path):
+            change = replace(change, may_be_edited_rows=True)
         if path != old:
             change = _as_renamed(change or FileChange("R ", path, 0, 0, 0, ""), old)
         if change:

@@ -8,6 +8,7 @@ from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
+    from evalstore.operations.run_totals import RunTotals
     from evalstore.planning.options import RunOptions
     from evalstore.planning.project import Project
 
@@ -22,7 +23,7 @@ def decide(project: Project, report: RunReport, options: RunOptions) -> None:
     open_ended = bool(
         counts["pending"]
         or report.failed
-        or (counts["undecided"] and options.fail_on != "none")
+        or (counts["undecided"] and _needs_decisions(options))
         or (report.totals.rate.rate is None and not report.gate_off)
     )
     if failing:
@@ -43,6 +44,24 @@ def decide(project: Project, report: RunReport, options: RunOptions) -> None:
         report.exit_code = INCOMPLETE
     if report.left_out and report.exit_code not in (INTERRUPTED, STOPPED):
         report.exit_code = USAGE
+
+
+def _needs_decisions(options: RunOptions) -> bool:
+    """Return whether an undecided case leaves the gate open.
+
+    A regression is found without its decision: undecided is not a pass either.
+    """
+    if options.fail_on == "regression":
+        return options.threshold is not None
+    return options.fail_on != "none"
+
+
+def reaches_threshold(project: Project, totals: RunTotals, file: str) -> bool:
+    """Return whether a test file has a threshold of its own, and enough of its cases pass."""
+    threshold = project.reading.files[file].threshold
+    words = totals.files[file]
+    judged = words.total() - words["pending"] - words[None]
+    return threshold is not None and bool(judged) and words["pass"] / judged >= threshold
 
 
 def _is_failing(project: Project, report: RunReport, options: RunOptions) -> bool:

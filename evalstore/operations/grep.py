@@ -15,7 +15,8 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.json_output import fields_to_json
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
-from evalstore.store.results import iterate_results
+from evalstore.store.path_trees import read_tree
+from evalstore.store.results import iterate_entries
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import KINDS, Kind, load_texts
 from evalstore.store.search_words import find_word_places, has_words, split_words
@@ -23,6 +24,7 @@ from evalstore.store.search_words import find_word_places, has_words, split_word
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.results import Result
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Json
 
@@ -33,6 +35,7 @@ In = Literal["answers", "feedback", "tests"]
 T = TypeVar("T")
 _FILE = "search.db"
 _AT_ONCE = 500
+_KEPT_PLACES = 10_000
 _AROUND = 60
 """Characters of context on each side."""
 _ORDER: tuple[Kind, ...] = ("answers", "feedback", "tests", "instructions")
@@ -49,6 +52,10 @@ class Searcher:
         self._location = location
         self._lock = threading.Lock()
         self._kept: SearchIndex | None = None
+        self._runs: list[str] = []
+        """The recent runs in which texts have been looked for."""
+        self._places: dict[tuple[str, tuple[str, ...]], _Place] = {}
+        """The places of texts in these runs, by the id and the sessions of the text."""
 
     def search(self, words: Sequence[str], report: Report) -> frozenset[str] | None:
         """Return the sessions whose answer, feedback, test or instructions contain all these words.
@@ -58,26 +65,42 @@ class Searcher:
         return self._use(report, lambda _store, index: index.find_sessions(words))
 
     def find(self, pattern: str, limit: int, report: Report) -> FoundTexts | None:
-        """Return the newest texts that contain all words of a pattern, as `grep` does.
+        """Return texts that contain all words of a pattern, as `grep` does.
 
         At most `limit` texts are listed, answers before others. None when `report` ended the
         search.
         """
         words = split_words(pattern)
         if not has_words(words):
-            return FoundTexts((), 0)
+            return FoundTexts((), 0, _no_word(pattern))
 
         def find(store: Store, index: SearchIndex) -> FoundTexts | None:
             documents = index.find_documents(words, KINDS)
-            newest = [it for kind in _ORDER for it in reversed(documents) if it[0] == kind]
-            listed = list(_list_documents(index, newest[:limit]))
-            placed = _placed(store, listed, lambda: report(0, 0))
+            ordered = [it for kind in _ORDER for it in reversed(documents) if it[0] == kind]
+            listed = list(_list_documents(index, ordered[:limit]))
+            placed = self._place(store, listed, lambda: report(0, 0))
             if placed is None:
                 return None
             texts = tuple(FoundText(hit, place.run) for hit, place in _hits(store, words, placed))
             return FoundTexts(texts, len(documents))
 
         return self._use(report, find)
+
+    def _place(
+        self, store: Store, listed: Sequence[_Listed], go_on: Callable[[], bool]
+    ) -> list[_Listed] | None:
+        """Return the texts with their places, which are kept until there is another run."""
+        runs = list(store.find_recent_runs())
+        ids = [run.id for run in runs]
+        if ids != self._runs or len(self._places) > _KEPT_PLACES:
+            self._runs, self._places = ids, {}
+        known = [
+            (kind, id, self._places.get((id, place.sessions), place)) for kind, id, place in listed
+        ]
+        placed = _placed(store, known, runs, go_on)
+        for _, id, place in placed or ():
+            self._places[id, place.sessions] = place
+        return placed
 
     def _use(self, report: Report, search: Callable[[Store, SearchIndex], T | None]) -> T | None:
         """Search the store with its index, which is updated first; one search at a time."""
@@ -154,6 +177,8 @@ class FoundTexts(NamedTuple):
     """By file and row, as `grep` lists them."""
     total: int
     """How many there are, also of those that are not listed."""
+    problem: EvalstoreError | None = None
+    """Why nothing could be searched."""
 
 
 _IN: dict[Kind, In] = {
@@ -187,10 +212,7 @@ def grep(
     by_name = compile_name(name) if name else None
     words = split_words(pattern)
     if not has_words(words):
-        raise EvalstoreError(
-            f"'{pattern}' has no word to search for",
-            hint="words have letters, digits or symbols; punctuation is not searched",
-        )
+        raise _no_word(pattern)
     kinds = [kind for kind in KINDS if not within or _IN[kind] in within]
     with open_store(location) as store:
         index = open_index(location)
@@ -199,7 +221,7 @@ def grep(
             listed = list(_list_documents(index, index.find_documents(words, kinds)))
         finally:
             index.close()
-        placed = _placed(store, listed) or []
+        placed = _placed(store, listed, store.find_recent_runs()) or []
         if by_name:
             placed = [hit for hit in placed if hit[2].file and by_name(hit[2].name)]
         return [
@@ -207,6 +229,13 @@ def grep(
             for start in range(0, len(placed), _AT_ONCE)
             for hit, _ in _hits(store, words, placed[start : start + _AT_ONCE])
         ]
+
+
+def _no_word(pattern: str) -> EvalstoreError:
+    return EvalstoreError(
+        f"'{pattern}' has no word to search for",
+        hint="words have letters, digits or symbols; punctuation is not searched",
+    )
 
 
 class MarkedText(NamedTuple):
@@ -233,6 +262,8 @@ class _Place:
     models: tuple[str, ...] = ()
     run: str | None = None
     """The newest run that has it."""
+    is_final: bool = False
+    """Whether all recent runs have been looked at."""
 
     @property
     def name(self) -> str:
@@ -254,34 +285,45 @@ def _list_documents(index: SearchIndex, documents: Iterable[tuple[Kind, str]]) -
 
 
 def _placed(
-    store: Store, listed: Sequence[_Listed], go_on: Callable[[], bool] = lambda: True
+    store: Store,
+    listed: Sequence[_Listed],
+    runs: Iterable[Run],
+    go_on: Callable[[], bool] = lambda: True,
 ) -> list[_Listed] | None:
     """Return the texts with their places in the newest runs that have them, sorted by place.
 
-    None once `go_on` returns False.
+    Of a file whose results are those of a newer run, nothing is read again. None once `go_on`
+    returns False.
     """
+    missing = {place for _, _, place in listed if not place.is_final}
     waiting: dict[str | None, list[_Place]] = {}
     for _, id, place in listed:
-        for named in {id, *place.sessions}:
-            waiting.setdefault(named, []).append(place)
-    missing = {place for _, _, place in listed}
-    for run in store.find_recent_runs():
-        if not missing:
-            break
+        if place in missing:
+            for named in {id, *place.sessions}:
+                waiting.setdefault(named, []).append(place)
+    searched: set[tuple[str, str]] = set()
+    unplaced = set(missing)
+    for run in runs if unplaced else ():
+        entries = dict(read_tree(run.results, store.load_nodes).items() - searched)
+        searched |= entries.items()
         matches: dict[_Place, list[Result]] = {}
-        for batch in iterate_results(store, run):
+        for batch in iterate_entries(store, entries):
             if not go_on():
                 return None
-            for result in batch:
+            for result, _ in batch:
                 for key in (result.test, result.evaluation, *result.sessions, *result.evaluations):
                     for place in waiting.get(key, ()):
-                        if place in missing:
+                        if place in unplaced:
                             matches.setdefault(place, []).append(result)
         for place, results in matches.items():
             place.file, place.row = results[0].file, results[0].row
             place.models = tuple(dict.fromkeys(result.model for result in results))
             place.run = run.id
-        missing -= matches.keys()
+        unplaced -= matches.keys()
+        if not unplaced:
+            break
+    for place in missing:
+        place.is_final = True
     order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(
         listed,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from evalstore.planning.version_reader import VersionReader
     from evalstore.reports.comparison import Pair
+    from evalstore.results import Result
     from evalstore.store import Store
     from evalstore.values import Json
 
@@ -23,28 +24,33 @@ def judgement_changes(
 ) -> dict[tuple[Judgements, Judgements], list[str]]:
     """Return how the judgements of both sides differ, in the words of `status --explain`.
 
-    Empty for further judgements by the same evaluators.
+    Empty for further judgements by the same evaluators. A label that is gone was only removed if
+    the same answers are judged by the same instructions and checks.
     """
     sides = {
-        (pair.was.evaluations, pair.now.evaluations)
+        (pair.was.evaluations, pair.now.evaluations): _judges_the_same(pair.was, pair.now)
         for pair in pairs
         if pair.was and pair.now and pair.was.evaluations != pair.now.evaluations
     }
     makers = store.find_evaluators({id for was, now in sides for id in {*was} ^ {*now}})
     evaluators = store.load_contents("evaluator", {maker for maker, _ in makers.values()})
-    known: dict[tuple[frozenset[_Maker], frozenset[_Maker]], list[str]] = {}
+    known: dict[tuple[frozenset[_Maker], frozenset[_Maker], bool], list[str]] = {}
     changes: dict[tuple[Judgements, Judgements], list[str]] = {}
-    for was, now in sides:
+    for (was, now), is_same in sides.items():
         lost = frozenset(makers[id] for id in was if id in makers and id not in now)
         gained = frozenset(makers[id] for id in now if id in makers and id not in was)
-        if (lost, gained) not in known:
-            words = [
-                *_labels(evaluators, lost, gained),
+        if (lost, gained, is_same) not in known:
+            known[lost, gained, is_same] = [
+                *_labels(evaluators, lost, gained, is_same=is_same),
                 *_evaluators(versions, evaluators, lost, gained),
             ]
-            known[lost, gained] = words
-        changes[was, now] = known[lost, gained]
+        changes[was, now] = known[lost, gained, is_same]
     return changes
+
+
+def _judges_the_same(was: Result, now: Result) -> bool:
+    """Return whether the same answers are judged by the same instructions and checks."""
+    return (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
 
 
 _Maker = tuple[str, bool]
@@ -52,7 +58,11 @@ _Maker = tuple[str, bool]
 
 
 def _labels(
-    evaluators: Mapping[str, Json], lost: Iterable[_Maker], gained: Iterable[_Maker]
+    evaluators: Mapping[str, Json],
+    lost: Iterable[_Maker],
+    gained: Iterable[_Maker],
+    *,
+    is_same: bool,
 ) -> Iterable[str]:
     """Return who labelled the answer, or whose label was removed."""
 
@@ -62,7 +72,8 @@ def _labels(
 
     if new := names(maker for maker in gained if not maker[1]):
         return [f"labelled by {', '.join(new)}"]
-    if old := names({*lost, *gained}):
+    removed = {maker for maker in gained if maker[1]}
+    if old := names({*lost, *gained} if is_same else removed):
         return [f"label of {', '.join(old)} removed"]
     return []
 

@@ -17,6 +17,7 @@ from evalstore.planning.plan import PlanItem
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.reasons import Explainer, Reason
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location, SelectionOptions
@@ -74,6 +75,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
+        has_recorded=any(cell.candidate.id == RECORDED for cell in plan.cells),
         may_judge_less=may_judge_less(plan),
         changes=changes,
         other_reasons=other_reasons(items, changes) if last else [],
@@ -91,6 +93,7 @@ def describe_plan(project: Project, plan: Plan, selection: SelectionOptions) -> 
         refused=_refusals(project, plan),
         waiting=plan.blocked_judgements,
         waiting_asks=plan.blocked_asks,
+        labels=_count_new_labels(project, plan, last[0].ended) if last else 0,
         stands_until=stands_until(plan, project.settings),
     )
 
@@ -125,6 +128,30 @@ def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
         reason.was,
         reason.now,
     )
+
+
+def _count_new_labels(project: Project, plan: Plan, since: int) -> int:
+    """Return how many labels on the planned cases were given, or removed, after a time."""
+    labels = project.store.find_labels()
+    if not labels or labels[-1].at <= since:
+        return 0
+    planned = {
+        (cell.case.evaluation, subject)
+        for cell in plan.cells
+        if cell.case.evaluation
+        for subject in cell.subjects(plan.sessions)
+    }
+    words: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for label in labels:
+        place = label.evaluation.evaluation, label.evaluation.sessions
+        if place in planned:
+            before_and_now = words.setdefault((label.person, *place), ["none", "none"])
+            before_and_now[1:] = [label.id]
+            if label.evaluation.verdict == "none":
+                before_and_now[1:] = ["none"]
+            if label.at <= since:
+                before_and_now[:1] = before_and_now[1:]
+    return sum(1 for before, now in words.values() if before != now)
 
 
 def _refusals(project: Project, plan: Plan) -> list[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.operations.earlier_results import EarlierRuns
-from evalstore.reports.comparison import ResultIndex
-from evalstore.store.path_trees import read_tree
+from evalstore.operations.verdict_changes import file_batches
+from evalstore.planning.path_history import PathHistory
+from evalstore.reports.comparison import CellIndex
 from evalstore.store.results import iterate_cases, iterate_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -37,6 +36,15 @@ class Regression(NamedTuple):
         }
 
 
+class _Failure(NamedTuple):
+    """A result that does not pass, and its case in the last run that was searched."""
+
+    result: Result
+    then: Result
+    """The result in the newest run searched so far that judged the case."""
+    case: Case
+
+
 def find_regressions(
     store: Store, folder: str, run: Run, baseline: Run | None = None
 ) -> list[Regression]:
@@ -44,30 +52,33 @@ def find_regressions(
 
     Without a baseline a pass in any earlier run counts, so a case remains a regression until it
     passes again. With a baseline only the verdict in that run counts, or for a case that it did
-    not judge the newest one before it. `folder` is that of the test files.
+    not judge the newest one before it. `folder` is that of the test files. Files and rows are
+    followed from run to run, however old, as a gate must not forget.
     """
-    waiting: dict[str, list[tuple[Result, Case]]] = {}
-    for batch in iterate_cases(store, run):
-        for result, case in batch:
-            if result.verdict not in (None, "pass"):
-                waiting.setdefault(result.file, []).append((result, case))
-    if not waiting:
-        return []
-    paths = set(waiting)
+    waiting = _find_failures(store, run)
     regressions: list[Regression] = []
-    nodes = read_tree(run.snapshot, store.load_nodes)
-    earlier = EarlierRuns(store, folder, nodes, {}, run.snapshot)
-    for past, entries in earlier.among(_runs(store, run, baseline), paths):
-        for batch in iterate_entries(store, entries):
-            judged = ResultIndex(result for result, _ in batch if result.verdict)
-            for path in {result.file for result, _ in batch} & paths:
-                left = []
-                for result, case in waiting[path]:
-                    was = judged.find(result, case.prompts)
-                    if was and was.verdict == "pass":
-                        regressions.append(Regression(result, past.id))
-                    elif was is None or baseline is None:
-                        left.append((result, case))
+    if not waiting:
+        return regressions
+    runs = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))
+    paths, counts = set(waiting), baseline is None
+    for past, entries in runs.before(run, paths, limit=store.count_runs(), again=baseline):
+        counts = counts or past == baseline
+        for batch in file_batches(entries):
+            cells = (cell for part in iterate_entries(store, batch) for cell in part)
+            judged = CellIndex(cell for cell in cells if cell[0].verdict)
+            for path in batch:
+                left: list[_Failure] = []
+                for failure in waiting[path]:
+                    was = judged.find(failure.then, failure.case.prompts)
+                    if was is None:
+                        left.append(failure)
+                        continue
+                    if counts and was[0].verdict == "pass":
+                        regressions.append(Regression(failure.result, past.id))
+                    elif not counts or baseline is None:
+                        left.append(_Failure(failure.result, *was))
+                        if _place(was[0]) != _place(failure.then):
+                            runs.forget()
                 waiting[path] = left
         paths &= {path for path, left in waiting.items() if left}
         if not paths:
@@ -75,8 +86,16 @@ def find_regressions(
     return sorted(regressions, key=lambda each: (each.result.file, each.result.row))
 
 
-def _runs(store: Store, run: Run, baseline: Run | None) -> Iterator[Run]:
-    """Yield the runs to compare with, newest first: however old, as a gate must not forget."""
-    if baseline:
-        yield baseline
-    yield from store.find_recent_runs(before=baseline or run, limit=store.count_runs())
+def _find_failures(store: Store, run: Run) -> dict[str, list[_Failure]]:
+    """Return the judged results of a run that do not pass, by file."""
+    failures: dict[str, list[_Failure]] = {}
+    for batch in iterate_cases(store, run):
+        for result, case in batch:
+            if result.verdict not in (None, "pass"):
+                failures.setdefault(result.file, []).append(_Failure(result, result, case))
+    return failures
+
+
+def _place(result: Result) -> tuple[object, ...]:
+    """Return by what a result is found in an older run."""
+    return result.key, result.row, result.prompt, result.prompt_number

@@ -12,7 +12,7 @@ from evalstore.clock import Clock
 from evalstore.errors import OK, EvalstoreError, StoreError
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.git import read_state, read_user_name
-from evalstore.operations.gate import decide
+from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.json_output import fields_to_json
 from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.regressions import find_regressions
@@ -28,7 +28,7 @@ from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import make_plan, plan_cells, require_sound, resolve_scope
 from evalstore.planning.reasons import Explainer
 from evalstore.runs import Run, RunCandidate, RunCases, RunCommit, RunEvaluator
-from evalstore.store.results import read_lines
+from evalstore.store.results import find_decisive, read_lines
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
@@ -51,20 +51,19 @@ LONGEST = 2 * BATCH
 """The most cells of one file in a batch."""
 
 
-def plan_run(
-    location: Location, selection: SelectionOptions, *, judge_only: bool = False
-) -> Status:
-    """Return what `run` would do, without doing it."""
-    return offer_run(location, selection, judge_only=judge_only)[0]
+def plan_run(location: Location, selection: SelectionOptions, options: RunOptions) -> Status:
+    """Return what `run` would do, without doing it; raises `RevisionError` for its baseline."""
+    return offer_run(location, selection, options)[0]
 
 
 def offer_run(
-    location: Location, selection: SelectionOptions, *, judge_only: bool = False
+    location: Location, selection: SelectionOptions, options: RunOptions
 ) -> tuple[Status, ApprovedPlan]:
     """Return what `run` would do, and the plan to pass to it when the user agrees."""
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
-        plan = make_plan(project, selection, judge_only=judge_only)
+        _find_baseline(project, options)
+        plan = make_plan(project, selection, judge_only=options.judge_only)
         status = describe_plan(project, plan, selection)
         return status, ApprovedPlan(status.ask, status.judge, status.cost, frozenset(plan.todo()))
 
@@ -119,10 +118,15 @@ def _find_baseline(project: Project, options: RunOptions) -> Run | None:
     """Return the run to compare with, before anything is asked; None if none is named."""
     if options.baseline is None:
         return None
-    if options.fail_on != "regression" or options.threshold is not None:
+    if options.fail_on != "regression":
         raise EvalstoreError(
             "'--baseline' needs '--fail-on regression'",
             hint="the other gates do not depend on earlier runs",
+        )
+    if options.threshold is not None:
+        raise EvalstoreError(
+            "'--baseline' has no effect with '--threshold'",
+            hint="leave one of them out; with '--threshold' only the pass rate counts",
         )
     return resolve_run(project.store, options.baseline)
 
@@ -139,9 +143,13 @@ def _compare(
         changes = find_verdict_changes(project.store, folder, recorded)
         shown = changes.failures[:MOST_SHOWN] if changes else []
         if options.fail_on == "regression" and options.threshold is None:
-            report.regressions = find_regressions(project.store, folder, recorded, baseline)
+            report.regressions = [
+                regression
+                for regression in find_regressions(project.store, folder, recorded, baseline)
+                if not reaches_threshold(project, report.totals, regression.result.file)
+            ]
             shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]
-        ids = [id for result in shown for id in result.evaluations]
+        ids = find_decisive(project.store, shown)
         report.totals.feedback |= project.store.find_feedback(ids)
         report.changes = changes
     except StoreError as problem:

@@ -143,7 +143,7 @@ class RunReport:
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
         from evalstore.display import money, short
-        from evalstore.html_tables import block, line, strong, table, word
+        from evalstore.notebooks.html_tables import block, line, strong, table, word
         from evalstore.store.results import join_feedback
 
         notable = self.totals.notable

@@ -86,7 +86,7 @@ class ShownItem:
     prompts: Mapping[str | None, str] = field(default_factory=dict)
     """The names of the system prompts of cases with several."""
     references: Mapping[str | None, str] = field(default_factory=dict)
-    """Return the names of the evaluator prompts and schemas that checks refer to, by id."""
+    """The names of the evaluator prompts and schemas that checks refer to, by id."""
 
     def document(self) -> Json:
         """Return the stored content as JSON, with kind and id."""

@@ -37,6 +37,8 @@ class FileChange:
     was: str | None = None
     now: str | None = None
     """The two values of the first difference."""
+    may_be_edited_rows: bool = False
+    """Whether the new rows may be those that are gone, which the field `rowId` would show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,10 @@ class Status:
     """File, row, model, missing capabilities."""
     cost: float | None
     models: int
+    """The number of candidates; recorded answers count as one."""
     cells: int
+    has_recorded: bool = False
+    """Whether answers are recorded in files."""
     may_judge_less: bool = False
     """Whether the judgements are an upper bound, as failed checks save those of models."""
     guess: int | None = None
@@ -93,6 +98,8 @@ class Status:
     """The number of judgements that wait for these files to be trusted."""
     waiting_asks: int = 0
     """The number of answers that wait for these files to be trusted."""
+    labels: int = 0
+    """The number of labels that were given or removed since the last run."""
     refused: list[str] = field(default_factory=list)
     """Messages about keys that a run would refuse to send."""
     left_out: list[Problem] = field(default_factory=list, metadata=FILES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.workspace.testfiles.parser import read_test
-from evalstore.workspace.testfiles.replacements import shorten_label
+from evalstore.workspace.testfiles.replacements import name_id, shorten_value
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
@@ -49,6 +49,7 @@ def _lines_of_values(test: TestFile) -> dict[str, int]:
     lines: dict[str, int] = {}
     for item in test.replacements:
         for name, values in item.items():
+            shorten = name_id if name == test.row_id else shorten_value
             for value in values:
-                lines.setdefault(f"{name}={shorten_label(value.text)}", value.line)
+                lines.setdefault(f"{name}={shorten(value.text)}", value.line)
     return lines

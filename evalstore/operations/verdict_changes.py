@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.planning.path_history import PathHistory
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
 from evalstore.store.path_trees import read_tree
@@ -118,18 +119,17 @@ class _Comparer:
         """Compare all files."""
         paths = set(self._unread)
         if paths:
-            nodes = read_tree(self._run.snapshot, self._store.load_nodes)
-            runs = EarlierRuns(self._store, self._folder, nodes, {}, self._run.snapshot)
-            for earlier, entries in runs.before(self._run, paths):
+            history = PathHistory(self._store, self._folder, self._run.snapshot, {})
+            for earlier, entries in EarlierRuns(self._store, history).before(self._run, paths):
                 if entries and not self._is_dated:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True
-                for batch in _batches(entries):
+                for batch in file_batches(entries):
                     self._compare(batch)
                 paths &= self._unread | self._waiting.keys()
                 if not paths:
                     break
-        for batch in _batches({path: self._leaves[path] for path in sorted(self._unread)}):
+        for batch in file_batches({path: self._leaves[path] for path in sorted(self._unread)}):
             for path, judged in self._read(batch).items():
                 self._waiting[path] = judged
         for judged in self._waiting.values():
@@ -209,7 +209,8 @@ class _Comparer:
             self._changes.failed_again.append(now)
 
 
-def _batches(entries: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def file_batches(entries: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield the entries of a tree by path, for a few files at once."""
     paths = iter(sorted(entries))
     while batch := list(islice(paths, _FILES_AT_ONCE)):
         yield {path: entries[path] for path in batch}

@@ -132,7 +132,7 @@ class Watch:
     def plan(self) -> Status | None:
         """Return the current plan; None when there is nothing to do and nothing new to report."""
         self._seen = self._read()
-        status = plan_run(self._location, self._selection, judge_only=self._options.judge_only)
+        status = plan_run(self._location, self._selection, self._options)
         return status if status.items or self._seen != self._reported else None
 
     def _read(self) -> object:

@@ -7,13 +7,15 @@ cases; then the sample, the shard and the limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.planning.age_limit import EVER, AgeLimit
-from evalstore.planning.renames import Renames, pair_with_workspace
+from evalstore.planning.path_history import PathHistory
+from evalstore.planning.renames import pair_with_workspace
 from evalstore.planning.results import CellResult, as_result
 from evalstore.planning.selection import Placed, Subset, read_shard
 from evalstore.reports.comparison import ResultIndex
@@ -143,13 +145,15 @@ def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
     Rows are paired by their values, else by their label.
     """
     waiting, failed, is_first = list(cells), set[int](), True
-    renames = Renames(project)
+    reading = project.reading
+    leaves = {leaf: reading.files[path] for path, leaf in reading.nodes.items()}
+    history = PathHistory(project.store, project.settings.paths["tests"], reading.nodes, leaves)
     for run in project.store.find_recent_runs():
         is_first = False
         if not waiting:
             break
-        results = read_results(project.store, run)
-        before = ResultIndex(renames.follow(run, results, {cell.file for cell in waiting}))
+        history.step(run.snapshot)
+        before = ResultIndex(_rename(read_results(project.store, run), history))
         left = []
         for cell in waiting:
             result = before.find(as_result(CellResult(cell, None, None, (), ())), cell.case.prompts)
@@ -162,6 +166,14 @@ def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
         words = "there is no run yet" if is_first else "nothing failed when it last ran"
         raise NothingSelectedError(f"nothing is selected: {words}", hint=_ALL)
     return [cell for cell in cells if id(cell) in failed]
+
+
+def _rename(results: Iterable[Result], history: PathHistory) -> Iterator[Result]:
+    """Yield results under the current paths of their test files."""
+    for result in results:
+        path = history.newest_path(result.file)
+        if path is not None:
+            yield result if path == result.file else replace(result, file=path)
 
 
 def _has_failed(result: Result) -> bool:

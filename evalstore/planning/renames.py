@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.reports.file_pairs import pair_files
+from evalstore.reports.file_pairs import pair_alike, pair_files
 from evalstore.store.case_chunks import find_same, is_tree
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import CaseFile
@@ -60,31 +58,25 @@ def pair_with_workspace(
         partial(stored_ids, project.store, folder, read),
         partial(known_ids, fresh, folder),
         partial(same_leaf, read, fresh),
+        partial(pair_alike, read, fresh),
     )
 
 
-@dataclass
-class Renames:
-    """Renames the results of runs to the current paths of their test files."""
+def pair_in_store(
+    store: Store,
+    folder: str,
+    was: Mapping[str, str],
+    now: Mapping[str, str],
+    files: dict[str, CaseFile] | None = None,
+) -> dict[str, str]:
+    """Return the path that each test file of a snapshot had in an older one, by its path.
 
-    project: Project
-    _known: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    def follow(self, run: Run, results: Iterable[Result], files: Iterable[str]) -> list[Result]:
-        """Return the results of a run; those of `files` that had other paths are renamed."""
-        listed = list(results)
-        if set(files) <= {result.file for result in listed}:
-            return listed
-        names = self._names(run.snapshot)
-        return [replace(result, file=names.get(result.file, result.file)) for result in listed]
-
-    def _names(self, root: str) -> dict[str, str]:
-        """Return the current path of each test file, by its earlier path, where they differ."""
-        if root not in self._known:
-            was = read_tree(root, self.project.store.load_nodes)
-            pairs = pair_with_workspace(self.project, was)
-            self._known[root] = {old: new for new, old in pairs.items() if old != new}
-        return self._known[root]
+    Leaves that are read are put into `files`.
+    """
+    read = {} if files is None else files
+    ids = partial(stored_ids, store, folder, read)
+    same, alike = partial(same_leaf, read, read), partial(pair_alike, read, read)
+    return pair_files(was, now, ids, ids, same, alike)
 
 
 def name_in_newest_run(project: Project, file: str) -> str:
@@ -135,6 +127,4 @@ def _name_before(store: Store, root: str, newer: str, file: str, folder: str) ->
     """Return the path in an older snapshot of a file that was renamed after it."""
     was = read_tree(root, store.load_nodes, unlike=newer)
     now = read_tree(newer, store.load_nodes, unlike=root)
-    files: dict[str, CaseFile] = {}
-    ids = partial(stored_ids, store, folder, files)
-    return pair_files(was, now, ids, ids, partial(same_leaf, files, files)).get(file)
+    return pair_in_store(store, folder, was, now).get(file)

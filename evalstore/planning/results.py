@@ -182,6 +182,9 @@ def as_result(result: CellResult) -> Result:
 
 
 def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
-    """Return the feedback of the votes of these cells by id; votes without it are left out."""
-    ids = [vote.id for result in results for vote in result.votes]
-    return store.find_feedback(ids)
+    """Return the feedback by id of the votes that decide these cells: those of people, if any.
+
+    Votes without feedback are left out.
+    """
+    decisive = ([vote for vote in result.votes if vote.human] or result.votes for result in results)
+    return store.find_feedback(vote.id for votes in decisive for vote in votes)

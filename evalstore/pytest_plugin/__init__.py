@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "evalstore: a case of an evalstore workspace")
     folder = find_workspace(config)
     if folder is not None:
-        from evalstore.default_workspace import set_default_workspace
+        from evalstore.workspace.default_workspace import set_default_workspace
 
         set_default_workspace(folder)
     if config.getoption("evalstore"):
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """Forget the workspace, as other sessions may follow in this process."""
-    if module := sys.modules.get("evalstore.default_workspace"):
+    if module := sys.modules.get("evalstore.workspace.default_workspace"):
         module.set_default_workspace(None)
 
 

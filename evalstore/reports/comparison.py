@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalstore.reports.paired_tests import FileSum, RateChange, change_of
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.results import Result
+
+if TYPE_CHECKING:
+    from evalstore.values import Case
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
 
@@ -27,6 +30,10 @@ class Pair:
         result = self.now or self.was
         assert result is not None
         return result
+
+    def swapped(self) -> Pair:
+        """Return the pair with the sides exchanged."""
+        return Pair(self.now, self.was)
 
 
 @dataclass
@@ -98,7 +105,7 @@ class Comparison:
         """Return the same pairs with the sides exchanged."""
         return Comparison(
             *(
-                [Pair(pair.now, pair.was) for pair in group]
+                [pair.swapped() for pair in group]
                 for group in (
                     self.fixed,
                     self.broke,
@@ -203,6 +210,27 @@ class ResultIndex:
                 if match and (match.prompt == result.prompt or match.prompt not in prompts):
                     return match
         return None
+
+
+def _cell_of(result: Result) -> tuple[str, str, str, int]:
+    return result.file, result.row, result.model, result.prompt_number
+
+
+class CellIndex:
+    """Finds the cell of a run that is the same as a newer one, with its case."""
+
+    def __init__(self, cells: Iterable[tuple[Result, Case]]) -> None:
+        cells = list(cells)
+        self._index = ResultIndex(result for result, _ in cells)
+        self._cases = {_cell_of(result): case for result, case in cells}
+
+    def find(self, result: Result, prompts: Collection[str | None]) -> tuple[Result, Case] | None:
+        """Return the same cell by the rules of `ResultIndex`.
+
+        To go on in an older run, search that for the returned result and the prompts of its case.
+        """
+        match = self._index.find(result, prompts)
+        return (match, self._cases[_cell_of(match)]) if match else None
 
 
 def change_of_tests(was: Result, now: Result) -> list[str]:

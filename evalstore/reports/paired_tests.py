@@ -95,10 +95,10 @@ class RateChange:
 
     @property
     def points(self) -> str:
-        """Return the difference in percentage points, with its interval."""
+        """Return the difference in percentage points, with its interval if that says anything."""
         if self.difference is None:
             return ""
-        if self.low is None or self.high is None:
+        if self.low is None or self.high is None or (self.low <= -1 and self.high >= 1):
             return f"{100 * self.difference:+.1f} points"
         return (
             f"{100 * self.difference:+.1f} points "

@@ -228,6 +228,13 @@ def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
             yield result, join_feedback(result.evaluations, feedback)
 
 
+def find_decisive(store: Store, results: Sequence[Result]) -> Iterator[str]:
+    """Yield the ids of the judgements that decide these results: the labels, if there are any."""
+    labels = store.find_labels_among(id for result in results for id in result.evaluations)
+    for result in results:
+        yield from [id for id in result.evaluations if id in labels] or result.evaluations
+
+
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
     """Return the test versions of a case as its result stores them; empty if there is only one."""
     return tuple(tests) if len(tests) > 1 else ()

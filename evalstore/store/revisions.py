@@ -15,6 +15,17 @@ _LATEST = re.compile(r"@(?:~([0-9]{1,9}))?\Z")
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 
 
+def _range_hint(count: int) -> str:
+    """Return which runs there are, given their number."""
+    if count < 2:
+        return (
+            "there is only one run, @"
+            if count
+            else "there are no runs yet: 'evalstore run' makes one"
+        )
+    return f"there are {count} runs, the oldest is @~{count - 1}"
+
+
 def resolve_run(store: Store, text: str) -> Run:
     """Return the run that a revision names: `@`, `@~2`, or the start of its id.
 
@@ -25,13 +36,7 @@ def resolve_run(store: Store, text: str) -> Run:
         back = int(latest[1] or 0)
         runs = store.find_runs(limit=1, offset=back)
         if not runs:
-            count = store.count_runs()
-            raise RevisionError(
-                f"there is no run '{text}'",
-                hint="there are no runs yet: 'evalstore run' makes one"
-                if not count
-                else f"there are {count} runs, the oldest is @~{count - 1}",
-            )
+            raise RevisionError(f"there is no run '{text}'", hint=_range_hint(store.count_runs()))
         return runs[0]
     kind, id = resolve(store, text)
     if kind != "run":

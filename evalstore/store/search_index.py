@@ -210,7 +210,10 @@ class SearchIndex:
             return frozenset(as_digits(id) for (id,) in rows)
 
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> list[tuple[Kind, str]]:
-        """Return the texts of these kinds that contain all words, as kind and id, newest last."""
+        """Return the texts of these kinds that contain all words, as kind and id.
+
+        They are in the order in which the index got to know them.
+        """
         phrases = list(make_phrases(words))
         if not phrases:
             return []

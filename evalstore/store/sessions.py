@@ -176,6 +176,12 @@ class SessionQueries(NodeQueries):
                 for id in (as_digits(bytes_),)
             )
 
+    def find_labels_among(self, ids: Iterable[str]) -> frozenset[str]:
+        """Return those of these evaluations that are labels of people."""
+        statement = f"SELECT id FROM evaluations WHERE evaluator IN ({PEOPLE}) AND id IN"
+        with self._reading() as connection:
+            return frozenset(as_digits(id) for (id,) in select_each(connection, statement, ids))
+
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
             rows = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))

@@ -126,6 +126,7 @@ class BrowserRuns:
         self.is_leaving = True
         if not self.runner.stops:
             self.runner.interrupt()
+            self._draw_progress()
         questions[0].reload()
         return False
 

@@ -15,9 +15,9 @@ from evalstore.workspace.catalogue import claim_id, read_texts
 from evalstore.workspace.definitions import read_schema, read_tool
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.testfiles.context import Definitions
-from evalstore.workspace.testfiles.expansion import expand_prompt
 from evalstore.workspace.testfiles.judge_prompt import shows_instructions
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt
+from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
 
 if TYPE_CHECKING:
     from evalstore.workspace.file_references import References

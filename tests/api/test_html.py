@@ -7,8 +7,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-from evalstore import Workspace, html_tables, init
-from evalstore.html_tables import Html, block, line, long_text, table, word
+from evalstore import Workspace, init
+from evalstore.notebooks.html_tables import (
+    COLOURS,
+    OTHER_COLOUR,
+    Html,
+    block,
+    line,
+    long_text,
+    table,
+    word,
+)
 from tests.builders import tree
 
 BAD = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\x1b[31m\u202e\"'"
@@ -109,9 +118,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-@pytest.mark.parametrize(
-    "colour", [*dict.fromkeys(html_tables.COLOURS.values()), html_tables.OTHER_COLOUR]
-)
+@pytest.mark.parametrize("colour", [*dict.fromkeys(COLOURS.values()), OTHER_COLOUR])
 def test_white_words_can_be_read_on_their_colours(colour: str) -> None:
     assert 1.05 / (luminance(colour) + 0.05) >= 4.5
 

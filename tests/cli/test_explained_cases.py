@@ -585,10 +585,10 @@ def test_a_candidate_of_now_is_preferred_to_one_that_was_removed(
     assert documents("show", "tests/t.md")["model"] == "scripted/one"
     shown = evalstore("show", "tests/t.md").stdout
     assert section(shown, "other results of this case") == [
-        "fail  scripted/old  <short>  (no longer a candidate)"
+        "fail  scripted/old  <short>  (not in the settings)"
     ]
     old = evalstore("show", "tests/t.md", "-m", "scripted/old").stdout
-    assert "\nfail  tests/t.md  scripted/old  (no longer a candidate)\n" in old
+    assert "\nfail  tests/t.md  scripted/old  (not in the settings)\n" in old
     assert documents("show", "@:tests/t.md::")["model"] == "scripted/old"
 
 

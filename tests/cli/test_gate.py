@@ -75,7 +75,7 @@ COUNTS = [
         )
     ),
 ]
-FAIL_ON = ["failure", "undecided", "error", "none"]
+FAIL_ON = ["failure", "undecided", "error", "regression", "none"]
 STATUSES = ["complete", "incomplete", "interrupted", "over budget"]
 
 
@@ -102,6 +102,16 @@ def test_the_word_and_the_exit_code_agree(
             assert report.gate != "passed"
 
 
+@pytest.mark.parametrize(
+    ("threshold", "gate"), [(None, "passed"), (0.5, "undetermined")], ids=["regression", "rate"]
+)
+def test_an_undecided_case_that_has_never_passed_does_not_keep_the_gate_open(
+    threshold: float | None, gate: str
+) -> None:
+    counts = Counter({"pass": 1, "undecided": 1})
+    assert decided(counts, threshold, "regression", "complete", 0).gate == gate
+
+
 def decided(
     counts: Counter[str], threshold: float | None, fail_on: str, status: str, failed: int
 ) -> Any:
@@ -121,6 +131,7 @@ def decided(
         status=status,
         gate="undetermined",
         left_out=[],
+        regressions=[],
         gate_off=fail_on == "none" and threshold is None,
         exit_code=OK,
     )

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from evalstore.operations import grep
+from evalstore.planning.options import Location
+from evalstore.results import Result
+from evalstore.store import Store
+from evalstore.store.results import iterate_entries
+from evalstore.values import Case
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
+from tests.cli.test_run import edit
 
 ASKED = "# 👤\n\nQuestion?\n\n---\n\n~~~checks\n- {contains: nowhere, not: true}\n~~~\n"
 
@@ -153,3 +161,31 @@ def test_options_of_other_greps(workspace: Path, evalstore: Evalstore, documents
     assert rows == {"city=Rome"}
     assert evalstore("grep", "warm", "-k", "nowhere") == Ran(1, "", "")
     assert evalstore("grep", "warm", "-k", "and").exit_code == 2
+
+
+def test_results_are_read_once_also_when_many_runs_have_them(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run")
+    edit(workspace / "models/one.yaml", "Cold.", "Chilly.")
+    edit(workspace / "tests/weather.md", "Oslo", "Bergen")
+    for _ in range(3):
+        evalstore("run")
+    read: list[str] = []
+
+    def count(store: Store, entries: Mapping[str, str]) -> Iterator[list[tuple[Result, Case]]]:
+        read.extend(entries)
+        return iterate_entries(store, entries)
+
+    monkeypatch.setattr("evalstore.operations.grep.iterate_entries", count)
+    hits = evalstore("grep", "cold", "--in", "answers").stdout
+    assert hits.startswith("tests/weather.md")
+    assert read == ["tests/weather.md"] * 2
+    searcher = grep.Searcher(Location(workspace))
+    texts = searcher.find("cold", 200, lambda _done, _all: True)
+    assert len(read) == 4
+    assert searcher.find("cold", 200, lambda _done, _all: True) == texts
+    assert len(read) == 4
+    evalstore("run", "--refresh")
+    assert searcher.find("cold", 200, lambda _done, _all: True) == texts
+    assert len(read) == 7

@@ -302,7 +302,7 @@ def test_show_versions(workspace: Path, documents: Any, evalstore: Evalstore) ->
 @pytest.mark.parametrize(
     ("revision", "message"),
     [
-        ("@~7", "error: there is no run '@~7'\nhint: there are 1 runs, the oldest is @~0\n"),
+        ("@~7", "error: there is no run '@~7'\nhint: there is only one run, @\n"),
         ("abc", "error: 'abc' is too short\nhint: write at least 4 digits\n"),
         (
             "hello",

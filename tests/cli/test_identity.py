@@ -210,3 +210,17 @@ def test_an_edited_row_without_an_id_is_a_new_one_and_that_is_said(
     assert hint not in evalstore("diff", "@~1", "@", "--stat").stderr
     edit(Path("tests/q.md"), "  - {question: Who is fine?}\n", "")
     assert evalstore("status").stderr == ""
+
+
+def test_a_file_with_ids_of_rows_gets_no_hint_to_give_them(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    rows = SOURCES["replacements"][0].format("nr: 1, ", "nr: 2, ")
+    tree(Path.cwd(), {"tests/q.md": QUIZ.format(f"{rows}\nrowId: nr")})
+    evalstore("run")
+    edit(Path("tests/q.md"), "{nr: 1, question: Waht", "{nr: 3, question: What")
+    status = evalstore("status")
+    assert "1 case new, 1 case removed" in status.stdout
+    assert status.stderr == ""
+    assert "rowId" not in evalstore("run").stderr
+    assert "rowId" not in evalstore("diff", "@~1", "@").stderr

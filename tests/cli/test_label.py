@@ -84,7 +84,9 @@ def test_a_label_that_is_taken_back_counts_no_more(
     (item,) = documents("run")["cases"][:1]
     assert (item["verdict"], item["feedback"]) == ("pass", "fine\nIt is cold there.")
     output = evalstore("label", OSLO, "none", "--as", "Ada")
-    line = "none  tests/weather.md [city=Oslo]  scripted/one  by Ada (was pass, now fail)\n"
+    line = (
+        "label removed  tests/weather.md [city=Oslo]  scripted/one  by Ada (was pass, now fail)\n"
+    )
     assert (output.exit_code, output.stdout) == (0, line)
     document = documents("run")
     assert verdicts(document) == {"city=Oslo": "fail", "city=Rome": "pass"}
@@ -287,8 +289,29 @@ def test_a_label_that_changes_nothing_says_nothing_of_a_run(
     assert agreed == Ran(0, "pass  tests/weather.md [city=Rome]  scripted/one  by Ada\n", "")
     removed = evalstore("label", "tests/weather.md::city=Rome", "--remove", "--as", "Ada")
     assert removed == Ran(
-        0, "none  tests/weather.md [city=Rome]  scripted/one  by Ada (now pass)\n", ""
+        0, "label removed  tests/weather.md [city=Rome]  scripted/one  by Ada (now pass)\n", ""
     )
     changed = evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Ada")
     assert changed.stdout.endswith("by Ada (was pass)\n")
     assert changed.stderr == '("evalstore run" records the verdict in the history)\n'
+
+
+def test_status_counts_the_labels_that_no_run_has_recorded(ran: Any, evalstore: Evalstore) -> None:
+    """Also when it is cached; a label that was removed before a run is none."""
+
+    def line() -> str:
+        shown = [evalstore("status").stdout for _ in range(2)]
+        assert shown[0] == shown[1]
+        return next((line for line in shown[0].splitlines() if "label" in line), "")
+
+    assert line() == ""
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    assert line() == '1 label since run <short> (use "evalstore run" to record it)'
+    evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Bob")
+    assert line() == '2 labels since run <short> (use "evalstore run" to record them)'
+    evalstore("label", "tests/weather.md::city=Rome", "none", "--as", "Bob")
+    assert line().startswith("1 label since")
+    evalstore("run")
+    assert line() == ""
+    evalstore("label", OSLO, "none", "--as", "Ada")
+    assert line().startswith("1 label since")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstore.operations import earlier_results
-from evalstore.store import runs
+from evalstore.store import case_files, runs
+from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 from tests.cli.test_explained_cases import write
 
@@ -54,13 +56,13 @@ def test_equal_earlier_runs_are_looked_up_once(
     broken: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[object] = []
-    look_up = earlier_results.EarlierRuns._look_up
+    find = earlier_results.EarlierRuns._find
 
     def counting(self: Any, root: str, paths: Any) -> Any:
         looked.append(root)
-        return look_up(self, root, paths)
+        return find(self, root, paths)
 
-    monkeypatch.setattr(earlier_results.EarlierRuns, "_look_up", counting)
+    monkeypatch.setattr(earlier_results.EarlierRuns, "_find", counting)
     broken(*GATE)
     first = len(looked)
     for _ in range(3):
@@ -101,23 +103,167 @@ def test_a_label_accepts_a_regression(broken: Evalstore) -> None:
     assert broken(*GATE).exit_code == 0
 
 
-@pytest.mark.parametrize("gate", [(), ("--fail-on", "regression", "--threshold", "0.5")])
+@pytest.mark.parametrize(
+    ("gate", "error"),
+    [
+        (
+            (),
+            "error: '--baseline' needs '--fail-on regression'\n"
+            "hint: the other gates do not depend on earlier runs\n",
+        ),
+        (
+            ("--fail-on", "regression", "--threshold", "0.5"),
+            "error: '--baseline' has no effect with '--threshold'\n"
+            "hint: leave one of them out; with '--threshold' only the pass rate counts\n",
+        ),
+    ],
+)
 def test_a_baseline_of_another_gate_is_refused(
-    broken: Evalstore, echo: Echo, gate: tuple[str, ...]
+    broken: Evalstore, echo: Echo, gate: tuple[str, ...], error: str
 ) -> None:
     write("40 euros")
     asked = len(echo.asked)
     ran = broken("run", *gate, "--baseline", "@")
     assert (ran.exit_code, len(echo.asked)) == (2, asked)
-    assert ran.stderr == (
-        "error: '--baseline' needs '--fail-on regression'\n"
-        "hint: the other gates do not depend on earlier runs\n"
-    )
+    assert ran.stderr == error
 
 
 def test_an_unknown_baseline_asks_nothing(broken: Evalstore, echo: Echo) -> None:
     write("40 euros")
     asked = len(echo.asked)
-    ran = broken(*GATE, "--baseline", "@~7")
-    assert (ran.exit_code, len(echo.asked)) == (2, asked)
-    assert "there is no run '@~7'" in ran.stderr
+    for argv in (GATE, (*GATE, "-n")):
+        ran = broken(*argv, "--baseline", "@~7")
+        assert (ran.exit_code, len(echo.asked)) == (2, asked)
+        assert "there is no run '@~7'" in ran.stderr
+
+
+def rename(old: str, new: str) -> None:
+    Path("tests", old).rename(Path("tests", new))
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["one step", "a run between"])
+def test_a_renamed_test_remains_a_regression(broken: Evalstore, between: bool) -> None:
+    rename("t.md", "u.md")
+    if between:
+        assert broken(*GATE).exit_code == 1
+    write("20 euros", "11 euros", file="tests/u.md")
+    ran = broken(*GATE)
+    assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (1, "gate failed: 1 regression")
+    assert broken("run", "-q", "--fail-on", "regression", "--baseline", "@").exit_code == 0
+
+
+def test_a_chain_of_renames_is_followed_to_the_baseline(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    evalstore("run", "-q")
+    for old, new in (("t.md", "u.md"), ("u.md", "v.md")):
+        rename(old, new)
+        evalstore("run", "-q")
+    write(expected="11 euros", file="tests/v.md")
+    gate = documents(*GATE, "--baseline", "@~2")
+    assert [each["file"] for each in gate["regressions"]] == ["tests/v.md"]
+    (result,) = documents("diff", "@~3", "@")["broke"]
+    assert result["file"] == "tests/v.md"
+    assert "passed last in run" in evalstore("show", "tests/v.md").stdout
+
+
+def test_a_file_that_was_away_for_a_run_is_followed(broken: Evalstore) -> None:
+    write("always here", "always", file="tests/other.md")
+    aside = Path("t.md")
+    Path("tests/t.md").rename(aside)
+    broken("run", "-q")
+    aside.rename("tests/u.md")
+    assert broken(*GATE).exit_code == 1
+
+
+def test_a_file_at_the_former_path_of_another_has_not_passed(broken: Evalstore) -> None:
+    rename("t.md", "u.md")
+    broken("run", "-q")
+    write("another", "missing")
+    ran = broken(*GATE)
+    assert ran.stdout.splitlines()[-1] == "gate failed: 1 regression"
+    assert "tests/u.md  scripted/one  <short>  (passed in run <short>)" in ran.stdout
+
+
+ROWS = """\
+---
+dataset: rows.csv{id}
+---
+
+# 👤
+
+{{{{question}}}}
+
+---
+
+~~~checks
+- contains: "yes"
+~~~
+"""
+
+
+def write_rows(*questions: str, id: bool) -> None:
+    rows = "".join(f"{number},{question}\n" for number, question in enumerate(questions))
+    page = ROWS.format(id="\nrowId: nr" if id else "")
+    tree(Path(), {"tests/t.md": page, "tests/rows.csv": f"nr,question\n{rows}"})
+
+
+def test_a_row_is_followed_from_its_values_to_its_id_and_back(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write_rows("yes", "yes too", id=False)
+    evalstore("run", "-q")
+    write_rows("yes", "yes too", id=True)
+    evalstore("run", "-q")
+    write_rows("no", "yes too", id=True)
+    assert evalstore(*GATE).exit_code == 1
+    assert evalstore(*GATE, "--baseline", "@~2").exit_code == 1
+    write_rows("no", "yes too", id=False)
+    assert evalstore(*GATE, "--baseline", "@~3").exit_code == 1
+
+
+def test_a_row_is_found_by_its_values_however_far_away_they_were(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case_files, "_AT_ONCE", 1)
+    between = [f"yes {number}" for number in range(150)]
+    write_rows("yes", *between, "never", id=True)
+    evalstore("run", "-q")
+    write_rows("never", *between, "yes", id=True)
+    assert evalstore(*GATE).stdout.splitlines()[-1] == "gate passed"
+
+
+def test_the_gate_names_failures_that_have_no_earlier_verdict(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write("20 euros")
+    ran = evalstore(*GATE)
+    assert ran.stdout.splitlines()[-1] == (
+        "gate passed: 1 failing case is new (no earlier verdict)"
+    )
+    write("20 euros", file="tests/u.md")
+    write("30 euros", file="tests/v.md")
+    assert evalstore(*GATE).stdout.splitlines()[-1] == (
+        "gate passed: 2 failing cases are new (no earlier verdict)"
+    )
+    assert evalstore(*GATE).stdout.splitlines()[-1] == "gate passed"
+
+
+@pytest.mark.parametrize(("threshold", "exit_code"), [("0", 0), ("0.5", 1)])
+def test_a_file_that_reaches_its_own_threshold_has_no_regressions(
+    broken: Evalstore, documents: Any, threshold: str, exit_code: int
+) -> None:
+    page = Path("tests/t.md")
+    page.write_text(f"---\nthreshold: {threshold}\n---\n{page.read_text()}")
+    assert broken(*GATE).exit_code == exit_code
+    assert len(documents(*GATE)["regressions"]) == exit_code
+
+
+def test_last_failed_follows_a_file_through_runs_of_other_files(broken: Evalstore) -> None:
+    write("always here", "always", file="tests/other.md")
+    rename("t.md", "u.md")
+    broken("run", "-q", "tests/other.md")
+    write("30 euros", "11 euros", file="tests/u.md")
+    ran = broken("run", "-q", "--last-failed", "--fail-on", "none")
+    assert "0 pass, 1 fail" in ran.stdout

@@ -25,7 +25,7 @@ gate failed
 HINT = '(use "evalstore show {}" to see why the first one failed)\n'
 OSLO = HINT.format("tests/weather.md::city=Oslo")
 SECOND = """\
-1 failure as before (--all lists it)
+1 failure as before (--all shows why)
     tests/weather.md [city=Oslo]  scripted/one
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)

@@ -81,14 +81,14 @@ def test_all_lists_the_failures_that_are_as_before_behind_the_new_ones(history: 
 
 def test_a_run_that_changes_nothing_counts_the_failures(history: Evalstore) -> None:
     assert history("run").stdout.startswith(
-        "2 failures as before (--all lists them)\n"
+        "2 failures as before (--all shows why)\n"
         "    tests/c.md  scripted/one\n    tests/d.md  scripted/one\n\n2 pass"
     )
     write_case("c", "yes")
     history("run")
     ran = history("run")
     assert ran.stdout.startswith(
-        "1 failure as before (--all lists it)\n    tests/d.md  scripted/one\n\n3 pass"
+        "1 failure as before (--all shows why)\n    tests/d.md  scripted/one\n\n3 pass"
     )
     assert '(use "evalstore show tests/d.md' in ran.stderr
 

@@ -94,6 +94,12 @@ def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: A
     assert documents("diff", "@~1", "@~1")["notes"] == []
 
 
+def test_two_runs_of_the_same_cases_have_one_note(selected: Path, documents: Any) -> None:
+    runs = [documents("log")["runs"][0]["run"][:8], documents("run", ONE)["run"][:8]]
+    about = f"covered only {ONE} (1 case); only those are compared"
+    assert documents("diff", "@~1", "@")["notes"] == [f"runs {runs[0]} and {runs[1]} {about}"]
+
+
 def test_every_argument_that_a_run_keeps_is_known() -> None:
     assert {field.name for field in fields(SelectionOptions)} == ARGUMENTS.keys()
 

@@ -15,7 +15,8 @@ from evalstore import clock
 from evalstore.operations import plan_status
 from evalstore.operations.status import status
 from evalstore.planning.options import Location, SelectionOptions
-from tests.cli.conftest import Evalstore
+from tests.builders import tree
+from tests.cli.conftest import WEATHER, Evalstore
 from tests.cli.test_run import edit
 
 
@@ -154,3 +155,18 @@ def test_a_broken_memory_is_forgotten(
 ) -> None:
     (settled / ".evalstore/quiet.json").write_text(text)
     assert not is_recalled(settled, monkeypatch)
+
+
+def test_recorded_answers_are_not_counted_as_a_candidate(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    recorded = WEATHER.replace("tags: [weather]", "answer: It is Warm").replace(
+        "[Oslo, Rome]", "Bonn"
+    )
+    tree(workspace, {"tests/recorded.md": recorded})
+    for _ in range(2):
+        assert "(1 candidate and recorded answers)" in evalstore("status").stdout
+    evalstore("run", "-q")
+    for _ in range(2):
+        shown = evalstore("status").stdout
+        assert shown.startswith("Nothing to do: 3 answers of 1 candidate and recorded answers and ")

@@ -11,7 +11,7 @@ from evalstore.operations.views.pair_details import find_pair_edits
 from evalstore.planning.options import Location
 from evalstore.reports.comparison import Pair
 from tests.builders import tree
-from tests.cli.conftest import Echo, Evalstore
+from tests.cli.conftest import ONE, Echo, Evalstore
 from tests.cli.test_explained_cases import HOT, history, write
 from tests.cli.test_run import edit
 
@@ -83,6 +83,58 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     ]
 
 
+def test_a_label_on_an_answer_that_was_replaced_was_not_removed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ann")
+    evalstore("run", "-q")
+    evalstore("run", "-q", "--refresh")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "pass -> fail" in shown
+    for text in (shown, evalstore("show", "tests/weather.md::Oslo").stdout.split("history:")[1]):
+        assert "removed" not in text
+        assert "another answer" in text or "asked again" in text
+
+
+def test_the_note_of_a_label_is_shown_and_not_the_feedback_that_it_overrides(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    for verdict, note, shown in (("pass", "", "(no note)"), ("fail", "Too short.", "Too short.")):
+        evalstore("label", "tests/weather.md::Oslo", verdict, "--as", "Ada", "-m", note)
+        listed = evalstore("run").stdout
+        assert "It is cold there." not in listed
+        assert note in listed
+        lines = [line.strip() for line in evalstore("diff", "@~1", "@").stdout.splitlines()]
+        assert f"now: {shown}" in lines
+        was = {"pass": "It is cold there.", "fail": "(no note)"}[verdict]
+        assert f"was: {was}" in lines
+        (pair,) = documents("diff", "@~1", "@")["fixed" if verdict == "pass" else "broke"]
+        assert pair["now"]["feedback"] == note
+
+
+def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
+    tree(workspace, {"models/judge.yaml": HOT["models/judge.yaml"]})
+    evalstore("run", "-q")
+    warmer = ONE.replace("costs", "candidateOverrides: {temperature: 0.7}\ncosts")
+    tree(workspace, {"models/one.yaml": warmer.replace("Warm.", "Hot.")})
+    evalstore("run", "-q")
+    judge, model = "evaluator temperature 0.5 -> 0", "temperature 0.7 -> 0"
+    for older, newer, reasons in (
+        ("@~2", "@~1", ["label of Ada removed", judge]),
+        ("@~1", "@", [f"{model}, labelled by Ada", model]),
+    ):
+        api = Workspace(workspace)
+        turned, direct = api.diff(older, newer).swapped(), api.diff(newer, older)
+        words = [turned.reason(pair) for pair in turned.comparison.flips]
+        assert words == [direct.reason(pair) for pair in direct.comparison.flips] == reasons
+
+
 def test_a_new_rule_for_verdicts_is_the_reason(workspace: Path, evalstore: Evalstore) -> None:
     judges = "evaluators: [scripted/judge, scripted/kind]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", f"{judges}\nverdict: any")
@@ -113,6 +165,20 @@ def test_a_verdict_of_an_earlier_run_names_it(
     (pair,) = documents("diff", "@~1", "@")["broke"]
     assert pair["was"]["run"] == first
     assert "run" not in pair["now"]
+
+
+def test_a_rule_is_not_the_reason_for_a_verdict_of_another_run(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    diff = Workspace(workspace).diff("@", "@work")
+    was = diff.comparison.unchanged[0].now
+    assert was
+    now = replace(was, verdict="fail" if was.verdict == "pass" else "pass")
+    diff.rules = ("all", "any")
+    assert diff.reason(Pair(was, now)) == "verdict: all -> any"
+    diff.earlier = {was: "0" * 64}
+    assert diff.reason(Pair(was, now)) == ""
 
 
 def test_what_was_pending_is_answered_or_judged(echo: Echo, evalstore: Evalstore) -> None:

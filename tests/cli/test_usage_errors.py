@@ -29,7 +29,10 @@ REPORTS = {
     "--json status": ("there is no option '--json'", "write '--json' after the command"),
     "--color alway ls": ("--color: 'alway' is not a valid value", "did you mean 'always'?"),
     "ls tets": ("KIND: 'tets' is not a valid value", "did you mean 'tests'?"),
-    "label x maybe": ("pass|fail: 'maybe' is not a valid value", "the values are fail, none, pass"),
+    "label x maybe": (
+        "pass|fail|none: 'maybe' is not a valid value",
+        "the values are fail, none, pass",
+    ),
     "run -r x": ("--attempts: must be a whole number", None),
     "run -r 0": ("--attempts: must be at least 1", None),
     "run --limit": ("'--limit' needs a value", "write '--limit N'"),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.reports.file_pairs import pair_files
+from evalstore.reports.file_pairs import pair_alike, pair_files
+from evalstore.values import Case, CaseFile
 
 Files = Mapping[str, tuple[str | None, str]]
 """From paths to the id of the frontmatter and the leaf."""
@@ -81,3 +82,43 @@ def test_files_with_the_same_content_in_other_leaves_are_paired() -> None:
         {"a": "1", "b": "2", "c": "5"}, {"d": "4", "e": "3", "c": "5"}, ids, ids, same
     )
     assert paths == {"c": "c", "d": "b", "e": "a"}
+
+
+def case(test: str, key: str = "", row: str = "") -> Case:
+    return Case(row, key, (test,), None, (), (None,))
+
+
+def alike(was: Mapping[str, CaseFile], now: Mapping[str, CaseFile]) -> Mapping[str, str]:
+    return pair_alike(was, now, {path: path for path in was}, {path: path for path in now})
+
+
+def rows(keys: str, id: str | None = None, test: str = "t") -> CaseFile:
+    return CaseFile([case(f"{test} {key}", key, key) for key in keys], id=id)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "expected"),
+    [
+        ({"a": CaseFile([case("1")])}, {"b": CaseFile([case("1")])}, {"b": "a"}),
+        ({"a": CaseFile([case("1")])}, {"b": CaseFile([case("2")])}, {}),
+        ({"a": rows("abcd")}, {"b": rows("abxy")}, {"b": "a"}),
+        ({"a": rows("abcd")}, {"b": rows("axyz")}, {}),
+        ({"a": rows("ab")}, {"b": rows("abcde")}, {}),
+        ({"a": rows("abcd")}, {"b": rows("abcd", test="u")}, {"b": "a"}),
+        ({"a": rows("ab"), "b": rows("ab", test="u")}, {"c": rows("ab", test="u")}, {"c": "b"}),
+        ({"a": rows("ab"), "b": rows("ab")}, {"c": rows("ab")}, {}),
+        ({"a": rows("ab")}, {"b": rows("ab"), "c": rows("ab")}, {}),
+        ({"a": rows("abcd"), "b": rows("abcx")}, {"c": rows("abcd")}, {"c": "a"}),
+        ({"a": rows("ab", "x")}, {"b": rows("ab", "y")}, {}),
+        ({"a": rows("ab")}, {"b": rows("ab", "y")}, {"b": "a"}),
+    ],
+    ids=[
+        *("same test", "another test", "half of the rows", "fewer rows", "many new rows"),
+        *("other tests of the same rows", "tests before rows", "two before", "two after"),
+        *("the best", "other ids", "id added"),
+    ],
+)
+def test_edited_files_are_paired_by_their_only_best_match(
+    was: Mapping[str, CaseFile], now: Mapping[str, CaseFile], expected: dict[str, str]
+) -> None:
+    assert alike(was, now) == expected

@@ -65,3 +65,11 @@ def workspace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     copytree(prepared, folder)
     monkeypatch.chdir(folder)
     return folder
+
+
+def run_with_hostile_answers(workspace: Path) -> None:
+    """Ask the first candidate again; each of its answers is `HOSTILE` now."""
+    answer = HOSTILE.replace("\x1b", "\\e").replace("\u202e", "\\u202e")
+    model = f'id: scripted/one\nprovider: scripted\nresponses: [{{answer: "{answer}"}}]\n'
+    tree(workspace, {"models/one.yaml": model})
+    main(["run", "--quiet", "--refresh"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
@@ -195,6 +195,11 @@ def drive(
 
 def screen(pilot: Pilot[None]) -> str:
     """What can be seen, with ids and times as words of the same length."""
-    text = "\n".join(strip.text.rstrip() for strip in painted_lines(pilot.app))
+    return screen_text(painted_lines(pilot.app))
+
+
+def screen_text(lines: Iterable[Strip]) -> str:
+    """What can be seen in the lines of a screen, as `screen` returns it."""
+    text = "\n".join(strip.text.rstrip() for strip in lines)
     text = re.sub(r"\b[0-9a-f]{8}\b", "########", text)
     return re.sub(r"just now     |\d+ seconds ago", "some time ago", text)

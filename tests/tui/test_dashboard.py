@@ -74,6 +74,17 @@ def test_what_broke_is_listed_until_it_is_fixed_the_newest_first(workspace: Path
     assert broken(workspace) == ["tests/weather.md [city=Rome] scripted/one"]
 
 
+def test_what_broke_is_listed_under_the_current_path_until_it_is_fixed(workspace: Path) -> None:
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
+    main(["run", "--quiet", "--refresh"])
+    (workspace / "tests/weather.md").rename(workspace / "tests/sky.md")
+    main(["run", "--quiet", "--refresh"])
+    assert broken(workspace) == ["tests/sky.md [city=Oslo] scripted/two"]
+    edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
+    main(["run", "--quiet", "--refresh"])
+    assert broken(workspace) == []
+
+
 def test_a_workspace_that_cannot_be_read_leaves_what_runs_hold(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text("---\ntags: [\n---\n")
     dashboard = read_dashboard(Location(workspace))
@@ -120,6 +131,14 @@ def test_the_last_verdicts_are_those_of_the_runs_until_a_run(workspace: Path) ->
     for _ in range(VERDICTS_LISTED):
         main(["run", "--quiet"])
     assert read_recent_verdicts(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
+
+
+def test_the_last_verdicts_of_a_renamed_file_go_on(workspace: Path) -> None:
+    (workspace / "tests/weather.md").rename(workspace / "tests/sky.md")
+    main(["run", "--quiet"])
+    history = read_recent_verdicts(Location(workspace), ["tests/sky.md"])
+    assert {cell[0] for cell in history} == {"tests/sky.md"}
+    assert {len(words) for words in history.values()} == {2}
 
 
 # --- what it shows

@@ -18,6 +18,7 @@ from unittest import mock
 import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widgets import Input
 
 from evalstore.planning.options import Location
@@ -28,7 +29,16 @@ from evalstore.tui.screens.palette import Palette
 from evalstore.tui.screens.run import RunPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from tests.tui.conftest import prepare
-from tests.tui.driving import drive, painted_lines, press, resized, screen, settled, until
+from tests.tui.driving import (
+    drive,
+    painted_lines,
+    press,
+    resized,
+    screen,
+    screen_text,
+    settled,
+    until,
+)
 from tests.tui.held_provider import HeldProvider
 from tests.tui.styles_text import describe_styles, style_differences, text_differences
 from tests.tui.themes import NO_COLOUR, set_theme
@@ -93,7 +103,9 @@ What do I need in Lima?
 ~~~
 """
 BROKEN = "---\ntags: [\n---\n"
-HALF = r"asking .* 1/2\s.*judging .* 1/2\s.*\$0\.0110"
+PAGE_STOPS = r"\A[^\n]*▶ 2/4 stopping"
+"""The title of the page below a dialog, which is painted after that of the dialog."""
+HALF = r"\A[^\n]*▶ 2/4.*asking .* 1/2\s.*judging .* 1/2\s.*\$0\.0110"
 WALKS = {
     "browsing": (
         Scene("history", ("down",)),
@@ -147,7 +159,7 @@ WALKS = {
         Scene("run in progress", ("R", "enter"), {"tests/new.md": NEW}, HALF),
         Scene("runs during a run", ("escape",), awaits="▶ 2/4"),
         Scene("quit during a run", ("q",)),
-        Scene("quit while a run is being stopped", ("q",), awaits="▶ 2/4 stopping"),
+        Scene("quit while a run is being stopped", ("q",), awaits=PAGE_STOPS),
         Scene("run that is being stopped", ("escape", "R"), awaits="stopping …"),
         Scene("end of a run that was stopped", (), {HeldProvider.RELEASE: ""}, "interrupted"),
     ),
@@ -222,9 +234,10 @@ def take(walk: str) -> dict[str, str]:
                 texts: dict[str, str] = {}
                 for theme in themes_of(size):
                     await set_theme(pilot, theme, awaits_runs=awaits_runs)
-                    texts[theme] = text_of(pilot)
+                    lines = painted_lines(pilot.app)
+                    texts[theme] = text_of(lines)
                     if size in STYLED_SIZES:
-                        taken[f"{theme}/{name}"] = styles_of(pilot)
+                        taken[f"{theme}/{name}"] = styles_of(pilot, lines)
                 taken[name] = text = texts[THEMES[0]]
                 assert text.count("\n") <= size[1]
                 for theme, other in texts.items():
@@ -246,9 +259,9 @@ def themes_of(size: tuple[int, int]) -> Sequence[str]:
     return THEMES if size == STYLED_SIZES[0] else THEMES[::-1]
 
 
-def text_of(pilot: Pilot[None]) -> str:
+def text_of(lines: Sequence[Strip]) -> str:
     """What can be read on the screen."""
-    return CUT_ID.sub("#…", DURATION.sub(_any_duration, screen(pilot).rstrip())) + "\n"
+    return CUT_ID.sub("#…", DURATION.sub(_any_duration, screen_text(lines).rstrip())) + "\n"
 
 
 def _any_duration(match: re.Match[str]) -> str:
@@ -256,9 +269,9 @@ def _any_duration(match: re.Match[str]) -> str:
     return "# s".ljust(len(match[0])) if match[1] else "# s"
 
 
-def styles_of(pilot: Pilot[None]) -> str:
+def styles_of(pilot: Pilot[None], lines: Sequence[Strip]) -> str:
     """The name of the screen, and how each of its cells is painted."""
-    return describe_styles(type(pilot.app.screen).__name__, painted_lines(pilot.app))
+    return describe_styles(type(pilot.app.screen).__name__, lines)
 
 
 def file_name(scene: Scene, size: tuple[int, int]) -> str:
@@ -333,12 +346,12 @@ def test_a_theme_that_is_changed_looks_like_one_from_the_start(
         await press(pilot, *keys)
         for theme in (*THEMES, *THEMES[::-1]):
             await set_theme(pilot, theme)
-            changed[theme] = styles_of(pilot)
+            changed[theme] = styles_of(pilot, painted_lines(pilot.app))
 
     def begin(theme: str) -> None:
         async def look(pilot: Pilot[None]) -> None:
             await press(pilot, *keys)
-            fresh[theme] = styles_of(pilot)
+            fresh[theme] = styles_of(pilot, painted_lines(pilot.app))
 
         appearance = Appearance(None if theme == NO_COLOUR else theme)
         drive(look, size=FIRST_SIZE, appearance=appearance)

@@ -30,8 +30,8 @@ def label(
     verdict: Annotated[
         LabelWord | None,
         typer.Argument(
-            metavar="pass|fail",
-            help="Your verdict (none: the same as --remove).",
+            metavar="pass|fail|none",
+            help="Your verdict; none removes your label, as --remove does.",
             show_default=False,
         ),
     ] = None,
@@ -115,7 +115,8 @@ def _print(report: LabelReport) -> None:
     was = "" if is_known else f"was {subject.verdict}"
     now = f"now {report.now}" if report.now not in (None, report.verdict) else ""
     change = ", ".join(part for part in (was, now) if part)
+    word = "label removed" if report.verdict == "none" else output.paint(report.verdict)
     output.line(
-        f"{output.paint(report.verdict)}  {output.safe(place)}  {output.safe(subject.model)}  "
+        f"{word}  {output.safe(place)}  {output.safe(subject.model)}  "
         f"by {output.safe(report.person)}{f' ({change})' if change else ''}"
     )

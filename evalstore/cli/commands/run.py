@@ -56,7 +56,8 @@ RUN: options.Table = {
     "baseline": option(
         "--baseline",
         help.GATE,
-        "With --fail-on regression: what failed in this run is accepted.",
+        "With --fail-on regression: accept what failed in this run, or, for a case that it did "
+        "not judge, in the newest run before it.",
         metavar="REV",
     ),
     "max_cost": option(
@@ -208,7 +209,7 @@ def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode)
     elif mode.dry_run:
         from evalstore.operations.run import plan_run
 
-        status = plan_run(here(), selection, judge_only=run_options.judge_only)
+        status = plan_run(here(), selection, run_options)
         if mode.json:
             output.document(status)
         else:

@@ -14,7 +14,6 @@ from evalstore.operations.views.diff_text import (
     FLIPS,
     ROW_ID_HINT,
     change_name,
-    has_edited_rows,
     pair_line,
     side_lines,
     summary_lines,
@@ -49,7 +48,7 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool) -> None:
     print_lines(summary_lines(diff))
     if not stat and any(getattr(diff.comparison, change) for change in CHANGES):
         output.talk('(use "evalstore show ID" to read an answer)')
-        if not diff.models and has_edited_rows(diff):
+        if diff.has_edited_rows:
             output.talk(f"({ROW_ID_HINT})")
 
 

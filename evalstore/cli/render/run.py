@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.cli.render.lines import print_lines
-from evalstore.cli.render.table import Table, print_table, shorten_places
+from evalstore.cli.render.table import BESIDE_PLACE, Table, print_table, shorten_places
 from evalstore.operations.status_report import summed
 from evalstore.operations.views.case_name import case_name
 from evalstore.operations.views.case_reference import show_command
@@ -25,6 +25,7 @@ from evalstore.operations.views.run_text import (
 from evalstore.operations.views.status_text import (
     KIND_TITLES,
     change_text,
+    labels_text,
     left_text,
     nothing_text,
     plan_text,
@@ -43,13 +44,9 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import PlanItem
 
 _SHOWN = 20
+"""Lines of a list before it is cut; `-v` shows all."""
 _REASONS = 5
 """Reasons for work in unchanged files before the list is cut."""
-"""Lines of a list before it is cut; `-v` shows all."""
-
-
-_BESIDE_PLACE = 23
-"""Columns of a line that has a verdict and an id beside a case and a model."""
 
 
 def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> None:
@@ -71,6 +68,10 @@ def print_status(status: Status, *, explain: bool, dry_run: bool = False) -> Non
     is_listed = is_explained or status.other_reasons
     if status.changes or status.skipped or is_listed or status.last_run is None:
         output.line()
+    if labels := labels_text(status):
+        output.line(
+            f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
+        )
     if left := left_text(status):
         output.line(left)
     if status.untrusted:
@@ -97,7 +98,7 @@ def _print_changes(status: Status) -> None:
             f"{output.safe(change_text(change))}".rstrip()
         )
         _print_values(change.was, change.now, 12)
-    if any(0 < change.gone == change.new for change in status.changes):
+    if any(change.may_be_edited_rows for change in status.changes):
         output.talk(f"({ROW_ID_HINT})")
 
 
@@ -153,7 +154,7 @@ def _print_items_of_kind(items: list[PlanItem], prompts: dict[str, dict[str | No
     places = [_place(item.file, item.row, item.prompt, prompts) for item in shown]
     models = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
     model_width = max(map(output.columns_of, models))
-    places = shorten_places(places, model_width + _BESIDE_PLACE)
+    places = shorten_places(places, model_width + BESIDE_PLACE)
     place_width = max(map(output.columns_of, places))
     last_reason = None
     for item, place, model in zip(shown, places, models, strict=True):
@@ -227,7 +228,18 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
     elif report.gate_off:
         output.line("gate disabled (--fail-on none)")
     else:
-        output.line(output.paint("gate passed", "pass"))
+        output.line(output.paint(f"gate passed{_new_failures(report)}", "pass"))
+
+
+def _new_failures(report: RunReport) -> str:
+    """Return, in words, how many failing cases are not regressions, as they were never judged."""
+    if report.regressions is None:
+        return ""
+    words = report.totals.verdicts
+    failing = words["fail"] + words["error"] + words["undecided"]
+    count = failing if report.changes is None else len(report.changes.new)
+    verb = "is" if count == 1 else "are"
+    return f": {output.plural(count, 'failing case')} {verb} new (no earlier verdict)" * bool(count)
 
 
 def print_changes(report: RunReport, *, is_data: bool = True) -> None:
@@ -254,7 +266,7 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     results = [entry.result for entry in listed.entries] or listed.before
     models = max((output.columns_of(cell.model) for cell in results), default=0)
     places = [_place(cell.file, cell.row, cell.prompt, prompts) for cell in results]
-    left = shorten_places(places, models + _BESIDE_PLACE)
+    left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
     for (cell, feedback, change, attempts), label in zip(listed.entries, left, strict=False):
         word = cell.word or "answered"

@@ -12,7 +12,7 @@ from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.cli.render.lines import print_block
-from evalstore.cli.render.table import shorten_places
+from evalstore.cli.render.table import BESIDE_PLACE, shorten_places
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.rendering import check_yaml, text_of
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
-_BESIDE_PLACE = 23
-"""Columns of a line that has a verdict and an id beside a case and a model."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
 _TIMES = ("started", "ended", "at")
@@ -95,7 +93,7 @@ def _print_results(item: ShownItem) -> None:
         for result in shown
     ]
     models = [output.safe(result["model"]) for result in shown]
-    beside = max(map(output.columns_of, models)) + _BESIDE_PLACE
+    beside = max(map(output.columns_of, models)) + BESIDE_PLACE
     places = shorten_places(places, beside)
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
     for result, word, place, model in zip(shown, words, places, models, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from evalstore.cli import output
 from evalstore.display import widest
-from evalstore.distinct_labels import shorten_labels
+from evalstore.operations.views.distinct_labels import shorten_labels
 
 _GAP = 2
 """Blanks between two columns."""
@@ -17,6 +17,8 @@ _NARROWEST = 10
 
 _LEAST_PLACE = 20
 """The fewest columns to which the name of a case is cut."""
+BESIDE_PLACE = 23
+"""Columns of a line that has a verdict and an id beside a case and a model."""
 
 
 @dataclass(frozen=True, slots=True)

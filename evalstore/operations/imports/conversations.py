@@ -28,8 +28,8 @@ from evalstore.values import (
     TestVersion,
     Text,
 )
-from evalstore.workspace.testfiles.expansion import expand_prompt
 from evalstore.workspace.testfiles.parser import parse_prompt
+from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from evalstore.files import media_types
 from evalstore.operations.imports.records import OlderCases
 from evalstore.operations.imports.row_lookup import NotPlacedError, Rows
 from evalstore.values import Case, FileRef, FileVersion, Message, Part, Text
-from evalstore.workspace.testfiles.replacements import shorten_label
+from evalstore.workspace.testfiles.replacements import shorten_value
 
 if TYPE_CHECKING:
     from evalstore.importers.base import JudgedAnswer, ShownMessage
@@ -71,7 +71,7 @@ def _base(rows: Rows, answer: JudgedAnswer) -> Case:
         return rows.cases[rows.find(answer.values)[0]]
     except NotPlacedError:
         texts = {name: as_text(value) for name, value in answer.values.items()}
-        label = ", ".join(f"{name}={shorten_label(text)}" for name, text in texts.items())
+        label = ", ".join(f"{name}={shorten_value(text)}" for name, text in texts.items())
         return replace(rows.cases[0], row=label, key=hashing.row_key(dict(answer.values)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import deserialize, hashing
 from evalstore.display import short
@@ -18,13 +18,14 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.prompt_names import name_prompts, name_references
 from evalstore.operations.rendering import answer_text, check_yaml, joined, text_of
+from evalstore.operations.views.answer_images import images_of
 from evalstore.operations.views.last_messages import find_last_messages
 from evalstore.operations.views.session_details import read_session_details
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.values import FileRef, Json, Message, Part, Reply
+from evalstore.values import FileRef, Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.views.judgements import JudgementView
@@ -271,13 +272,13 @@ def read_conversation(
         deserialize.restore_messages((contents.find("prompt", prompt) or {}).get("messages", ())),
         deserialize.restore_messages((contents.find("test", test) or {}).get("messages", ())),
     )
-    files = [part.id for message in messages for part in message.parts if _is_file(part)]
+    files = [part.id for message in messages for part in message.parts if isinstance(part, FileRef)]
     sizes = {id: content["size"] for id, content in contents.load("file", files).items()}
     number = 0
     for message in messages:
         if not message.filled:
             text = text_of(message.parts, sizes)
-            yield TurnView(message.role, text, message.name or "", images=_images(message))
+            yield TurnView(message.role, text, message.name or "", images=images_of(message))
         elif number < len(turns) - 1:
             number += 1
             yield TurnView("assistant", answer_text(turns[number - 1]), answer=number)
@@ -285,21 +286,6 @@ def read_conversation(
             yield TurnView("assistant", "", answer=0)
     if turns:
         yield TurnView("assistant", answer_text(turns[-1]), answer=len(turns))
-
-
-def _is_file(part: Part) -> TypeGuard[FileRef]:
-    return isinstance(part, FileRef)
-
-
-def _images(message: Message) -> tuple[FileRef, ...]:
-    files = filter(_is_file, message.parts)
-    return tuple(part for part in files if part.media_type.startswith("image/"))
-
-
-def read_images(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the bytes of images by id; raises `EvalstoreError` when one is not stored."""
-    with open_store(location) as store:
-        return {id: file.data for id, file in store.load_files(ids).items()}
 
 
 def _read_criteria(

@@ -15,6 +15,7 @@ from evalstore.operations.verdict_changes import cell_of, find_verdict_changes
 from evalstore.operations.views.case_name import case_name
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.path_history import PathHistory
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
 
 if TYPE_CHECKING:
@@ -82,16 +83,26 @@ def _find_broken(
     broken: dict[CellKey, BrokenCase] = {}
     fixed: set[CellKey] = set()
     with open_store(location) as store:
+        history: PathHistory | None = None
         for run in store.find_recent_runs(limit=_RUNS):
             if len(broken) >= _LISTED or not go_on():
                 break
+            history = history or PathHistory(store, folder, run.snapshot, {})
+            history.step(run.snapshot)
             changes = find_verdict_changes(store, folder, run)
-            for result in changes.broke if changes else ():
+            broke, passed = (
+                [
+                    replace(result, file=history.newest_path(result.file) or result.file)
+                    for result in results
+                ]
+                for results in ((changes.broke, changes.fixed) if changes else ((), ()))
+            )
+            for result in broke:
                 cell = cell_of(result)
                 name = f"{case_name(result.file, result.row)} {result.model}"
                 if cell not in fixed:
                     broken.setdefault(cell, BrokenCase(name, run.id, run.started))
-            fixed.update(map(cell_of, changes.fixed if changes else ()))
+            fixed.update(map(cell_of, passed))
     return tuple(broken.values())[:_LISTED]
 
 

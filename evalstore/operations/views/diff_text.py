@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,15 +74,6 @@ def summary_lines(diff: Diff, hint: str = "") -> Iterator[StyledLine]:
         yield StyledLine((StyledSpan(f"{change.points}; "), StyledSpan(change.finding, "heading")))
 
 
-def has_edited_rows(diff: Diff) -> bool:
-    """Return whether as many rows of a file are new as are gone, so that they may be the same."""
-    new, gone = (
-        Counter(file for file, _ in {(pair.either.file, pair.either.row) for pair in pairs})
-        for pairs in (diff.comparison.new, diff.comparison.gone)
-    )
-    return any(new[file] == count for file, count in gone.items())
-
-
 def _pending_text(count: int) -> str:
     """Return `8 cases are now pending and not in the pass rates`."""
     verb = "is" if count == 1 else "are"
@@ -147,12 +137,18 @@ def _verdicts(diff: Diff, result: Result, signs: Mapping[str, str]) -> Iterator[
 def side_lines(
     diff: Diff, pair: Pair, feedback: Mapping[str, str], *, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Yield the score and the feedback of each side; `feedback` is by the ids of judgements."""
+    """Yield the score and the feedback of each side; `feedback` is by the ids of judgements.
+
+    Of a side that a person labelled, only the note of the label is shown.
+    """
     for name, side in zip(side_names(diff), (pair.was, pair.now), strict=True):
         if side is None:
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"
-        texts = dict.fromkeys(feedback[id] for id in side.evaluations if feedback.get(id))
+        labels = diff.labels_of(side)
+        texts = dict.fromkeys(
+            feedback[id] for id in labels or side.evaluations if feedback.get(id)
+        ) or dict.fromkeys(["(no note)"] if labels else [])
         label = f"{safe(name)}{score}"
         if not texts:
             if score:

@@ -47,7 +47,7 @@ def explain_case(
     Without a revision it is the newest run that has a result of the case, and results of models
     that are candidates now are preferred; `@work` is the workspace. `model` names a candidate, and
     `prompt` a system prompt by its name or the first digits of its id. Raises `EvalstoreError`
-    when there is no such case or result.
+    if the case does not exist or has no result.
     """
     case, revision = reference.case, reference.revision
     prompt = prompt or reference.prompt

@@ -257,7 +257,7 @@ def other_lines(explanation: VerdictExplanation, signs: Mapping[str, str]) -> It
 
 
 def _former_text(explanation: VerdictExplanation, model: str) -> str:
-    return "  (no longer a candidate)" if model in explanation.former else ""
+    return "  (not in the settings)" if model in explanation.former else ""
 
 
 def explained_place(explanation: VerdictExplanation) -> StyledLine:

@@ -131,7 +131,7 @@ def plan(
 ) -> PlanPreview:
     """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
     selection = replace(request.selection, offline=offline)
-    status, agreed = offer_run(location, selection, judge_only=request.judge_only)
+    status, agreed = offer_run(location, selection, RunOptions(judge_only=request.judge_only))
     settled = open_workspace(location).settings.max_cost
     return PlanPreview(status, settled if max_cost is None else max_cost, agreed)
 

@@ -20,7 +20,7 @@ from evalstore.operations.views.result_changes import (
     find_result_changes,
 )
 from evalstore.planning.renames import follow_file
-from evalstore.reports.comparison import ResultIndex
+from evalstore.reports.comparison import CellIndex
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries
 from evalstore.store.runs import RUNS_SEARCHED
@@ -165,17 +165,13 @@ class _Search:
                     self.is_cut = True
                     return
                 cells[leaf] = self._read(path, leaf, result)
-            index = ResultIndex(replace(cell, file=result.file) for cell, _ in cells[leaf])
+            index = CellIndex((replace(cell, file=result.file), case) for cell, case in cells[leaf])
             match = index.find(result, prompts)
             if match is None:
                 continue
-            there = next(
-                other
-                for cell, other in cells[leaf]
-                if (cell.row, cell.prompt_number) == (match.row, match.prompt_number)
-            )
-            result, prompts = match, there.prompts
-            yield JudgedResult(run, node, match, there)
+            result, case = match
+            prompts = case.prompts
+            yield JudgedResult(run, node, result, case)
 
     def _leaves(self) -> dict[tuple[str, str], str]:
         """Return the results of the file, by its path and the root of a tree of results."""

@@ -60,6 +60,7 @@ class ResultList:
             return ""
         hint = f"(--all lists {'it' if count == 1 else 'them'})"
         if not self.entries and count == self.failed_before:
+            hint = "(--all shows why)" if count == len(self.before) else hint
             return f"{count:,} failure{'s' * (count != 1)} as before {hint}"
         counts = (
             (self.more, "more"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import likely_price, plural, safe
+from evalstore.display import likely_price, plural, safe, short
 from evalstore.operations.views.styled_text import StyledLine, StyledSpan
 from evalstore.reports.version_diff import Difference, focus
 
@@ -52,24 +52,35 @@ def pending_text(status: Status, *, brief: bool = False) -> str:
         return f"{work_text(status)}, {price}"
     if status.untrusted:
         return waiting_text(status).rstrip(":")
+    if status.labels:
+        return f"{plural(status.labels, 'label')} to record"
     return left_text(status).rstrip(".") or "nothing to do"
 
 
 def plan_text(status: Status) -> str:
     """Return what a run would do, with which models and at what cost, as one sentence."""
     price = likely_price(status.cost, status.guess)
-    models = plural(status.models, "candidate")
+    models = _candidates_text(status)
     reused = plural(status.reuse, "answer")
     return f"A run would {work_text(status)} ({models}), {price}; {reused} reused."
 
 
+def _candidates_text(status: Status) -> str:
+    """Return `2 candidates`, or `2 candidates and recorded answers`."""
+    models = status.models - status.has_recorded
+    parts = [plural(models, "candidate")] if models else []
+    return " and ".join([*parts, *(["recorded answers"] if status.has_recorded else [])]) or (
+        "0 candidates"
+    )
+
+
 def nothing_text(status: Status) -> str:
     """Return why a run would do nothing."""
-    if left_text(status) or status.untrusted:
+    if left_text(status) or status.untrusted or status.labels:
         return "No other pending work."
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
-        f"{plural(status.models, 'candidate')} and all judgements are stored."
+        f"{_candidates_text(status)} and all judgements are stored."
     )
 
 
@@ -78,6 +89,13 @@ def left_text(status: Status) -> str:
     counts = ((status.left_asks, "answer"), (status.left_judgements, "judgement"))
     left = " and ".join(plural(count, word) for count, word in counts if count)
     return f"Left: {left} (no model may be called for them)." if left else ""
+
+
+def labels_text(status: Status) -> str:
+    """Return how many labels no run has recorded yet; empty if there are none."""
+    if not status.labels:
+        return ""
+    return f"{plural(status.labels, 'label')} since run {short(status.last_run or '')}"
 
 
 def waiting_text(status: Status) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.operations.verdict_changes import cell_of
-from evalstore.planning.open_project import open_store
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.path_history import PathHistory
 from evalstore.store.path_trees import find_entry
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
@@ -14,6 +15,7 @@ from evalstore.store.revisions import resolve_run
 if TYPE_CHECKING:
     from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
+    from evalstore.runs import Run
     from evalstore.store import Store
 
 VERDICTS_LISTED = 8
@@ -34,20 +36,44 @@ def read_recent_verdicts(
 ) -> RecentVerdicts:
     """Return the last verdicts of all cells of these files, up to a run.
 
-    Each run that judged a cell counts, also one that used stored answers again. What a file was
-    called before is not followed.
+    Each run that judged a cell counts, also one that used stored answers again. A file that was
+    renamed is followed back from the newest of these runs.
     """
+    folder = open_workspace(location).settings.paths["tests"]
     with open_store(location) as store:
         last = resolve_run(store, run) if run is not None else None
         runs = [*([last] if last else []), *store.find_recent_runs(before=last, limit=_RUNS)]
-        roots = [each.results for each in runs]
+        places = _find_places(store, folder, runs, files)
         history: dict[CellKey, list[str]] = {}
         left = _CELLS
         for file in sorted(files):
-            entries = find_entry(set(roots), file, store.load_nodes)
-            leaves = [entries[root] for root in roots if root in entries]
+            roots: dict[str, set[str]] = {}
+            for name, root in places[file]:
+                roots.setdefault(name, set()).add(root)
+            entries = {
+                (name, root): leaf
+                for name, trees in roots.items()
+                for root, leaf in find_entry(trees, name, store.load_nodes).items()
+            }
+            leaves = [entries[place] for place in places[file] if place in entries]
             left -= _add(history, file, leaves, store, left)
     return {cell: tuple(words[::-1]) for cell, words in history.items()}
+
+
+def _find_places(
+    store: Store, folder: str, runs: Sequence[Run], files: Collection[str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the path of each file in each run that may have it, with the run's tree of results."""
+    places: dict[str, list[tuple[str, str]]] = {file: [] for file in files}
+    if not runs:
+        return places
+    history = PathHistory(store, folder, runs[0].snapshot, {})
+    for run in runs:
+        history.step(run.snapshot)
+        for file in places:
+            if name := history.name(file):
+                places[file].append((name, run.results))
+    return places
 
 
 def _add(

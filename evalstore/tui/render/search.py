@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from evalstore.display import plural, safe, widest
@@ -22,14 +24,18 @@ _NOUNS = {
     "tests": "test",
     "instructions": "instructions",
 }
-_MATCH = "heading"
+MATCH = "heading"
 """The colour of the words that were searched."""
+HEAD_LINES = 3
+"""Lines above a text: where it is, what it is, and a blank one."""
 _BEFORE = 12
 """Characters before the first match that the table shows."""
 _MOST_ROW, _MOST_MODEL = 24, 24
 """The most columns of a row and of a candidate."""
 _MOST = 20_000
 """Characters of a text that are shown."""
+_LEAD = 1_000
+"""Characters that are shown before a first match that is further down than that."""
 _NOWHERE = "in no recent run"
 
 
@@ -106,14 +112,39 @@ def hit_lines(found: FoundText, text: MarkedText | None) -> Iterator[StyledLine]
     if text is None:
         yield StyledLine(tuple(_marked(hit.context, hit.matches)))
         return
-    start = 0
-    for line in text.text[:_MOST].split("\n"):
-        end = start + len(line)
-        places = [(a - start, b - start) for a, b in text.places if start <= a and b <= end]
-        yield StyledLine(tuple(_marked(line, places)))
-        start = end + 1
-    if len(text.text) > _MOST:
-        yield StyledLine((StyledSpan(f"… {len(text.text) - _MOST:,} more characters", "faint"),))
+    begin, end = _shown_part(text)
+    if begin:
+        yield StyledLine((StyledSpan(f"… {begin:,} characters before", "faint"),))
+    yield from _marked_lines(text, begin, end)
+    if end < len(text.text):
+        yield StyledLine((StyledSpan(f"… {len(text.text) - end:,} more characters", "faint"),))
+
+
+def _shown_part(text: MarkedText) -> tuple[int, int]:
+    """Return where the part of a text that is shown begins and ends; the first match is in it."""
+    begin = 0
+    if text.places and text.places[0][1] > _MOST:
+        first = text.places[0][0]
+        begin = max(0, first - _LEAD)
+        begin = text.text.find("\n", begin, first) + 1 or begin
+    return begin, min(begin + _MOST, len(text.text))
+
+
+def _marked_lines(text: MarkedText, begin: int, end: int) -> Iterator[StyledLine]:
+    """Yield the lines of a part of a text; what is marked may go over the end of a line."""
+    number, start = bisect_right(text.places, begin, key=itemgetter(1)), begin
+    for line in text.text[begin:end].split("\n"):
+        stop = start + len(line)
+        here: list[tuple[int, int]] = []
+        while number < len(text.places) and text.places[number][0] < stop:
+            first, last = text.places[number]
+            if max(first, start) < min(last, stop):
+                here.append((max(first, start) - start, min(last, stop) - start))
+            if last > stop:
+                break
+            number += 1
+        yield StyledLine(tuple(_marked(line, here)))
+        start = stop + 1
 
 
 def _place(found: FoundText) -> tuple[str, str, str]:
@@ -127,7 +158,7 @@ def _marked(text: str, places: Sequence[tuple[int, int]]) -> Iterator[StyledSpan
     for first, last in places:
         if first > at:
             yield StyledSpan(safe(text[at:first]))
-        yield StyledSpan(safe(text[first:last]), _MATCH)
+        yield StyledSpan(safe(text[first:last]), MATCH)
         at = last
     if at < len(text) or not places:
         yield StyledSpan(safe(text[at:]))

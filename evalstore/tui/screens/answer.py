@@ -53,8 +53,9 @@ What a candidate was asked and answered, and the verdict on it: of each check an
 with what it said; then tokens, price and time. A case can have several answers and candidates.
 {session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
 {session.next} the next of the cases that were listed. {session.beside} puts another candidate's
-answer beside this one, with the words marked that differ. An answer that is Markdown is rendered;
-{session.markdown} shows it as it is written, and so does what you copy and save."""
+answer beside this one, with the words marked that differ, and {page.back} removes it. An answer
+that is Markdown is rendered; {session.markdown} shows it as it is written, and so does what you
+copy and save."""
 
 
 class AnswerPage(CaseActionsPage):
@@ -224,21 +225,7 @@ class AnswerPage(CaseActionsPage):
         return {"text": safe(self.model), "other": safe(other)} if other else {}
 
     def _show_title(self, *, reading: bool = False) -> None:
-        navigator, case = self.navigator, self.case
-        beside = f"{navigator.model} beside {navigator.other}" if navigator.other else ""
-        run = navigator.cases.run
-        owner = f"run {run[:8]}" if run else "workspace"
-        self.set_title(
-            "" if beside else owner,
-            f"{navigator.number + 1:,}/{len(navigator.listed):,}",
-            "reading …" if reading else "",
-            beside,
-            owner if beside else "",
-            case.file,
-            case.row,
-            case.prompt,
-            "" if beside else navigator.model,
-        )
+        self.set_title(*_title_parts(self.navigator, "reading …" if reading else ""))
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Say what went wrong, and that nothing is read any more."""
@@ -305,5 +292,26 @@ class AnswerPage(CaseActionsPage):
         self.browser.show_test_history(self.case.file, self.case.row)
 
     def action_back(self) -> None:
-        """Leave; the list that the reader comes from follows to the case."""
+        """Leave the other answer first, then the page; the list below follows to the case."""
+        if self.navigator.leave_beside():
+            self.read()
+            return
         self.browser.go_back_to_case(self.case, self.model)
+
+
+def _title_parts(navigator: CaseNavigator, progress: str) -> tuple[str, ...]:
+    """Return the parts of the title; with an answer beside another one their candidates first."""
+    case, run = navigator.case, navigator.cases.run
+    beside = f"{navigator.model} beside {navigator.other}" if navigator.other else ""
+    owner = f"run {run[:8]}" if run else "workspace"
+    return (
+        "" if beside else owner,
+        f"{navigator.number + 1:,}/{len(navigator.listed):,}",
+        progress,
+        beside,
+        owner if beside else "",
+        case.file,
+        case.row,
+        case.prompt,
+        "" if beside else navigator.model,
+    )

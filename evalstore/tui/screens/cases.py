@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.widgets import Input
 
+from evalstore.display import plural
 from evalstore.tui.render.case_table import case_title
 from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.case_figures import CaseFigures
@@ -150,13 +151,14 @@ class CasesPage(CaseActionsPage):
         self.fetch(read, lambda read: self.show_cases(*read))
 
     def show_cases(self, cases: Cases, filtered: FilteredCases) -> None:
-        """Show cases that were read."""
+        """Show cases that were read; say how many of those listed no longer match the filter."""
         self.listing.load(cases, filtered)
         self.filter.look_up = filtered.look_up
         if self.filter.query.words or self.filter.query.without:
             self.filter.search()
         self.figures.renew(cases)
         self.show_matches()
+        _report_lost(self)
 
     # --- the table
 
@@ -325,3 +327,13 @@ class CasesPage(CaseActionsPage):
         """Show the versions of the highlighted test."""
         if self.case:
             self.browser.show_test_history(self.case.file, self.case.row)
+
+
+def _report_lost(page: CasesPage) -> None:
+    """Say how many cases no longer match the filter since they were read before."""
+    query = page.filter.query
+    if query.fields and not (query.words or query.without):  # those are still searched
+        lost = page.listing.count_lost()
+        if lost:
+            verb = "matches" if lost == 1 else "match"
+            page.notify(f"{plural(lost, 'case')} no longer {verb} the filter.", markup=False)

@@ -13,7 +13,14 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.display import plural
-from evalstore.tui.render.search import hit_cells, hit_columns, hit_lines, list_by_file
+from evalstore.tui.render.search import (
+    HEAD_LINES,
+    MATCH,
+    hit_cells,
+    hit_columns,
+    hit_lines,
+    list_by_file,
+)
 from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.panels import TWO_COLUMNS
 from evalstore.tui.state.navigation import CaseNavigator
@@ -58,8 +65,8 @@ class SearchPage(ActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"hits": "Texts", "hit": "Text"}
     WAY = "{page.search} on the runs, the cases, an answer and other screens"
     HELP = """\
-Answers, feedback, tests and instructions that contain all words, also those of old runs and of
-cases that are no longer in the workspace: what 'evalstore grep' finds. The newest 200 are listed.
+Lists answers, feedback, tests and instructions that contain all words, as 'evalstore grep' does.
+Old runs and removed cases are searched too. At most 200 texts are listed, answers first.
 {list.open} shows the answer in the newest run that has it.
 
 {search.type} leads back to the words. Leaving the screen ends a search that is under way."""
@@ -76,6 +83,8 @@ cases that are no longer in the workspace: what 'evalstore grep' finds. The newe
         """The texts that were found; above those of a file its name."""
         self._pattern = ""
         """The words of the texts that are listed."""
+        self._read: tuple[FoundText | None, str] = None, ""
+        """The text that is shown in full, or is being read, and the words marked in it."""
         self._pause: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -135,7 +144,8 @@ cases that are no longer in the workspace: what 'evalstore grep' finds. The newe
 
     def _search(self, pattern: str) -> None:
         self._stop()
-        self.set_title("search", _SEARCHING)
+        if pattern != self._pattern:
+            self.set_title("search", _SEARCHING)
 
         def read() -> FoundTexts | None:
             worker = get_current_worker()
@@ -163,8 +173,7 @@ cases that are no longer in the workspace: what 'evalstore grep' finds. The newe
         self._pattern, self._lines = pattern, list(list_by_file(texts))
         has_words = bool(pattern.strip())
         self.set_title("search", *(_summary(found) if found and has_words else ()))
-        empty = f"No stored text contains {pattern.strip()}." if found else _HINT
-        self.set_empty("" if texts else empty)
+        self.set_empty("" if texts else _explain_nothing(pattern, found))
         self.query_one("#panels").display = bool(texts)
         ids = ["" if isinstance(line, str) else line.hit.id for line in self._lines]
         cursor = ids.index(before.hit.id) if before and before.hit.id in ids else 1
@@ -176,6 +185,7 @@ cases that are no longer in the workspace: what 'evalstore grep' finds. The newe
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """Show what went wrong; nothing is searched any more."""
+        self._read = None, ""
         self.set_title("search")
         super().show_problem(problem)
 
@@ -192,15 +202,22 @@ cases that are no longer in the workspace: what 'evalstore grep' finds. The newe
     def follow_cursor(self) -> None:
         """Show the whole text, with the words marked."""
         found, pattern = self.highlighted, self._pattern
+        if (found, pattern) == self._read:
+            return
+        is_same_text = _text_of(found, pattern) == _text_of(*self._read)
+        self._read = found, pattern
         view = self.query_one("#hit", TextView)
         if found is None:
             view.show(())
             return
-        view.show(hit_lines(found, None))
+        if not is_same_text:
+            view.show(hit_lines(found, None))
 
         def show(text: MarkedText) -> None:
-            if self.highlighted is found:
-                view.show(hit_lines(found, text), stay=True)
+            if (found, pattern) == self._read:
+                view.show(hit_lines(found, text), stay=is_same_text)
+                if not is_same_text:
+                    self.call_after_refresh(view.reveal, MATCH, HEAD_LINES)
 
         self.fetch(lambda: self.source.read_text(found.hit, pattern), show, group="text")
 
@@ -264,9 +281,22 @@ cases that are no longer in the workspace: what 'evalstore grep' finds. The newe
         super().action_back()
 
 
+def _explain_nothing(pattern: str, found: FoundTexts | None) -> str:
+    if found is None:
+        return _HINT
+    if found.problem:
+        return f"{found.problem}:\n{found.problem.hint}."
+    return f"No stored text contains {pattern.strip()}."
+
+
+def _text_of(found: FoundText | None, pattern: str) -> tuple[str, str] | None:
+    """Return what decides the text that is shown in full, wherever it was found."""
+    return (found.hit.id, pattern) if found else None
+
+
 def _summary(found: FoundTexts) -> Iterator[str]:
     shown = len(found.texts)
-    part = f"the newest {shown:,} of " if shown < found.total else ""
+    part = f"{shown:,} of " if shown < found.total else ""
     yield f"{part}{plural(found.total, 'text')}"
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import safe, widest
 from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.tui.state.case_query import FIELDS, matches_any
-from evalstore.tui.widgets.column_names import ColumnNames
+from evalstore.tui.widgets.column_names import ShortenedNames
 from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class FilteredCases:
         """How wide the names of files are that stand in place of a row without a name."""
         self.file_sizes = Counter(row.file for row in cases.rows)
         """The number of rows of each file."""
-        self.file_names = ColumnNames(lambda _: self._files)
-        self.row_names = ColumnNames(partial(_labels, cases.rows))
+        self.file_names = ShortenedNames(lambda _: self._files)
+        self.row_names = ShortenedNames(partial(_labels, cases.rows))
         self._places: list[str] | None = None
         self._lacking_cache: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
@@ -283,7 +283,7 @@ class FilteredCases:
             return "\n".join(f"{complaint}: {there}" for complaint, there in wrong)
         if is_searching:
             return "No case is called so; answers, feedback and tests are searched …"
-        return "No case matches the filter.\nEscape takes it away."
+        return "No case matches the filter.\nEscape removes the filter."
 
     def _names(self, name: str) -> Sequence[str]:
         if name == "tag":

@@ -37,6 +37,10 @@ class CaseListing:
         """The file that all these cases are of; empty when there are several."""
         self._start = start
         self._folded: set[str] = set()
+        self.matching: list[CaseRow] = []
+        """The cases that match the filter, also those of folded groups."""
+        self._matched: list[CaseRow] = []
+        """Those that matched when the cases were read before."""
         self._marked: set[tuple[str, ...]] = set()
         """The keys of marked cases, also of those that the filter hides."""
         self._is_new = False
@@ -45,6 +49,13 @@ class CaseListing:
     def load(self, cases: Cases, filtered: FilteredCases) -> None:
         """Take cases that were read again."""
         self.cases, self.filtered, self._is_new = cases, filtered, True
+        self._matched = self.matching
+
+    def count_lost(self) -> int:
+        """Return how many cases no longer match the filter, though they are still there."""
+        rows = self.cases.rows if self.cases else ()
+        matching = set(map(line_key, self.matching))
+        return len(set(map(line_key, self._matched)) & set(map(line_key, rows)) - matching)
 
     def next_order(self) -> str:
         """Sort by the next of file, verdict, row; returns it."""
@@ -79,7 +90,7 @@ class CaseListing:
         """List what matches the filter; returns where the cursor is, at the same line if it can."""
         assert self.filtered is not None
         numbers = self.filtered.select(query, self.order, matches)
-        rows = self.filtered.rows(numbers)
+        self.matching = rows = self.filtered.rows(numbers)
         self.lines = [*rows]
         if self.grouping:
             by_name = self.order != "verdict"

@@ -139,9 +139,9 @@ class WorkspaceSource:
 
     def images(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the images of a test by id."""
-        from evalstore.operations.views import answer
+        from evalstore.operations.views import answer_images
 
-        return answer.read_images(self.location, ids)
+        return answer_images.read_images(self.location, ids)
 
     def versions(self, file: str, row: str) -> list[Version]:
         """Return the versions of a test, newest first."""
@@ -168,7 +168,7 @@ class WorkspaceSource:
     def find_texts(
         self, pattern: str, limit: int, report: Callable[[int, int], bool]
     ) -> FoundTexts | None:
-        """Return the newest stored texts with all words of a pattern, at most `limit`.
+        """Return stored texts with all words of a pattern, at most `limit`.
 
         `report` is called as by `search`; None when it returned False.
         """

@@ -121,6 +121,11 @@ class CaseNavigator:
                     self.model, self.attempt = model, attempt
                     return
 
+    def leave_beside(self) -> bool:
+        """Show the answer alone; False when it already is."""
+        was_beside, self.other = self.other is not None, None
+        return was_beside
+
     def next_beside(self) -> bool:
         """Put the next candidate beside this one; after the last, none."""
         others = [model for model in self.models if model != self.model]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from evalstore.display import columns_of, safe
-from evalstore.distinct_labels import shared_starts, shorten_label
+from evalstore.operations.views.distinct_labels import shared_starts, shorten_label
 
 _COMPARED = 3_000
 """Of more names only the start that all of them share is known: sorting them takes too long."""
 
 
-class ColumnNames:
+class ShortenedNames:
     """The names of a column, in groups whose names are compared with each other.
 
     They are compared when the first of a group is too long for its column.
@@ -44,7 +45,8 @@ class _SharedStarts:
     def __init__(self, names: Sequence[str]) -> None:
         first, last = (min(names), max(names)) if names else ("", "")
         self._common = "" if first == last else _common_start(first, last)
-        self.longest = max(map(len, names), default=0)
+        self.longest = max(map(columns_of, names), default=0)
+        """Columns of the widest name."""
         self.fields = self._common.rfind("=") + 1
         """The length of the fields that all names begin with, up to the first that differs."""
         self._starts = shared_starts(names) if len(names) <= _COMPARED else {}
@@ -63,20 +65,25 @@ def _common_start(left: str, right: str) -> str:
     return left[: next((at for at, (a, b) in pairs if a != b), len(left))]
 
 
-def case_names(places: Iterable[tuple[str, str, str]]) -> dict[str, ColumnNames]:
+def case_names(places: Iterable[tuple[str, str, str]]) -> dict[str, ShortenedNames]:
     """Return the names of the columns `file`, `row` and `candidate` of these places.
 
     The group of a row is its file.
     """
     listed = list(places)
 
-    def rows_of(file: str) -> list[str]:
-        return [row for other, row, _ in listed if other == file and row]
+    @cache
+    def rows_by_file() -> Mapping[str, list[str]]:
+        rows: dict[str, list[str]] = {}
+        for file, row, _ in listed:
+            if row:
+                rows.setdefault(file, []).append(row)
+        return rows
 
     return {
-        "file": ColumnNames(lambda _: [file for file, _, _ in listed]),
-        "row": ColumnNames(rows_of),
-        "candidate": ColumnNames(lambda _: [model for _, _, model in listed if model]),
+        "file": ShortenedNames(lambda _: [file for file, _, _ in listed]),
+        "row": ShortenedNames(lambda file: rows_by_file().get(file, [])),
+        "candidate": ShortenedNames(lambda _: [model for _, _, model in listed if model]),
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.display import columns_of
 
 if TYPE_CHECKING:
-    from evalstore.tui.widgets.column_names import ColumnNames
+    from evalstore.tui.widgets.column_names import ShortenedNames
 
 GAP = 2
 """Blanks between two columns."""
@@ -40,7 +40,7 @@ class Column:
     """How narrow it may become for others to have room; 0: as wide as it is."""
     is_saved: bool = True
     """Whether it is saved with the table."""
-    names: ColumnNames | None = None
+    names: ShortenedNames | None = None
     """What is in it, when it is names: one that is too long keeps what distinguishes it."""
     heads: tuple[str, ...] = ()
     """Texts for the line at the top in place of the title: the first that fits is shown."""

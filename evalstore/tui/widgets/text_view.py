@@ -27,6 +27,8 @@ _PARTS = [
     *("code", "code-keyword", "code-string", "code-number", "code-name"),
 ]
 """The names of what has a style of its own."""
+_COMPARED_AROUND = 10
+"""Lines in each direction by which equal lines are told apart."""
 
 
 class TextView(ScrollView, can_focus=True, inherit_bindings=False):
@@ -92,26 +94,33 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         inserted above it. Copied and saved are the `written` lines when they differ, as those of
         Markdown do.
         """
-        first, row = self._first_shown() if stay else (None, 0)
+        before, (number, row) = self._lines, self._first_shown() if stay else (0, 0)
         self._lines = [_printable(line) for line in lines]
         self._written = self._lines if written is None else written
         self._wrap()
         if not stay:
             self.scroll_to(y=0, animate=False, immediate=True)
-        elif first:
-            for start, line in zip(self._starts, self._lines, strict=True):
-                if line is first:
-                    self.scroll_to(y=start + row, animate=False, immediate=True)
-                    break
+        elif number or row:
+            same = find_same_line(before, number, self._lines)
+            if same is not None:
+                self.scroll_to(y=self._starts[same] + row, animate=False, immediate=True)
         self.refresh()
 
-    def _first_shown(self) -> tuple[StyledLine | None, int]:
-        """Return the first line on the screen, unless it is the first of all, and its row."""
+    def _first_shown(self) -> tuple[int, int]:
+        """Return the number of the first line on the screen, and the row of it that is there."""
         top = self.scroll_offset.y
         if not top or not self._lines:
-            return None, 0
+            return 0, 0
         number = bisect_right(self._starts, top) - 1
-        return self._lines[number], top - self._starts[number]
+        return number, top - self._starts[number]
+
+    def reveal(self, colour: str, number: int) -> None:
+        """Scroll to the first part of this colour from a line on, unless it is on the screen."""
+        rows = range(self._starts[number], len(self._wrapped)) if number < len(self._lines) else ()
+        row = next((row for row in rows if _has_colour(self._wrapped[row], colour)), 0)
+        height = self.scrollable_content_region.height
+        if not 0 <= row - self.scroll_offset.y < height:
+            self.scroll_to(y=max(0, row - height // 3), animate=False, immediate=True)
 
     @property
     def text(self) -> str:
@@ -162,6 +171,37 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
 
 
+def find_same_line(
+    before: Sequence[StyledLine], number: int, after: Sequence[StyledLine]
+) -> int | None:
+    """Return the number that a line of a text has in another version of it; None without it.
+
+    Among equal lines it is the one with the most equal lines around it, then the nearest one.
+    """
+    line = before[number]
+    equal = (at for at, other in enumerate(after) if other == line)
+    return max(
+        equal,
+        key=lambda at: (_count_equal_around(before, number, after, at), -abs(at - number)),
+        default=None,
+    )
+
+
+def _count_equal_around(
+    before: Sequence[StyledLine], number: int, after: Sequence[StyledLine], at: int
+) -> int:
+    """Return how many lines next to a line are equal in both texts, in both directions."""
+    count = 0
+    for step in (-1, 1):
+        for offset in range(step, step * (_COMPARED_AROUND + 1), step):
+            left, right = number + offset, at + offset
+            is_inside = 0 <= left < len(before) and 0 <= right < len(after)
+            if not is_inside or before[left] != after[right]:
+                break
+            count += 1
+    return count
+
+
 def _printable(line: StyledLine) -> StyledLine:
     """Return a line with control characters as escapes, wherever its texts come from."""
     if all(span.text.isprintable() for span in line.spans):
@@ -197,6 +237,10 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
             span = next(spans)
         yield (*pad, *row)
         pad = _pad(line.indent + line.hang)
+
+
+def _has_colour(row: Iterable[StyledSpan], colour: str) -> bool:
+    return any(span.colour == colour for span in row)
 
 
 def _pad(blanks: int) -> tuple[StyledSpan, ...]:

@@ -32,7 +32,7 @@ from evalstore.workspace.testfiles.messages import (
     fill_instructions,
 )
 from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
-from evalstore.workspace.testfiles.replacements import labels, shorten_label
+from evalstore.workspace.testfiles.replacements import labels, shorten_value
 
 if TYPE_CHECKING:
     from evalstore.files.datasets import Dataset
@@ -257,7 +257,7 @@ class CaseBuilder:
         texts = [self.naming_texts(draft.values, draft.id) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
         used_labels: set[str] = set()
-        for label, row_draft in zip(labels(texts), drafts, strict=True):
+        for label, row_draft in zip(labels(texts, self._test.row_id), drafts, strict=True):
             if self.has_groups:
                 groups.setdefault(row_draft.group, []).append(row_draft)
                 if row_draft.evaluation is None:
@@ -265,7 +265,7 @@ class CaseBuilder:
             used_labels.add(label)
             yield self.case(label, hashing.row_key(row_draft.values), row_draft, prompts)
         for group, members in groups.items():
-            name = shorten_label(group) or "''"
+            name = shorten_value(group) or "''"
             label = f"all of {name}" if self._group else "all rows"
             if not used_labels and len(groups) == 1:
                 label = ""

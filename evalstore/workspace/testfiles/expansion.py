@@ -18,22 +18,19 @@ from evalstore.checks.registry import is_installed
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import suggest
 from evalstore.store.case_chunks import CaseTreeBuilder
-from evalstore.values import DEFAULT_PROMPT, REQUIRED_NAMES, CaseFile, PromptVersion
+from evalstore.values import CaseFile
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,
     differing_groups,
 )
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext, Sink
-from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
-from evalstore.workspace.testfiles.messages import fill_turn
-from evalstore.workspace.testfiles.rendering import RowValues, RuntimeRow, TemplateSet
-from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows
+from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
+from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
 
 if TYPE_CHECKING:
     from evalstore.files.datasets import Dataset, DatasetRow
-    from evalstore.files.templates import Template
-    from evalstore.workspace.testfiles.parser import PromptFile, TestFile
+    from evalstore.workspace.testfiles.parser import TestFile
 
 MOST_CASES = 1_000_000
 """The most cases of one dataset."""
@@ -91,6 +88,8 @@ def expand_test(
             result.problems.append(_unjudged(test))
         if idle := _idle_group(test, drafter):
             result.problems.append(idle)
+        if repeated := _repeated_id(test, drafter, data):
+            result.problems.append(repeated)
     return result
 
 
@@ -112,7 +111,7 @@ def _build_tree(
 ) -> None:
     """Store the cases of very many rows in nodes; the rows are read twice."""
     result = project.result
-    columns = RowDifferences()
+    columns = RowDifferences(test.row_id)
     try:
         for row, _ in _rows(test, drafter.filler, data):
             columns.add(drafter.naming_texts(drafter.values(row), drafter.id_of(row)))
@@ -136,6 +135,8 @@ def _build_tree(
         result.problems.append(_unjudged(test))
     if idle := _idle_group(test, drafter):
         result.problems.append(idle)
+    if repeated := _repeated_id(test, drafter, data):
+        result.problems.append(repeated)
 
 
 def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
@@ -252,6 +253,39 @@ def _idle_group(test: TestFile, drafter: CaseBuilder) -> Problem | None:
     return Problem(test.path, message, test.line_of("group"), severity="warning", hint=hint)
 
 
+def _repeated_id(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> Problem | None:
+    """Return the first id that two rows have, if any.
+
+    Rows that are made of one by combining it with replacements share its id.
+    """
+    if test.row_id is None:
+        return None
+    combined = {
+        name
+        for item in test.replacements
+        for name, values in item.items()
+        if data is not None or len(values) > 1
+    }
+    seen: set[int] = set()
+    for row, source in _rows(test, drafter.filler, data):
+        id = drafter.id_of(row)
+        parts = [row.values[name].text if name in row.values else None for name in combined]
+        key = hash((id, *parts))
+        if key in seen:
+            return _in_rows(
+                Problem(
+                    test.path,
+                    f"several rows have the id '{shorten_value(id)}'",
+                    test.line_of("rowId"),
+                    severity="warning",
+                    hint="give each row a value of its own: these rows are named by other values",
+                ),
+                [_place(data, source)],
+            )
+        seen.add(key)
+    return None
+
+
 def _unjudged(test: TestFile) -> Problem:
     return Problem(
         test.path,
@@ -313,53 +347,3 @@ def _resolve(
         else:
             versions.append(version)
     return tuple(sorted(set(versions)))
-
-
-def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, ...], ExpandedFile]:
-    """Expand a prompt to its versions; returns their ids, and their contents or problems."""
-    result = ExpandedFile()
-    filler = TemplateSet(
-        prompt.path, prompt.replacements, as_is=prompt.plain, runtime=prompt.is_evaluator
-    )
-    turns = [(turn, filler.compile(turn.section)) for turn in prompt.turns]
-    filler.finish(prompt.line_of)
-    result.problems += filler.problems
-    if prompt.is_evaluator:
-        _require_runtime_names(prompt, [template for _, template in turns], result)
-    if any(problem.severity == "error" for problem in result.problems):
-        return (), result
-    special = tuple(tag for tag in prompt.tags if tag.startswith("_"))
-    project = FillContext(prompt.path, library, result)
-    ids: list[str] = []
-    for values in expand_rows(prompt.replacements):
-        row = RuntimeRow(values, filler.values)
-        try:
-            messages = tuple(fill_turn(turn, template, row, project) for turn, template in turns)
-        except FileProblem as problem:
-            result.problems.append(problem.at(prompt.path))
-            if isinstance(problem, LimitProblem):
-                break
-            continue
-        version = PromptVersion(messages, special)
-        ids.append(result.keep("prompt", hashing.describe_prompt(version)))
-    result.problems = list(dict.fromkeys(result.problems))
-    if any(problem.severity == "error" for problem in result.problems):
-        return (), result
-    return tuple(dict.fromkeys(ids)), result
-
-
-def _require_runtime_names(
-    prompt: PromptFile, templates: list[Template], result: ExpandedFile
-) -> None:
-    used = {name for template in templates for name in template.names}
-    for name in REQUIRED_NAMES:
-        # Another evaluator prompt may be for tests without instructions.
-        if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
-            result.problems.append(
-                Problem(
-                    prompt.path,
-                    f"the evaluator prompt never uses '{name}'",
-                    prompt.turns[0].section.first,
-                    hint=f"write `{{{{{name}}}}}` where it belongs",
-                )
-            )

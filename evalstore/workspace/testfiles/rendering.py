@@ -309,9 +309,23 @@ class TemplateSet:
                     self.path,
                     f"'rowId' names '{name}', which is neither a column nor a replacement",
                     line,
-                    hint=suggest(name, names, "columns and replacements"),
+                    hint=f"write '{bare}'"
+                    if (bare := name.removeprefix(f"{ITEM}.")) in names
+                    else suggest(name, names, "columns and replacements"),
                 )
             )
+
+    def _names_in(self, name: str) -> set[str]:
+        """Return a name with all names that its values mention, also indirectly."""
+        names: set[str] = set()
+        waiting = [name]
+        while waiting:
+            owner = waiting.pop()
+            if owner not in names:
+                names.add(owner)
+                for (own, _), template in self.values.items():
+                    waiting += template.names if own == owner else ()
+        return names
 
     def is_used(self, name: str) -> bool:
         """Return whether a text needs this replacement."""
@@ -319,8 +333,9 @@ class TemplateSet:
 
     def finish(self, line_of: Callable[..., int], row_id: str | None = None) -> None:
         """Report unused names; `row_id` is used to name the rows."""
+        used = self._used | (self._names_in(row_id) if row_id else set())
         for name in self.known:
-            if name not in self._used and name != row_id:
+            if name not in used:
                 line = next(
                     line_of("replacements", name)
                     if len(self.replacements) == 1

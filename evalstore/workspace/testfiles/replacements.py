@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from evalstore import hashing
@@ -26,6 +26,8 @@ _PICKS: dict[str, tuple[Any, Any]] = {
 }
 """Ways to assign different values of a list to several names: permutations or combinations."""
 _LABEL_WIDTH = 32
+_ID_WIDTH = 200
+"""The most characters of a row's id in its name; a longer one ends with a digest."""
 _2_64 = 2**64
 
 
@@ -207,9 +209,12 @@ def expand_rows(replacements: Replacements) -> Iterator[dict[str, WrittenScalar]
             yield row
 
 
-def labels(rows: list[dict[str, str]]) -> list[str]:
-    """Label each row uniquely in the file, with the fewest distinguishing values."""
-    seen = RowDifferences()
+def labels(rows: list[dict[str, str]], row_id: str | None = None) -> list[str]:
+    """Label each row uniquely in the file, with its id, else with the fewest distinguishing values.
+
+    `row_id` is the name of the value that is the id.
+    """
+    seen = RowDifferences(row_id)
     for row in rows:
         seen.add(row)
     labeller = seen.labeller()
@@ -219,7 +224,9 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
 class RowDifferences:
     """Finds the columns that distinguish rows; keeps only digests of the values."""
 
-    def __init__(self) -> None:
+    def __init__(self, row_id: str | None = None) -> None:
+        """`row_id` is the name of the value that alone names a row, if no other row has it."""
+        self._row_id = row_id
         self._count = 0
         self._digests: dict[str, array[int]] = {}
 
@@ -234,7 +241,14 @@ class RowDifferences:
 
     def labeller(self) -> Labeller:
         """Return a labeller that uses the fewest columns that distinguish the rows."""
-        return Labeller(self._find_used() if self._count > 1 else [])
+        if self._count < 2:
+            return Labeller([])
+        return Labeller(self._find_used(), self._row_id, self._find_repeated_ids())
+
+    def _find_repeated_ids(self) -> set[int]:
+        """Return the digests of the ids that several rows have."""
+        ids = sorted(self._digests.get(self._row_id, ())) if self._row_id else []
+        return {id for id, following in itertools.pairwise(ids) if id == following}
 
     def _count_distinct(self, by: list[str]) -> int:
         columns = [self._digests[name] for name in by]
@@ -265,17 +279,20 @@ class RowDifferences:
 class Labeller:
     """Gives each row a unique name."""
 
-    def __init__(self, used: Sequence[str]) -> None:
+    def __init__(
+        self, used: Sequence[str], row_id: str | None = None, repeated: Collection[int] = ()
+    ) -> None:
+        """`repeated` has the digests of ids that do not distinguish a row from all others."""
         self._used = used
+        self._row_id = row_id
+        self._repeated = repeated
         self._taken = DigestSet()
         self._counts: dict[int, int] = {}
         """The number of repetitions of each label, by its digest."""
 
     def label(self, row: Mapping[str, str]) -> str:
         """Return a short name for the next row."""
-        label = ", ".join(
-            [f"{name}={shorten_label(row[name])}" for name in self._used if name in row]
-        )
+        label = self._name(row)
         first = _digest(label)
         if self._taken.add(first):
             return label
@@ -288,14 +305,33 @@ class Labeller:
         self._counts[first] = count
         return unique
 
+    def _name(self, row: Mapping[str, str]) -> str:
+        """Return the id of a row if no other row has it, else the distinguishing values."""
+        id = self._row_id
+        if id is None or not self._used:
+            return ", ".join(
+                [f"{name}={shorten_value(row[name])}" for name in self._used if name in row]
+            )
+        own = f"{id}={name_id(row[id])}"
+        if _digest(row[id]) not in self._repeated:
+            return own
+        others = [name for name in self._used if name in row and name != id]
+        return ", ".join([own, *[f"{name}={shorten_value(row[name])}" for name in others]])
+
 
 def _digest(text: str) -> int:
     """Hash a text to 64 bits, the same on every machine; never 0."""
     return int(hashing.hash_bytes(text.encode("utf-8", "surrogatepass"))[:16], 16) | 1
 
 
-def shorten_label(text: str) -> str:
-    """Put a text on one line; a long one is shortened in the middle."""
+def name_id(text: str) -> str:
+    """Put an id on one line; different ids stay different, however long they are."""
+    name = " ".join(text.split())
+    return name if len(name) <= _ID_WIDTH else f"{name[: _ID_WIDTH - 17]}…{_digest(text):016x}"
+
+
+def shorten_value(text: str) -> str:
+    """Put a value on one line; a long one on one line; a long one is shortened in the middle."""
     text = " ".join(text.split())
     if len(text) <= _LABEL_WIDTH:
         return text

@@ -63,6 +63,17 @@ def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_a_case_that_no_longer_matches_the_filter_does_not_vanish_silently(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "slash", *"verdict:fail", "enter")
+        await press(pilot, "down", "p", "enter")
+        assert "1 case no longer matches the filter." in notified(pilot)
+        await press(pilot, "escape", "t", "enter", "r")
+        assert notified(pilot).count("no longer") == 1
+
+    drive(scenario)
+
+
 def test_of_marked_cases_what_the_picked_candidate_answered_is_labelled(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         def listed() -> list[list[str | None]]:

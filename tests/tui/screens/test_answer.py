@@ -534,3 +534,16 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(workspac
             assert "too long to be rendered" in notify.call_args.args[0], name
 
     drive(scenario, source=Given(where), revision="@")
+
+
+def test_escape_leads_from_two_answers_to_one_and_then_to_the_list(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "b")
+        assert "scripted/one beside scripted/two" in screen(pilot)
+        await press(pilot, "escape")
+        assert pilot.app.screen.TITLE == AnswerPage.TITLE
+        assert "beside" not in screen(pilot).splitlines()[0]
+        await press(pilot, "escape")
+        assert pilot.app.screen.TITLE == CasesPage.TITLE
+
+    drive(scenario, revision="@")

@@ -379,7 +379,11 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
     drive(scenario)
 
 
-def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(waiting: Waiting) -> None:
+def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.tui.run_control._DRAW_SECONDS", 600)
+
     async def scenario(pilot: Pilot[None]) -> None:
         app = pilot.app
         await press(pilot, "R")
@@ -396,6 +400,9 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(waiting: 
         await pilot.press("escape", "q", "q")
         await shown(pilot, "The run is being stopped: 0 of 4 are done.")
         assert app.runs.runner.stops == 1
+        await settled(pilot, awaits_runs=False)
+        titles = [line for line in screen(pilot).splitlines() if "▶ 0/4 stopping" in line]
+        assert len(titles) == 2, "that of the question, and that of the page below"
         waiting.may.set()
         while app.is_running:
             await pilot.pause(0.01)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from textual.pilot import Pilot
 
 from evalstore.cli.main import main
 from evalstore.errors import StoreError
-from evalstore.operations.grep import FoundTexts
+from evalstore.operations.grep import FoundTexts, MarkedText, SearchHit
 from evalstore.planning.options import Location
 from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
@@ -18,10 +20,17 @@ from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.search import SearchPage
 from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import TextView
-from tests.builders import tree
 from tests.cli.test_run import edit
-from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, resized, screen, settled
+from tests.tui.conftest import run_with_hostile_answers
+from tests.tui.driving import (
+    drive,
+    painted_lines,
+    press,
+    resized,
+    screen,
+    settled,
+    show_changes,
+)
 
 
 def page_of(pilot: Pilot[None]) -> SearchPage:
@@ -59,6 +68,7 @@ def test_a_filter_without_a_match_leads_to_the_search_with_its_words(workspace: 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "slash", *'"not warm"')
         assert "No case matches the filter." in screen(pilot)
+        assert "Escape removes the filter." in screen(pilot)
         assert "F searches the texts of all runs." in screen(pilot)
         await press(pilot, "enter", "F")
         assert "1 text" in screen(pilot).splitlines()[0]
@@ -77,24 +87,23 @@ def test_what_is_not_found_and_what_was_not_typed_is_explained(workspace: Path) 
         await press(pilot, "enter", "down", *["backspace"] * 3)
         assert "Type words of an answer" in screen(pilot)
         await press(pilot, *'"(*')
-        assert "No stored text contains" in screen(pilot)
+        assert "'\"(*' has no word to search for:" in screen(pilot)
+        assert "letters, digits or symbols" in screen(pilot)
 
     drive(scenario, size=(40, 12))
 
 
 def test_names_and_answers_may_hold_anything(workspace: Path) -> None:
-    answer = HOSTILE.replace("\x1b", "\\e").replace("\u202e", "\\u202e")
-    model = f'id: scripted/one\nprovider: scripted\nresponses: [{{answer: "{answer}"}}]\n'
-    tree(workspace, {"models/one.yaml": model})
-    main(["run", "--quiet", "--refresh"])
+    run_with_hostile_answers(workspace)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "slash")
         for text in ("markup", "שלום", "漢字"):
             pilot.app.screen.query_one("#words").value = text  # type: ignore[attr-defined]
             await settled(pilot)
-            assert "text" in screen(pilot).splitlines()[0]
-            assert f"{text}" in screen(pilot)
+            assert re.match(r" search › [1-9]\d* texts?$", screen(pilot).splitlines()[0])
+            assert page_of(pilot).highlighted is not None
+            assert text in page_of(pilot).query_one("#hit", TextView).text
             for size in ((40, 12), (80, 24), (160, 40)):
                 await resized(pilot, *size)
                 assert "\x1b" not in screen(pilot)
@@ -138,9 +147,59 @@ def test_a_search_shows_its_progress_and_ends_when_its_screen_is_left(workspace:
         assert isinstance(pilot.app.screen, RunsPage)
         source.may_go_on.set()
         await press(pilot, "slash", "w")
-        assert " search › the newest 1 of " in screen(pilot)
+        assert " search › 1 of " in screen(pilot)
 
     drive(scenario, source=source)
+
+
+class Counting(WorkspaceSource):
+    """Counts the texts that are read in full."""
+
+    texts_read = 0
+
+    def read_text(self, hit: SearchHit, pattern: str) -> MarkedText:
+        self.texts_read += 1
+        return super().read_text(hit, pattern)
+
+
+def test_what_others_write_leaves_the_text_on_the_screen(workspace: Path) -> None:
+    answer = "warm " + "and more words " * 400
+    edit(workspace / "models/two.yaml", "answer: Not warm.", f"answer: {answer}")
+    main(["run", "--quiet", "--refresh"])
+    source = Counting(Location(workspace))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", *"warm more", "enter")
+        view = page_of(pilot).query_one("#hit", TextView)
+        view.scroll_to(y=9, animate=False, immediate=True)
+        await settled(pilot)
+        before, count = screen(pilot), source.texts_read
+        assert count
+        await show_changes(pilot)
+        assert (screen(pilot), source.texts_read) == (before, count)
+        await asyncio.to_thread(main, ["run", "--quiet", "--refresh"])
+        await show_changes(pilot)
+        assert view.scroll_offset.y == 9
+
+    drive(scenario, source=source)
+
+
+def test_the_first_match_is_on_the_screen(workspace: Path) -> None:
+    answer = "some words " * 5_000 + "at last a needle"
+    edit(workspace / "models/two.yaml", "answer: Not warm.", f"answer: {answer}")
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", *"words needle")
+        assert page_of(pilot).query_one("#hit", TextView).scroll_offset.y == 0
+        for _ in range(6):
+            await press(pilot, "backspace")
+        await press(pilot, "ctrl+u", *"needle")
+        height = pilot.app.size.height
+        shown = [strip.text for strip in painted_lines(pilot.app)][height // 2 :]
+        assert any("needle" in line for line in shown)
+
+    drive(scenario, size=(80, 30))
 
 
 class Failing(WorkspaceSource):

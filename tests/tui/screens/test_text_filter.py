@@ -9,14 +9,12 @@ from pathlib import Path
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from evalstore.cli.main import main
 from evalstore.errors import StoreError
 from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.case_query import matches_any, read_query
 from evalstore.tui.state.data_source import WorkspaceSource
-from tests.builders import tree
-from tests.tui.conftest import HOSTILE
+from tests.tui.conftest import run_with_hostile_answers
 from tests.tui.driving import drive, press, screen, settled
 
 
@@ -62,10 +60,7 @@ def test_a_filter_searches_answers_and_feedback(workspace: Path) -> None:
 
 
 def test_hostile_answers_are_found_as_text(workspace: Path) -> None:
-    answer = HOSTILE.replace("\x1b", "\\e").replace("\u202e", "\\u202e")
-    model = f'id: scripted/one\nprovider: scripted\nresponses: [{{answer: "{answer}"}}]\n'
-    tree(workspace, {"models/one.yaml": model})
-    main(["run", "--quiet", "--refresh"])
+    run_with_hostile_answers(workspace)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "slash")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from evalstore.display import columns_of
-from evalstore.tui.widgets.column_names import ColumnNames, case_names, only_file
+from evalstore.tui.widgets.column_names import ShortenedNames, case_names, only_file
 
 QUESTIONS = [
     "question=What is the capital of France?",
@@ -23,7 +25,7 @@ HOSTILE = [
 
 
 def shortened(names: list[str], columns: int) -> list[str]:
-    column = ColumnNames(lambda _: names)
+    column = ShortenedNames(lambda _: names)
     return [column.shorten(name, columns) for name in names]
 
 
@@ -57,6 +59,27 @@ def test_rows_are_compared_with_those_of_their_file() -> None:
     names = case_names([("a.md", row, "m") for row in QUESTIONS] + [("b.md", "city=Rome", "m")])
     assert names["row"].shorten(QUESTIONS[2], 20, "a.md") == "Who wrote the Iliad?"
     assert names["row"].shorten("city=Rome", 8, "b.md") == "city=Ro…"
+
+
+def test_wide_letters_take_two_columns() -> None:
+    assert shortened(["key=漢字漢字", "key=a"], 10) == ["漢字漢字", "a"]
+
+
+class Place(tuple[str, str, str]):
+    """Counts how often a place is looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[str]:
+        Place.looks += 1
+        return super().__iter__()
+
+
+def test_the_rows_of_all_files_are_found_together() -> None:
+    names = case_names([Place((f"{number}.md", "city=Rome", "m")) for number in range(100)])
+    for number in range(100):
+        names["row"].shorten("city=Rome", 20, f"{number}.md")
+    assert 0 < Place.looks <= 300
 
 
 def test_a_file_is_named_when_it_is_the_only_one() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from evalstore.operations.views.styled_text import StyledLine, StyledSpan, text_lines
-from evalstore.tui.widgets.text_view import TextView, wrap_line
+from evalstore.operations.views.styled_text import BLANK, StyledLine, StyledSpan, text_lines
+from evalstore.tui.widgets.text_view import TextView, find_same_line, wrap_line
 
 parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x" * 30])
 spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size=4)
@@ -40,14 +40,15 @@ def test_control_characters_are_escapes_and_tabs_are_blanks() -> None:
     assert lines == ["a   b", "\\x1b[31m\\r", "", ""]
 
 
+class Reader(App[None]):
+    def get_css_variables(self) -> dict[str, str]:
+        return {**super().get_css_variables(), "faint": "#888888"}
+
+    def compose(self) -> ComposeResult:
+        yield TextView()
+
+
 def test_lines_that_are_inserted_above_do_not_move_what_is_read() -> None:
-    class Reader(App[None]):
-        def get_css_variables(self) -> dict[str, str]:
-            return {**super().get_css_variables(), "faint": "#888888"}
-
-        def compose(self) -> ComposeResult:
-            yield TextView()
-
     async def scenario() -> list[bool]:
         app = Reader()
         async with app.run_test(size=(30, 4)) as pilot:
@@ -66,3 +67,31 @@ def test_lines_that_are_inserted_above_do_not_move_what_is_read() -> None:
             return seen
 
     assert asyncio.run(scenario()) == [True] * 6
+
+
+def test_a_blank_line_at_the_top_stays_where_it_is() -> None:
+    async def scenario() -> list[str]:
+        app = Reader()
+        async with app.run_test(size=(30, 4)) as pilot:
+            view = app.query_one(TextView)
+            lines = [
+                line for number in range(20) for line in (*text_lines(f"text {number}"), BLANK)
+            ]
+            view.show(lines)
+            await pilot.pause()
+            view.scroll_to(y=21, animate=False, immediate=True)
+            seen = []
+            for inserted in ("", "new\nlines", "", "\x1b"):
+                view.show([*text_lines(inserted), *lines], stay=True)
+                seen.append(view.render_line(0).text.strip() + view.render_line(1).text.strip())
+            return seen
+
+    assert asyncio.run(scenario()) == ["text 11"] * 4
+
+
+def test_the_same_line_is_the_one_with_the_same_neighbours_or_else_the_nearest() -> None:
+    text = [*text_lines("a\n\nb\n\nc\n\nd")]
+    assert find_same_line(text, 3, [*text_lines("new\n\n"), *text]) == 6
+    assert find_same_line(text, 3, text[2:]) == 1
+    assert find_same_line([BLANK] * 9, 5, [BLANK] * 9) == 5
+    assert find_same_line(text, 2, text[3:]) is None

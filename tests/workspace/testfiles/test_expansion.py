@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
 from evalstore.values import RUNTIME_NAMES
-from evalstore.workspace.testfiles.expansion import expand_prompt, expand_test
+from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
+from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
 from evalstore.workspace.testfiles.replacements import labels
 from tests.builders import HELLO, expanded, ids, instructions_of, library, shown, test_file
 
@@ -465,6 +466,18 @@ def test_row_id_names_a_column_or_a_replacement() -> None:
     assert expanded(text).problems[0].hint == "did you mean 'question'?"
 
 
+def test_a_replacement_that_only_the_ids_of_rows_mention_is_used() -> None:
+    text = test_file("replacements: {q: a, nr: 1, id: 'r{{nr}}'}", "rowId: id", shown="{{q}}")
+    assert problems(text) == []
+    text = test_file("replacements: {q: a, nr: 1, id: 'r'}", "rowId: id", shown="{{q}}")
+    assert problems(text) == [(2, "replacement 'nr' is never used")]
+
+
+def test_row_id_is_a_name_and_not_a_place_in_the_item() -> None:
+    text = test_file("replacements: {question: [a, b]}", "rowId: item.question")
+    assert [problem.hint for problem in expanded(text).problems][:1] == ["write 'question'"]
+
+
 def test_row_id_comes_first_in_the_names_of_rows() -> None:
     """Values that distinguish the rows further follow it."""
     text = test_file(
@@ -473,3 +486,40 @@ def test_row_id_comes_first_in_the_names_of_rows() -> None:
     file = expanded(text).file
     assert file is not None
     assert [case.row for case in file.cases][:2] == ["nr=1, lang=en", "nr=2, lang=en"]
+
+
+LONG = "https://example.org/{}/a/page/with/a/long/address"
+
+
+def named(*items: str) -> tuple[list[str], list[tuple[int | None, str]]]:
+    """The names of rows with the value `id`, and the problems."""
+    head = ["rowId: id", "replacements:", *(f"  - {{{item}}}" for item in items)]
+    expansion = expanded(test_file(*head, shown="{{q}}"))
+    assert expansion.file is not None
+    problems = [(problem.line, problem.message) for problem in expansion.problems]
+    return [case.row for case in expansion.file.cases], problems
+
+
+def test_long_ids_that_differ_in_the_middle_name_their_rows() -> None:
+    """Whatever the order of the rows is."""
+    first, second = (f"id: '{LONG.format(page)}', q: {page}" for page in "ab")
+    names = [f"id={LONG.format(page)}" for page in "ab"]
+    assert named(first, second) == (names, [])
+    assert named(second, first) == (names[::-1], [])
+    longer = [f"id: {'x' * 150}{page}{'x' * 150}, q: {page}" for page in "ab"]
+    (one, other), _ = named(*longer)
+    assert named(*longer[::-1])[0] == [other, one]
+    assert one != other
+    assert len(one) == len("id=") + 200
+
+
+def test_a_repeated_id_is_reported_and_other_rows_keep_theirs() -> None:
+    assert named("id: 1, q: a", "id: 2, q: b", "id: 1, q: c") == (
+        ["id=1, q=a", "id=2", "id=1, q=c"],
+        [(2, "several rows have the id '1'")],
+    )
+
+
+def test_rows_that_combine_one_id_with_lists_are_not_reported() -> None:
+    names = ["id=1, q=a", "id=1, q=b", "id=2, q=a", "id=2, q=b"]
+    assert named("id: [1, 2], q: [a, b]") == (names, [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.display import columns_of
-from evalstore.distinct_labels import shorten_label, shorten_labels
+from evalstore.operations.views.distinct_labels import shorten_label, shorten_labels
 
 CAPITALS = [
     f"tests/a/long/folder/geography.md [question=What is the capital of {country}?]"

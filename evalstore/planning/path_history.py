@@ -1,0 +1,98 @@
+"""Follows all test files back through the snapshots of runs, under their former paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.planning.renames import pair_in_store
+from evalstore.store.path_trees import read_tree, read_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalstore.store import Store
+    from evalstore.values import CaseFile
+
+
+class PathHistory:
+    """Knows the path that each test file had in a snapshot, stepping from newer to older ones.
+
+    A step costs what differs between two snapshots, however many files there are.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        folder: str,
+        nodes: Mapping[str, str] | str,
+        files: Mapping[str, CaseFile],
+    ) -> None:
+        """`nodes` are the newest leaves of all test files by path, or the root of their tree.
+
+        `folder` is that of the test files; `files` are cases of leaves that the store may lack.
+        """
+        self._store, self._folder = store, folder
+        self._newer = nodes
+        self._files = dict(files)
+        self._former: dict[str, str | None] = {}
+        """Newest path -> path in the last snapshot, where they differ; None: another file's."""
+        self._newest: dict[str, str] = {}
+        """The reverse of it."""
+        self._gaps: dict[str, str] = {}
+        """Paths of files that the last snapshot lacks -> the leaf they had after it."""
+        self.renames = 0
+        """How many renames were met."""
+
+    def name(self, path: str) -> str | None:
+        """Return the path that a test file had in the last snapshot; None if it had none."""
+        return self._former.get(path, path)
+
+    def newest_path(self, name: str) -> str | None:
+        """Return the newest path of the file that had a path in the last snapshot."""
+        return self._newest.get(name, None if name in self._former else name)
+
+    def step(self, snapshot: str) -> None:
+        """Go on to the next older snapshot."""
+        if snapshot == self._newer:
+            return
+        was, now = self._read_changes(snapshot)
+        self._newer = snapshot
+        gone, lost = was.keys() - now.keys(), now.keys() - was.keys()
+        pairs: dict[str, str] = {}
+        if gone and lost:
+            pairs = pair_in_store(self._store, self._folder, was, now, self._files)
+        gone -= set(pairs.values())
+        self._gaps |= {path: now[path] for path in lost - pairs.keys()}
+        by_leaf = {was[path]: path for path in sorted(gone - self._gaps.keys(), reverse=True)}
+        for path in sorted(self._gaps.keys() & gone):
+            del self._gaps[path]
+        for path, leaf in sorted(self._gaps.items()) if by_leaf else ():
+            if leaf in by_leaf:
+                pairs[path] = by_leaf.pop(leaf)
+                del self._gaps[path]
+        self._rename({new: old for new, old in pairs.items() if new != old})
+
+    def _rename(self, names: Mapping[str, str]) -> None:
+        """Follow files to older paths, by their newer ones."""
+        if not names:
+            return
+        followed: dict[str, str | None] = {}
+        taken: dict[str, str | None] = {}
+        for newer, older in names.items():
+            if (path := self.newest_path(newer)) is not None:
+                followed[path] = older
+            if (path := self.newest_path(older)) is not None:
+                taken[path] = None
+        self._former |= taken | followed
+        self._newest = {name: path for path, name in self._former.items() if name is not None}
+        self.renames += 1
+
+    def _read_changes(self, snapshot: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the entries of a snapshot and of the newer one that the other lacks."""
+        load, newer = self._store.load_nodes, self._newer
+        if isinstance(newer, str):
+            was, now = read_trees([(snapshot, newer), (newer, snapshot)], load)
+        else:
+            was, now = read_tree(snapshot, load), dict(newer)
+        equal = was.items() & now.items()
+        return dict(was.items() - equal), dict(now.items() - equal)
