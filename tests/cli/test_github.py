@@ -45,6 +45,16 @@ def test_a_failure_is_an_annotation_on_the_line_of_its_row(
     assert text.startswith("before\n### evalstore: first run\n")
 
 
+def test_a_row_with_a_long_id_is_found_in_its_file(
+    echo: Echo, evalstore: Evalstore, summary: Path
+) -> None:
+    rows = [f"  - {{nr: a long name that differs in the middle {n} of it, q: {n}}}\n" for n in "ab"]
+    head = f"---\nrowId: nr\nreplacements:\n{''.join(rows)}---\n\n"
+    tree(Path.cwd(), {"tests/q.md": head + ASKED.replace("Question", "{{q}}")})
+    printed = commands(evalstore("run").stderr)
+    assert [re.findall(r"line=\d+", line) for line in printed] == [["line=4"], ["line=5"]]
+
+
 def test_nothing_is_added_elsewhere(
     workspace: Path, evalstore: Evalstore, summary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
