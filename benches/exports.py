@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benches.benches import Setting
 
 _SECONDS = 5
-_GROWTH = 64
+_GROWTH = 40
 """The target of memory in MiB, above that of a tenth: 32 MiB are the pages that SQLite keeps."""
 
 

@@ -15,7 +15,7 @@ from evalstore.values import RECORDED, Case, Verdict
 if TYPE_CHECKING:
     from evalstore.operations.stats_filter import Filter
     from evalstore.store import Store
-    from evalstore.store.costs import StoredJudgement
+    from evalstore.store.costs import JudgingCost, Spent, StoredJudgement
 
 _AT_ONCE = 4_000
 """Results whose answers and judgements are looked up together."""
@@ -31,7 +31,7 @@ def measure_results(
     convert: Callable[[float, int], float],
 ) -> Iterator[tuple[MeasuredResult, Case]]:
     """Yield the selected results with the facts of their answers and judgements."""
-    prices = _CostReader(store, convert)
+    prices = CostReader(store, convert)
     for batch in _select(batches, keep):
         spent = store.find_spent(id for result, _ in batch for id in result.sessions)
         made = [id for result, _ in batch for id in result.evaluations]
@@ -39,13 +39,11 @@ def measure_results(
         needs_votes = keep.is_about_votes or any(_count_attempts(*entry) > 1 for entry in batch)
         judged = store.find_judgements(made) if needs_votes else {}
         answers = {
-            id: CallFacts(
-                id, prices.cost(spending.usd, spending.started, spending.model), spending.seconds
-            )
+            id: CallFacts(id, prices.cost_of_answer(spending), spending.seconds)
             for id, spending in spent.items()
         }
         judgements = {
-            id: CallFacts(id, prices.cost(cost.usd, cost.started, prices.model_of(cost.evaluator)))
+            id: CallFacts(id, prices.cost_of_judgement(cost))
             for id, cost in costs.items()
             if keep.evaluator(cost.evaluator)
         }
@@ -89,21 +87,27 @@ def _select(
     yield waiting
 
 
-class _CostReader:
+class CostReader:
     """Computes the cost of answers and judgements in a currency."""
 
-    def __init__(self, store: Store, convert: Callable[[float, int], float]) -> None:
+    def __init__(
+        self, store: Store, convert: Callable[[float, int], float] = lambda usd, _: usd
+    ) -> None:
+        """`convert` makes an amount of the currency of USD at a time."""
         self._convert = convert
         self._evaluators = store.load_all("evaluator")
         self._models = store.load_all("model")
 
-    def model_of(self, evaluator: str) -> str | None:
-        """Return the model version of an evaluator; None for checks or a person."""
-        model: str | None = self._evaluators.get(evaluator, {}).get("model")
-        return model
+    def cost_of_answer(self, spent: Spent) -> float | None:
+        """Return the cost of an answer in the currency; None if it is unknown."""
+        return self._cost(spent.usd, spent.started, spent.model)
 
-    def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
-        """Return the cost of a call in the currency; None if it is unknown."""
+    def cost_of_judgement(self, cost: JudgingCost) -> float | None:
+        """Return the cost of a judgement in the currency; None if it is unknown."""
+        model = self._evaluators.get(cost.evaluator, {}).get("model")  # checks and people have none
+        return self._cost(cost.usd, cost.started, model)
+
+    def _cost(self, usd: float | None, at: int, model: str | None) -> float | None:
         if usd is not None:
             return self._convert(usd, at)
         is_free = model is None or self._models.get(model, {}).get("provider") in _FREE

@@ -15,6 +15,7 @@ import pytest
 from evalstore.cli.main import main
 from evalstore.operations.exports.cells import csv_cell
 from evalstore.operations.exports.columns import COLUMNS, NAMES
+from evalstore.store import connection
 from tests.builders import tree
 
 if TYPE_CHECKING:
@@ -52,6 +53,24 @@ def test_a_row_has_the_values_that_other_commands_show(
     stats = documents("stats")["groups"][0]
     assert total == pytest.approx(stats["cost"]["all"]["total"])
     assert rows[0]["latency"] == pytest.approx(stats["latency"], abs=0.01)
+
+
+def test_answers_and_judgements_are_read_once(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run")
+    statements: list[str] = []
+    harden = connection.harden
+
+    def watch(opened: sqlite3.Connection) -> None:
+        harden(opened)
+        opened.set_trace_callback(statements.append)
+
+    monkeypatch.setattr(connection, "harden", watch)
+    evalstore("export", "-o", "r.jsonl")
+    by_id = [statement for statement in statements if " WHERE id IN" in statement]
+    tables = [statement.split(" FROM ")[1].split()[0] for statement in by_id]
+    assert [tables.count(name) for name in ("sessions", "evaluations")] == [1, 1]
 
 
 def test_the_columns_are_those_that_are_declared(workspace: Path, evalstore: Evalstore) -> None:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.clock import iso
 from evalstore.operations.exports.columns import SCHEMA_VERSION, Row
-from evalstore.operations.measured_results import measure_results
+from evalstore.operations.measured_results import CostReader
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.revision_results import find_marked_results, open_revision
-from evalstore.operations.stats_filter import Filter
 from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.reports.group_totals import CallFacts, MeasuredResult
+    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.values import Case
 
@@ -44,23 +43,25 @@ def open_export(location: Location, revision: str) -> Iterator[Export]:
     """
     with open_revision(location, revision) as project:
         run, batches = find_marked_results(project, revision)
-        results = measure_results(
-            project.store, run.verdict_rule, batches, Filter(project, run, None), lambda usd, _: usd
-        )
-        yield Export(project, run, _read_rows(project, run, results))
+        yield Export(project, run, _read_rows(project, run, chain.from_iterable(batches)))
 
 
-def _read_rows(
-    project: Project, run: Run, results: Iterator[tuple[MeasuredResult, Case]]
-) -> Iterator[Row]:
+def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]]) -> Iterator[Row]:
     names: dict[str | None, str | None] = {None: None}
-    started = iso(run.started)
+    started, store = iso(run.started), project.store
+    prices = CostReader(store)
     while batch := list(islice(results, _AT_ONCE)):
-        cells = [measured.result for measured, _ in batch]
-        feedback = project.store.find_feedback(id for cell in cells for id in cell.evaluations)
-        answers = project.store.find_answers(cell.sessions[0] for cell in cells if cell.sessions)
-        for measured, case in batch:
-            cell = measured.result
+        answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
+        judgements = store.find_judging_costs(
+            (id for cell, _ in batch for id in cell.evaluations), feedback=True
+        )
+        spent = {
+            **{id: answer.spent for id, answer in answers.items()},
+            **store.find_spent(id for cell, _ in batch for id in cell.sessions[1:]),
+        }
+        feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
+        for cell, case in batch:
+            spendings = [spent[id] for id in cell.sessions if id in spent]
             if cell.prompt not in names:
                 names[cell.prompt] = prompt_label(project, cell.prompt)
             answer = answers.get(cell.sessions[0]) if cell.sessions else None
@@ -77,13 +78,17 @@ def _read_rows(
                 "verdict": cell.word,
                 "score": cell.score,
                 "feedback": join_feedback(cell.evaluations, feedback),
-                "answer": None if answer is None else answer_text(answer),
+                "answer": None if answer is None else answer_text(answer.reply),
                 "attempts": cell.required_answers,
                 "answers": len(cell.sessions),
                 "judgements": len(cell.evaluations),
-                "cost": _sum_costs(measured.answers),
-                "judgingCost": _sum_costs(measured.judgements),
-                "latency": _mean_seconds(measured.answers),
+                "cost": _sum_costs(map(prices.cost_of_answer, spendings)),
+                "judgingCost": _sum_costs(
+                    prices.cost_of_judgement(judgements[id])
+                    for id in cell.evaluations
+                    if id in judgements
+                ),
+                "latency": _mean(spending.seconds for spending in spendings),
                 "test": cell.test,
                 "evaluation": cell.evaluation,
                 "sessions": list(cell.sessions),
@@ -91,17 +96,17 @@ def _read_rows(
             }
 
 
-def _sum_costs(calls: Sequence[CallFacts]) -> float | None:
+def _sum_costs(costs: Iterable[float | None]) -> float | None:
     """Return the cost of calls; None if the price of one is not known."""
     total = 0.0
-    for call in calls:
-        if call.cost is None:
+    for cost in costs:
+        if cost is None:
             return None
-        total += call.cost
-    return round(total, 8)
+        total += cost
+    return round(total, 8) if total else 0.0
 
 
-def _mean_seconds(calls: Sequence[CallFacts]) -> float | None:
+def _mean(durations: Iterable[float | None]) -> float | None:
     """Return the mean duration of calls; None if no duration is known."""
-    known = [call.seconds for call in calls if call.seconds is not None]
+    known = [seconds for seconds in durations if seconds is not None]
     return round(sum(known) / len(known), 6) if known else None
