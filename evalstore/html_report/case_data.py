@@ -15,6 +15,7 @@ from evalstore.html_report.texts import TextTable
 from evalstore.operations.side_names import side_name
 from evalstore.operations.verdict_changes import cell_of
 from evalstore.operations.views.answer_text import check_text, facts_text, judgement_title
+from evalstore.operations.views.attempts import attempts_text
 from evalstore.operations.views.explanation_text import OTHERS, explanation_sections
 from evalstore.operations.views.verdict_order import FAILING, SIGNS
 from evalstore.reports.word_diff import diff_lines
@@ -78,6 +79,8 @@ class CaseTable:
     """The number of the first case of each block of details."""
     since: str = ""
     """The run that the cases are compared with, for display; empty if there is none."""
+    attempts: dict[CellKey, str] = field(default_factory=dict)
+    """How many attempts at a changed result fail, if there are several."""
     undiffed: int = 0
     """The number of changed answers whose difference is left out."""
 
@@ -259,14 +262,20 @@ class CaseData:
             self._savings.add(session.id, session.started, session.facts.cost)
         for vote in view.judgements:
             self._savings.add(vote.id, vote.started, vote.cost)
+        attempts = attempts_text(attempt.verdict for attempt in view.attempts)
+        if attempts and self._change_of(result):
+            self.table.attempts[cell_of(result)] = attempts
+        verdicts = {id: attempt.verdict for attempt in view.attempts for id in attempt.sessions}
         document = {
             "model": self._number("models", result.model),
+            "attempts": attempts or None,
             "sessions": [
                 [
                     session.id,
                     tests.index(session.test) if session.test in tests else 0,
                     [texts.add(answer) for answer in session.answers],
                     f"{short(session.id)}, {facts_text(session.facts, None)}",
+                    *([verdicts[session.id]] if session.id in verdicts else []),
                 ]
                 for session in view.sessions
             ],
@@ -306,6 +315,7 @@ class CaseData:
         pair, was = entry[1], entry[1].was
         document: dict[str, Json] = {
             "word": was.word or "answered",
+            **({"run": short(self._diff.earlier[was])} if was in self._diff.earlier else {}),
             "reason": safe(self._diff.reason(pair)),
             "feedback": texts.add(self._diff.feedback_of(was), markdown=False),
         }

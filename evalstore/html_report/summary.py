@@ -17,7 +17,8 @@ from evalstore.html_report.charts import (
     verdict_bar,
 )
 from evalstore.operations.side_names import WORKSPACE
-from evalstore.operations.views.diff_text import describe_pair, summary_lines
+from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.diff_text import SideVerdict, describe_pair, summary_lines
 from evalstore.operations.views.run_text import cost_text, scope_text
 from evalstore.planning.options import is_partial
 
@@ -87,7 +88,9 @@ class ChangedCase:
 
     name: str
     model: str
-    verdicts: tuple[str, ...]
+    verdicts: tuple[SideVerdict, ...]
+    attempts: str
+    """How many attempts fail, if there are several."""
     reason: str
     feedback: str
     place: int
@@ -257,7 +260,11 @@ def _changes(diff: Diff, table: CaseTable) -> Changes:
         headline=", ".join(parts) or "nothing broke or was fixed",
         lines=tuple(line.text for line in summary_lines(diff)),
         lists=tuple(
-            (title, tuple(_changed(diff, pair, places) for pair in pairs[:MOST_CHANGES]), rest)
+            (
+                title,
+                tuple(_changed(diff, pair, places, table) for pair in pairs[:MOST_CHANGES]),
+                rest,
+            )
             for title, pairs in (("Broke", diff.broke), ("Fixed", diff.fixed))
             if pairs
             for rest in (max(0, len(pairs) - MOST_CHANGES),)
@@ -266,12 +273,15 @@ def _changes(diff: Diff, table: CaseTable) -> Changes:
     )
 
 
-def _changed(diff: Diff, pair: Pair, places: Mapping[tuple[str, str, int], int]) -> ChangedCase:
+def _changed(
+    diff: Diff, pair: Pair, places: Mapping[tuple[str, str, int], int], table: CaseTable
+) -> ChangedCase:
     result, facts = pair.either, describe_pair(diff, pair)
     return ChangedCase(
         name=safe(facts.name),
         model=safe(facts.model),
         verdicts=facts.verdicts,
+        attempts=table.attempts.get(cell_of(result), ""),
         reason=safe(facts.reason),
         feedback="" if result.verdict == "pass" else safe(diff.feedback_of(pair.now)[:300]),
         place=places.get((result.file, result.row, result.prompt_number), -1),

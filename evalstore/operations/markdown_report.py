@@ -5,7 +5,7 @@ Texts of models and files stand in code, where they call nobody and link to noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.display import money, percent, plural, short
@@ -13,7 +13,10 @@ from evalstore.operations.diff import Diff, diff
 from evalstore.operations.exports.cells import code_block, code_span, markdown_cell
 from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.stats import Stats, stats
+from evalstore.operations.verdict_changes import cell_of
+from evalstore.operations.views.attempts import attempts_text, find_attempts
 from evalstore.operations.views.diff_text import describe_pair, summary_lines
+from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.operations.views.run_text import (
     cost_text,
     run_counts_text,
@@ -21,12 +24,15 @@ from evalstore.operations.views.run_text import (
     spending_text,
 )
 from evalstore.planning.open_project import open_store
+from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
+    from evalstore.operations.verdict_changes import CellKey
     from evalstore.planning.options import Location
     from evalstore.reports.comparison import Pair
     from evalstore.runs import Run
+    from evalstore.store import Store
 
 MOST_CHARACTERS = 60_000
 """Characters of a report: a comment on GitHub has at most 65,536."""
@@ -46,17 +52,38 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         earlier = next(store.find_recent_runs(before=run, limit=1), None)
         was = resolve_run(store, compare) if compare else earlier
         saved = sum_savings(store, run)
-    compared = diff(location, was.id, run.id, answers=False) if was else None
+        compared = diff(location, was.id, run.id, answers=False) if was else None
+        listed = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
+        attempts = _count_attempts(store, run, listed)
     totals = stats(location, run.id) if any(run.verdicts.values()) else None
     return _join(
         [
             *_headline(run, compared),
             *_rates(run, totals),
-            *(_broken(compared) if compared else ()),
-            *(_noise(compared) if compared else ()),
+            *(_broken(compared, attempts) if compared else ()),
+            *(_noise(compared, totals) if compared else ()),
             *_costs(run, saved),
         ]
     )
+
+
+def _count_attempts(store: Store, run: Run, pairs: Sequence[Pair]) -> dict[CellKey, str]:
+    """Return how many attempts fail of each result of these pairs that has several."""
+    results = [pair.now for pair in pairs if pair.now]
+    cells = {cell_of(result) for result in results if result.required_answers > 1}
+    records = [
+        JudgedResult(run, None, result, case)
+        for file in sorted({file for file, *_ in cells})
+        for batch in iterate_cases(store, run, file)
+        for result, case in batch
+        if cell_of(result) in cells
+    ]
+    attempts = find_attempts(store, records)
+    return {
+        cell_of(record.result): attempts_text(attempt.verdict for attempt in listed)
+        for record in records
+        if (listed := attempts.get(record.result.evaluations))
+    }
 
 
 def _join(lines: Sequence[str]) -> str:
@@ -116,7 +143,7 @@ def _rates(run: Run, totals: Stats | None) -> Iterator[str]:
         yield ""
 
 
-def _broken(compared: Diff) -> Iterator[str]:
+def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
     """Yield what broke, each with its reason and feedback, and the names of what was fixed."""
     for title, pairs, is_broken in (
         ("What broke", compared.broke, True),
@@ -126,18 +153,24 @@ def _broken(compared: Diff) -> Iterator[str]:
             yield f"#### {title}"
             yield ""
             for pair in pairs[:_MOST_PAIRS]:
-                yield from _pair(compared, pair, with_feedback=is_broken)
+                yield from _pair(compared, pair, attempts, with_feedback=is_broken)
             if len(pairs) > _MOST_PAIRS:
                 runs = f"{short(compared.was)} {short(compared.now)}"
                 yield f"… and {len(pairs) - _MOST_PAIRS:,} more: `evalstore diff {runs}`"
             yield ""
 
 
-def _pair(compared: Diff, pair: Pair, *, with_feedback: bool) -> Iterator[str]:
+def _pair(
+    compared: Diff, pair: Pair, attempts: Mapping[CellKey, str], *, with_feedback: bool
+) -> Iterator[str]:
     facts = describe_pair(compared, pair)
     why = f" ({code_span(facts.reason)})" if facts.reason else ""
-    verdicts = " → ".join(facts.verdicts)
-    yield f"- **{code_span(facts.name)}** {code_span(facts.model)}: {verdicts}{why}"
+    verdicts = " → ".join(
+        f"{side.word} (run `{side.run}`)" if side.run else side.word for side in facts.verdicts
+    )
+    count = attempts.get(cell_of(pair.either), "")
+    failing = f", {count}" if count else ""
+    yield f"- **{code_span(facts.name)}** {code_span(facts.model)}: {verdicts}{failing}{why}"
     feedback = compared.feedback_of(pair.now)
     if with_feedback and feedback:
         if len(feedback) > _LONGEST:
@@ -147,12 +180,14 @@ def _pair(compared: Diff, pair: Pair, *, with_feedback: bool) -> Iterator[str]:
         yield ""
 
 
-def _noise(compared: Diff) -> Iterator[str]:
+def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     """Yield the pass rates of both runs, and whether their difference may be chance."""
     yield "#### Is it noise?"
     yield ""
     for line in summary_lines(compared):
         yield f"- {line.text}"
+    if totals and totals.total.flip is not None:
+        yield f"- flakiness: {percent(totals.total.flip)} of pairs of attempts disagree"
     yield ""
 
 

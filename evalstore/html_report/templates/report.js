@@ -248,7 +248,7 @@
     if (!was) return null;
     const old = texts[was.feedback];
     return section("Since " + data.since,
-      make("p", null, verdict(was.word), " → ", verdict(cell.word), was.reason ? " (" + was.reason + ")" : ""),
+      make("p", null, verdict(was.word), was.run ? " (run " + was.run + ")" : "", " → ", verdict(cell.word), was.reason ? " (" + was.reason + ")" : ""),
       old ? make("p", {class: "feedback", text: true}, "previous feedback: " + (typeof old === "string" ? old : old[0])) : null,
       was.diff && was.diff.length ? difference(was.diff) : null);
   }
@@ -263,9 +263,9 @@
   function candidate(detail, row, texts) {
     const cell = row.cells.find((other) => other.model === detail.model);
     const sessions = detail.sessions || [];
-    const answers = sessions.map(([, place, turns, facts], index) => make("div", {class: "answer"},
+    const answers = sessions.map(([, place, turns, facts, attempt], index) => make("div", {class: "answer"},
       sessions.length > 1 ? make("p", {class: "role"}, "answer " + (index + 1) + " of " + sessions.length +
-        (place ? ", conversation " + (place + 1) : "")) : null,
+        (place ? ", conversation " + (place + 1) : ""), ...(attempt ? [" ", verdict(attempt)] : [])) : null,
       ...turns.map((text, turn) => make("div", {class: "turn turn-assistant"},
         turns.length > 1 ? make("p", {class: "role"}, "turn " + (turn + 1)) : null, shown(texts[text]))),
       make("p", {class: "note"}, facts)));
@@ -274,7 +274,7 @@
     return make("article", {"aria-label": data.models[detail.model]},
       make("h3", {text: true}, data.models[detail.model]),
       make("p", null, verdict(cell.word), cell.change ? make("em", {class: "change"}, " " + cell.change) : null,
-        detail.score ? " score " + detail.score : ""),
+        detail.score ? " score " + detail.score : "", detail.attempts ? " " + detail.attempts : ""),
       ...(detail.failures || []).map((text) => make("p", {class: "warning", text: true}, text)),
       ...(answers.length ? answers : [make("p", {class: "note"}, "There is no answer.")]),
       detail.votes ? section("Judgements", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,

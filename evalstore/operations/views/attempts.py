@@ -35,9 +35,22 @@ def find_attempts(
     contents = store.load_contents("evaluator", evaluators)
     people = {id for id, content in contents.items() if "human" in content}
     attempts = {
-        record.result.evaluations: tuple(_judge(record, evaluations, people)) for record in several
+        record.result.evaluations: judge_attempts(record, evaluations, people) for record in several
     }
-    return {key: listed for key, listed in attempts.items() if len(listed) > 1}
+    return {key: listed for key, listed in attempts.items() if listed}
+
+
+def judge_attempts(
+    record: JudgedResult, evaluations: Mapping[str, Evaluation], people: Collection[str]
+) -> tuple[Attempt, ...]:
+    """Return the attempts of a result and the verdict on each; empty if there are not several.
+
+    `people` are the ids of the evaluators that are people.
+    """
+    if not has_attempts(record):
+        return ()
+    attempts = tuple(_judge(record, evaluations, people))
+    return attempts if len(attempts) > 1 else ()
 
 
 def has_attempts(record: JudgedResult) -> bool:

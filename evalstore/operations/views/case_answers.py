@@ -22,6 +22,7 @@ from evalstore.operations.views.answer import (
     read_conversation,
     session_facts,
 )
+from evalstore.operations.views.attempts import Attempt, judge_attempts
 from evalstore.operations.views.failed_results import (
     Place,
     judged_subjects,
@@ -29,6 +30,7 @@ from evalstore.operations.views.failed_results import (
     questions_in_run,
 )
 from evalstore.operations.views.judgements import JudgementView, evaluator_names, judgement_view
+from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
 
@@ -63,6 +65,8 @@ class ResultView:
     judgements: tuple[JudgementView, ...]
     failures: tuple[str, ...]
     """Why an answer or a judgement is missing, newest first."""
+    attempts: tuple[Attempt, ...] = ()
+    """The verdict on each attempt, if there are several."""
 
 
 class AnswerReader:
@@ -96,6 +100,7 @@ class AnswerReader:
             self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in judgements.values()}
         self._names |= evaluator_names(self._store, evaluators - self._names.keys())
+        people = {id for id, (_, is_person) in self._names.items() if is_person}
         failures = self._failures([result for result, _ in results if result.is_missing])
         for result, case in results:
             yield ResultView(
@@ -122,6 +127,7 @@ class AnswerReader:
                     if (judgement := judgements.get(key))
                 ),
                 failures.get(place_of(result), ()),
+                judge_attempts(JudgedResult(self.run, None, result, case), judgements, people),
             )
 
     def conversation(self, test: str, prompt: str | None) -> tuple[TurnView, ...]:

@@ -80,13 +80,21 @@ def _pending_text(count: int) -> str:
     return f"{plural(count, 'case')} {verb} now pending and not in the pass rates"
 
 
+class SideVerdict(NamedTuple):
+    """The verdict on one side of a pair."""
+
+    word: str
+    run: str = ""
+    """The short id of the earlier run that has it; empty if the run of the side has it."""
+
+
 class PairFacts(NamedTuple):
     """The facts about a pair of results, as they are stored."""
 
     name: str
     """The case, with its system prompt if the file has several."""
     model: str
-    verdicts: tuple[str, ...]
+    verdicts: tuple[SideVerdict, ...]
     """The verdicts of both sides, or the one that both have."""
     reason: str
     """The change that explains the pair; empty if only one side has it."""
@@ -99,7 +107,7 @@ def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
     return PairFacts(
         case_name(result.file, result.row, prompt),
         "" if diff.models else result.model,
-        tuple(dict.fromkeys(side.word or "answered" for side in (pair.was, pair.now) if side)),
+        tuple(dict.fromkeys(_verdict(diff, side) for side in (pair.was, pair.now) if side)),
         diff.reason(pair) if pair.was and pair.now else "",
     )
 
@@ -129,9 +137,14 @@ def pair_line(
 
 def _verdicts(diff: Diff, result: Result, signs: Mapping[str, str]) -> Iterator[StyledSpan]:
     """Yield the verdict of a side, with its run if that is an earlier one than the side's."""
-    yield verdict_span(result.word or "answered", signs)
-    if result in diff.earlier:
-        yield StyledSpan(f" (run {short(diff.earlier[result])})", "faint")
+    verdict = _verdict(diff, result)
+    yield verdict_span(verdict.word, signs)
+    if verdict.run:
+        yield StyledSpan(f" (run {verdict.run})", "faint")
+
+
+def _verdict(diff: Diff, result: Result) -> SideVerdict:
+    return SideVerdict(result.word or "answered", short(diff.earlier.get(result, "")))
 
 
 def side_lines(
