@@ -186,6 +186,8 @@ def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     yield ""
     for line in summary_lines(compared):
         yield f"- {line.text}"
+    for note in compared.notes:
+        yield f"- {code_span(note)}"
     if totals and totals.total.flip is not None:
         yield f"- flakiness: {percent(totals.total.flip)} of pairs of attempts disagree"
     yield ""
