@@ -15,7 +15,7 @@ from evalstore.operations.views.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_data import CaseTable, TableRow
-    from evalstore.html_report.summary import Summary
+    from evalstore.html_report.summary import ReportSummary
 
 MOST_ROWS = 200
 """The most cases in the table that is shown without JavaScript."""
@@ -47,7 +47,7 @@ class ServedPage:
 
 def write_page(
     out: BinaryIO,
-    summary: Summary,
+    summary: ReportSummary,
     table: CaseTable,
     data: BinaryIO,
     mark: bytes,

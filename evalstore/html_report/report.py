@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.html_report.case_data import CaseTable
-    from evalstore.operations.exports.writers import Output
+    from evalstore.operations.exports.writers import ByteWriter
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
@@ -86,7 +86,7 @@ def write_report(
 
 
 def stream_report(
-    location: Location, revision: str, out: Output, *, compare: str | None = None
+    location: Location, revision: str, out: ByteWriter, *, compare: str | None = None
 ) -> WrittenReport:
     """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
     with TemporaryFile() as spool:

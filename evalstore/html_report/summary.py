@@ -110,7 +110,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ReportSummary:
     """Everything above the table of cases."""
 
     title: str
@@ -142,7 +142,7 @@ def summarise_results(
     earlier: Sequence[Run],
     table: CaseTable,
     saved: float,
-) -> Summary:
+) -> ReportSummary:
     """Return the summary of a run; `name` is that of the workspace, and `earlier` the trend.
 
     `statistics` are empty if the run has no results. `earlier` includes the run, newest first.
@@ -151,7 +151,7 @@ def summarise_results(
     total = statistics[0].total if statistics else None
     counts = _count_words(table)
     rate = total.rate if total else None
-    return Summary(
+    return ReportSummary(
         title=f"{safe(name)}: {_rate_text(rate)}",
         name=safe(name),
         run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",

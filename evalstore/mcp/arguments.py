@@ -55,7 +55,7 @@ class PageArguments(TextArguments):
     limit: int = Field(20, ge=1, le=MOST_ITEMS, description="Items of a page, at most")
 
 
-class Selection(TextArguments):
+class SelectionArguments(TextArguments):
     """The arguments that choose cases, named as the options of `evalstore run`."""
 
     paths: Paths = []
@@ -86,11 +86,11 @@ class Selection(TextArguments):
         )
 
 
-class StatusArguments(Selection, PageArguments):
+class StatusArguments(SelectionArguments, PageArguments):
     """The arguments of `status`."""
 
 
-class RunArguments(Selection):
+class RunArguments(SelectionArguments):
     """The arguments of `run`."""
 
     judge_only: bool = Field(False, description="Judge stored answers, and ask for none")
@@ -100,7 +100,7 @@ class RunArguments(Selection):
     message: str | None = Field(None, max_length=500, description="A note to store with the run")
 
 
-class CheckArguments(PageArguments):
+class FileCheckArguments(PageArguments):
     """The arguments of `check`."""
 
     paths: Paths = []

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from evalstore.display import likely_price
 from evalstore.errors import EvalstoreError
 from evalstore.mcp.arguments import (
-    CheckArguments,
     DiffArguments,
     ExplainArguments,
+    FileCheckArguments,
     PageArguments,
     ResultsArguments,
     SearchArguments,
@@ -23,7 +23,7 @@ from evalstore.mcp.arguments import (
     StatsArguments,
     StatusArguments,
 )
-from evalstore.mcp.result_text import PAGE, REST, Page, fit, page_of, with_page
+from evalstore.mcp.result_text import PAGE, REST, ResultPage, fit, page_of, with_page
 from evalstore.operations.json_output import to_json
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.values import Json
@@ -54,7 +54,7 @@ def status(location: Location, arguments: StatusArguments) -> Document:
     return _with_page(document, "items", page, arguments)
 
 
-def check(location: Location, arguments: CheckArguments) -> Document:
+def check(location: Location, arguments: FileCheckArguments) -> Document:
     """Return a page of the problems of the files."""
     from evalstore.operations.check import check as operation
 
@@ -224,7 +224,9 @@ def _page(document: Document, name: str, arguments: PageArguments) -> Document:
     return _with_page(document, name, page, arguments)
 
 
-def _with_page(document: Document, name: str, page: Page, arguments: PageArguments) -> Document:
+def _with_page(
+    document: Document, name: str, page: ResultPage, arguments: PageArguments
+) -> Document:
     return with_page(document, name, page, arguments.max_text)
 
 

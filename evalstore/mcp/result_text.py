@@ -38,7 +38,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 _NOT_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
-class Page(NamedTuple):
+class ResultPage(NamedTuple):
     """A part of a list."""
 
     items: list[Json]
@@ -52,7 +52,7 @@ class Page(NamedTuple):
         return {"offset": self.offset, "total": self.total, "next": self.next}
 
 
-def page_of(items: Iterable[Json], offset: int, total: int, max_text: int) -> Page:
+def page_of(items: Iterable[Json], offset: int, total: int, max_text: int) -> ResultPage:
     """Return as many of these items as a page has room for.
 
     They are the items of a list from `offset` on; `total` is the number of all its items.
@@ -66,10 +66,12 @@ def page_of(items: Iterable[Json], offset: int, total: int, max_text: int) -> Pa
             break
         taken.append(cut)
     end = offset + len(taken)
-    return Page(taken, offset, end if end < total else None, total)
+    return ResultPage(taken, offset, end if end < total else None, total)
 
 
-def with_page(document: dict[str, Json], name: str, page: Page, max_text: int) -> dict[str, Json]:
+def with_page(
+    document: dict[str, Json], name: str, page: ResultPage, max_text: int
+) -> dict[str, Json]:
     """Return a document in which a page stands in the place of its list of this name."""
     rest = {key: value for key, value in document.items() if key != name}
     return {**fit(rest, REST, max_text), name: page.items, "page": page.document()}

@@ -9,9 +9,9 @@ from typing import Any
 from evalstore.mcp import read_tools
 from evalstore.mcp.arguments import (
     Arguments,
-    CheckArguments,
     DiffArguments,
     ExplainArguments,
+    FileCheckArguments,
     PageArguments,
     ResultsArguments,
     RunArguments,
@@ -78,7 +78,7 @@ READ_TOOLS = (
         "Problems of the files",
         "The errors and warnings of test files, models and settings, with line and hint. Use it "
         "after editing a file.",
-        CheckArguments,
+        FileCheckArguments,
         read_tools.check,
     ),
     ReadTool(

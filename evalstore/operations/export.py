@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from evalstore.operations.exports.writers import Output, Writer
+    from evalstore.operations.exports.writers import ByteWriter, Writer
     from evalstore.planning.options import Location
 
 Format = Literal["jsonl", "csv", "parquet", "json", "md", "junit"]
@@ -75,7 +75,7 @@ def require_exports(
     return formats
 
 
-def write_export(location: Location, revision: str, format: Format, file: Output) -> None:
+def write_export(location: Location, revision: str, format: Format, file: ByteWriter) -> None:
     """Write the results of a revision to an open file; raises `EvalstoreError`."""
     if format == "parquet":
         parquet.require_pyarrow()

@@ -29,7 +29,7 @@ _MOST_PAGES = 8
 """The most pages that are kept; as many older files may still be sent."""
 
 
-class StoreState(NamedTuple):
+class ResultsState(NamedTuple):
     """What has been stored so far."""
 
     run: str
@@ -71,12 +71,12 @@ class BuiltPages:
         """Remove the files."""
         self._folder.cleanup()
 
-    def read_state(self) -> StoreState:
+    def read_state(self) -> ResultsState:
         """Return what has been stored so far; raises `StoreError`."""
         text = repr(store_stamp(self._location))
         with open_store(self._location) as store:
             newest = next(store.find_recent_runs(limit=1), None)
-        return StoreState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])
+        return ResultsState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])
 
     def find_run(self, revision: str) -> str:
         """Return the id of a run; raises `RevisionError`."""

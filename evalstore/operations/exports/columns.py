@@ -14,7 +14,7 @@ Row = dict[str, Json]
 """A result by the names of the columns, in their order."""
 
 
-class Column(NamedTuple):
+class ExportColumn(NamedTuple):
     """A column of exported results; a value that is not known is null."""
 
     name: str
@@ -25,35 +25,35 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("schemaVersion", "integer", "", "the version of these columns"),
-    Column("run", "text", "id", "the run, or `workspace`"),
-    Column("started", "text", "ISO 8601, UTC", "when the run started"),
-    Column("file", "text", "path", "the test file"),
-    Column("row", "text", "", "the label of the row; empty in a file without rows"),
-    Column("prompt", "text", "", "the name of the system prompt; null without one"),
-    Column("promptId", "text", "id", "the version of the system prompt"),
-    Column("model", "text", "", "the candidate"),
-    Column("tags", "list of texts", "", "the tags of the test file"),
-    Column(
+    ExportColumn("schemaVersion", "integer", "", "the version of these columns"),
+    ExportColumn("run", "text", "id", "the run, or `workspace`"),
+    ExportColumn("started", "text", "ISO 8601, UTC", "when the run started"),
+    ExportColumn("file", "text", "path", "the test file"),
+    ExportColumn("row", "text", "", "the label of the row; empty in a file without rows"),
+    ExportColumn("prompt", "text", "", "the name of the system prompt; null without one"),
+    ExportColumn("promptId", "text", "id", "the version of the system prompt"),
+    ExportColumn("model", "text", "", "the candidate"),
+    ExportColumn("tags", "list of texts", "", "the tags of the test file"),
+    ExportColumn(
         "verdict",
         "text",
         "",
         "`pass`, `fail`, `undecided`, `error`; `no reply` when a call failed, `pending` when it "
         "was not made; null without an evaluation",
     ),
-    Column("score", "number", "0 to 1", "the mean score of the judgements that have one"),
-    Column("feedback", "text", "", "why: the different feedback texts, one on each line"),
-    Column("answer", "text", "", "the answer; the last turn of the first of several answers"),
-    Column("attempts", "integer", "", "the number of answers that are required"),
-    Column("answers", "integer", "", "the number of answers that are stored"),
-    Column("judgements", "integer", "", "the number of judgements that count"),
-    Column("cost", "number", "USD", "the cost of the answers"),
-    Column("judgingCost", "number", "USD", "the cost of the judgements"),
-    Column("latency", "number", "seconds", "the mean duration of the answers"),
-    Column("test", "text", "id", "the version of the test"),
-    Column("evaluation", "text", "id", "the version of the evaluation"),
-    Column("sessions", "list of texts", "ids", "the answers, for `evalstore show`"),
-    Column("evaluations", "list of texts", "ids", "the judgements, for `evalstore show`"),
+    ExportColumn("score", "number", "0 to 1", "the mean score of the judgements that have one"),
+    ExportColumn("feedback", "text", "", "why: the different feedback texts, one on each line"),
+    ExportColumn("answer", "text", "", "the answer; the last turn of the first of several answers"),
+    ExportColumn("attempts", "integer", "", "the number of answers that are required"),
+    ExportColumn("answers", "integer", "", "the number of answers that are stored"),
+    ExportColumn("judgements", "integer", "", "the number of judgements that count"),
+    ExportColumn("cost", "number", "USD", "the cost of the answers"),
+    ExportColumn("judgingCost", "number", "USD", "the cost of the judgements"),
+    ExportColumn("latency", "number", "seconds", "the mean duration of the answers"),
+    ExportColumn("test", "text", "id", "the version of the test"),
+    ExportColumn("evaluation", "text", "id", "the version of the evaluation"),
+    ExportColumn("sessions", "list of texts", "ids", "the answers, for `evalstore show`"),
+    ExportColumn("evaluations", "list of texts", "ids", "the judgements, for `evalstore show`"),
 )
 """All columns, in the order in which they are written."""
 NAMES = tuple(column.name for column in COLUMNS)

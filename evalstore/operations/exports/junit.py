@@ -21,7 +21,7 @@ from evalstore.operations.views.case_name import case_name
 if TYPE_CHECKING:
     from evalstore.operations.exports.columns import Row
     from evalstore.operations.exports.rows import Export
-    from evalstore.operations.exports.writers import Output
+    from evalstore.operations.exports.writers import ByteWriter
 
 _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Matches the characters that XML cannot contain, and the other control characters."""
@@ -47,7 +47,7 @@ _REASONS = {
 """The message of a test case without feedback."""
 
 
-def write_junit(export: Export, file: Output) -> None:
+def write_junit(export: Export, file: ByteWriter) -> None:
     """Write a suite for each test file; the results of one file are in memory together."""
     lines = TestLines(export.project.workspace)
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evalstore">\n')

@@ -10,7 +10,7 @@ from evalstore.operations.exports.columns import COLUMNS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from evalstore.operations.exports.rows import Export
-    from evalstore.operations.exports.writers import Output
+    from evalstore.operations.exports.writers import ByteWriter
 
 _AT_ONCE = 5_000
 """Rows of a group, which are in memory together."""
@@ -41,7 +41,7 @@ def read_table(export: Export) -> Any:
     return arrow.Table.from_batches(batches, schema)
 
 
-def write_parquet(export: Export, file: Output) -> None:
+def write_parquet(export: Export, file: ByteWriter) -> None:
     """Write the rows in groups, so that few of them are in memory."""
     import pyarrow as arrow
     from pyarrow import parquet

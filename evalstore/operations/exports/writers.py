@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from evalstore.operations.exports.rows import Export
 
 
-class Output(Protocol):
+class ByteWriter(Protocol):
     """A file that is open for writing bytes, or the standard output."""
 
     def write(self, data: bytes, /) -> Any:
         """Write bytes."""
 
 
-Writer = Callable[["Export", Output], None]
+Writer = Callable[["Export", ByteWriter], None]
 """Writes all rows to a file."""
 _IN_MARKDOWN = ("file", "row", "prompt", "model", "verdict", "score", "cost", "feedback")
 """The columns of a table in Markdown, which is for people."""
@@ -30,14 +30,14 @@ _LONGEST = 500
 """Characters of a cell in Markdown."""
 
 
-def write_json_lines(export: Export, file: Output) -> None:
+def write_json_lines(export: Export, file: ByteWriter) -> None:
     """Write an object on a line for each result."""
     encode = _encoder()
     for row in export.rows:
         file.write(encode(row) + b"\n")
 
 
-def write_json(export: Export, file: Output) -> None:
+def write_json(export: Export, file: ByteWriter) -> None:
     """Write one object with the results in a list."""
     encode = _encoder()
     head = {"format": 1, "schemaVersion": SCHEMA_VERSION, "run": export.run.id}
@@ -55,7 +55,7 @@ def _encoder() -> Callable[[Json], bytes]:
     return to_json
 
 
-def write_csv(export: Export, file: Output) -> None:
+def write_csv(export: Export, file: ByteWriter) -> None:
     """Write a header and a record for each result; control characters are escapes."""
     lines = csv.writer(_TextWriter(file), lineterminator="\n")
     lines.writerow(NAMES)
@@ -66,14 +66,14 @@ def write_csv(export: Export, file: Output) -> None:
 class _TextWriter:
     """Writes the lines of a CSV writer to a file."""
 
-    def __init__(self, file: Output) -> None:
+    def __init__(self, file: ByteWriter) -> None:
         self._file = file
 
     def write(self, line: str) -> None:
         self._file.write(line.encode())
 
 
-def write_markdown(export: Export, file: Output) -> None:
+def write_markdown(export: Export, file: ByteWriter) -> None:
     """Write a table with the columns that people read."""
     for line in _table(export.rows):
         file.write(f"{line}\n".encode())
