@@ -113,7 +113,7 @@ def test_a_value_without_a_form_in_json_is_an_error() -> None:
 
 
 WRITTEN_BY_HAND = {
-    *("CheckExplanation", "Checkup", "Diff", "FailureEntry", "Listing", "LogEntry", "Page"),
+    *("CheckExplanation", "Checkup", "Diff", "FailureEntry", "Listing", "LogEntry", "ResultPage"),
     *("Rate", "RateChange", "Regression", "ResultGroup", "RunBudget", "SearchHit", "ShownItem"),
     *("Stats", "VerdictChanges", "VerdictExplanation"),
 }
